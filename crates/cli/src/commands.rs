@@ -1,0 +1,56 @@
+//! One file a command: its arguments (the doc comments are the help text) and what it does.
+
+pub mod completions;
+pub mod cp;
+pub mod doctor;
+pub mod exec;
+pub mod gc;
+pub mod kill;
+pub mod logs;
+pub mod ls;
+pub mod new;
+pub mod ps;
+pub mod rm;
+pub mod run;
+pub mod sandbox_options;
+pub mod shell;
+pub mod show;
+pub mod start;
+pub mod stop;
+
+use std::process::ExitCode;
+
+use whatif_engine::{Engine, EngineError};
+
+use crate::args::{Cli, Command};
+use crate::context;
+use crate::output::Output;
+
+pub type Outcome = Result<ExitCode, EngineError>;
+
+pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
+    match cli.command {
+        Command::Completions(args) => completions::execute(&args),
+        Command::Doctor(args) => doctor::execute(&args, output),
+        command => {
+            let engine = Engine::open(context::from_process()?)?;
+            match command {
+                Command::Run(args) => run::execute(&engine, args, output),
+                Command::New(args) => new::execute(&engine, args, output),
+                Command::Exec(args) => exec::execute(&engine, args, output),
+                Command::Shell(args) => shell::execute(&engine, args, output),
+                Command::Ls(args) => ls::execute(&engine, &args, output),
+                Command::Show(args) => show::execute(&engine, &args, output),
+                Command::Ps(args) => ps::execute(&engine, &args, output),
+                Command::Logs(args) => logs::execute(&engine, &args, output),
+                Command::Kill(args) => kill::execute(&engine, &args, output),
+                Command::Stop(args) => stop::execute(&engine, &args, output),
+                Command::Start(args) => start::execute(&engine, &args, output),
+                Command::Rm(args) => rm::execute(&engine, &args, output),
+                Command::Cp(args) => cp::execute(&engine, &args, output),
+                Command::Gc(args) => gc::execute(&engine, &args, output),
+                Command::Completions(_) | Command::Doctor(_) => unreachable!("handled above"),
+            }
+        }
+    }
+}

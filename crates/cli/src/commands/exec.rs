@@ -1,0 +1,90 @@
+//! `whatif exec`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::json;
+use whatif_engine::{CommandSpec, Engine, EngineError, Stdio};
+
+use super::sandbox_options::duration;
+use super::Outcome;
+use crate::foreground::{self, Capture, Streams, Wanted};
+use crate::output::{Output, Style};
+
+/// Run a command in a sandbox
+///
+/// Without a name: in the latest sandbox of this project.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sandbox: its name or the beginning of its id
+    name: Option<String>,
+    /// Give the command our standard input
+    #[arg(long, short)]
+    interactive: bool,
+    /// Give the command a terminal of its own (the default when we have one at both ends)
+    #[arg(long, short)]
+    tty: bool,
+    /// Leave it running in the background; 'whatif logs' has its output
+    #[arg(long, short, conflicts_with_all = ["interactive", "tty"])]
+    detach: bool,
+    /// Carry a variable although it looks like a secret (NAME), or set one (NAME=VALUE)
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+    /// Directory to start in
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// End the command after this time (30s, 5m, 2h); the exit code is 124 then
+    #[arg(long, value_parser = duration)]
+    timeout: Option<Duration>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Args {
+    /// `whatif run --in NAME` is this, with standard input.
+    pub fn for_run_in(name: String, command: Vec<OsString>, timeout: Option<Duration>, env: Vec<String>, cwd: Option<PathBuf>) -> Self {
+        Self { name: Some(name), interactive: true, tty: false, detach: false, env, cwd, timeout, command }
+    }
+
+    /// `whatif shell` is this, with a terminal if there is one.
+    pub fn for_shell(name: Option<String>, command: Vec<OsString>, env: Vec<String>) -> Self {
+        Self { name, interactive: true, tty: foreground::is_interactive(), detach: false, env, cwd: None, timeout: None, command }
+    }
+}
+
+pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
+    let name = args.name.as_deref();
+    let mut spec =
+        CommandSpec { arguments: args.command, env: args.env, cwd: args.cwd, stdio: [Stdio::Null; 3], terminal: None, timeout: args.timeout };
+    if args.detach {
+        let (sandbox, pid) = engine.exec_detached(name, &spec)?;
+        output.document(&json!({ "sandbox": sandbox.name, "pid": pid }));
+        output.line(format!("started as process {pid} in {}; its output: whatif logs {} {pid}", output.paint(Style::Bold, &sandbox.name), sandbox.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let terminal = !output.json && (args.tty || foreground::is_interactive());
+    let mut streams = Streams::prepare(Wanted { stdin: args.interactive, capture: output.json, terminal }).map_err(no_streams)?;
+    spec.stdio = foreground::passed(&streams).0;
+    spec.terminal = terminal.then(foreground::size);
+    let mut started = engine.exec(name, &spec, &foreground::passed(&streams).1)?;
+    streams.handed_over();
+    let captured = streams.captured.clone();
+    let exited = foreground::attend(&mut started.running, streams)?;
+    output.document(&json!({
+        "sandbox": started.sandbox.name,
+        "exit_code": exited.code,
+        "signal": exited.signal,
+        "timed_out": exited.timed_out,
+        "stdout": captured.as_ref().map(Capture::stdout),
+        "stderr": captured.as_ref().map(Capture::stderr),
+        "truncated": captured.as_ref().is_some_and(Capture::is_truncated),
+    }));
+    Ok(super::run::exit_code(&exited))
+}
+
+pub fn no_streams(errno: rustix::io::Errno) -> EngineError {
+    EngineError::Io { action: "use", path: PathBuf::from("the standard streams"), source: errno.into() }
+}

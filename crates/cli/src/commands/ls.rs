@@ -1,0 +1,65 @@
+//! `whatif ls`.
+
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use whatif_engine::Engine;
+use whatif_types::Status;
+use whatif_types::timestamp::age;
+
+use super::Outcome;
+use crate::output::{Output, Style, bytes, printable};
+use crate::table;
+
+/// List the sandboxes, newest first
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only those of this project
+    #[arg(long)]
+    here: bool,
+    /// Only those with this label, as KEY or KEY=VALUE
+    #[arg(long, value_name = "KEY[=VALUE]")]
+    label: Vec<String>,
+    /// Print names only
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let mut sandboxes = engine.list()?;
+    if args.here {
+        let project = engine.context.project_of(&engine.context.cwd);
+        sandboxes.retain(|s| s.project == project);
+    }
+    sandboxes.retain(|s| {
+        args.label.iter().all(|wanted| match wanted.split_once('=') {
+            Some((key, value)) => s.labels.get(key).is_some_and(|v| v == value),
+            None => s.labels.contains_key(wanted),
+        })
+    });
+    output.document(&sandboxes);
+    if args.quiet {
+        sandboxes.iter().for_each(|s| output.line(&s.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if sandboxes.is_empty() {
+        output.note("no sandboxes; make one: whatif run -- COMMAND");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
+    let mut rows = vec![["NAME", "STATUS", "AGE", "CHANGED", "SIZE", "PIDS", "PROJECT"].map(|h| output.paint(Style::Dim, h)).to_vec()];
+    for s in &sandboxes {
+        let style = if s.status == Status::Active { Style::Green } else { Style::Yellow };
+        rows.push(vec![
+            output.paint(Style::Bold, &s.name),
+            output.paint(style, s.status),
+            age(now.saturating_sub(s.created_ms)),
+            s.changed_files.to_string(),
+            bytes(s.size_bytes),
+            s.pids.to_string(),
+            printable(&s.project.to_string_lossy()),
+        ]);
+    }
+    output.line(table::render(&rows));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,37 @@
+//! `whatif new`.
+
+use std::process::ExitCode;
+
+use whatif_engine::Engine;
+
+use super::Outcome;
+use super::sandbox_options::SandboxOptions;
+use crate::output::{Output, Style};
+
+/// Make a sandbox and leave it running
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Name it; a memorable one is made up otherwise
+    #[arg(value_name = "NAME", conflicts_with = "name")]
+    positional_name: Option<String>,
+    #[command(flatten)]
+    sandbox: SandboxOptions,
+    /// Making it twice with the same key gives the same sandbox
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+}
+
+pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
+    let mut new = args.sandbox.into_new();
+    new.name = new.name.or(args.positional_name);
+    new.idempotency_key = args.idempotency_key;
+    let sandbox = engine.create(&new)?;
+    let name = sandbox.name.clone();
+    if output.json {
+        output.document(&engine.listed(sandbox)?);
+    } else {
+        output.line(output.paint(Style::Bold, &name));
+        output.note(format!("  use it: whatif exec {name} -- COMMAND   open a shell: whatif shell {name}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

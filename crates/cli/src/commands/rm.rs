@@ -1,0 +1,67 @@
+//! `whatif rm`.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::{Engine, EngineError};
+
+use super::Outcome;
+use crate::output::{Output, counted};
+
+/// Throw sandboxes away, with their changes and everything that runs in them
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sandboxes: names or beginnings of ids
+    #[arg(required_unless_present = "all")]
+    names: Vec<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// Do not ask, even on a terminal
+    #[arg(long, short)]
+    yes: bool,
+    /// Refuse sandboxes that are running
+    #[arg(long)]
+    stopped: bool,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let names = if args.all { engine.list()?.into_iter().map(|s| s.name).collect() } else { args.names.clone() };
+    if !args.yes && !is_confirmed(&names)? {
+        output.note("nothing was removed");
+        return Ok(ExitCode::FAILURE);
+    }
+    // One that cannot be removed does not keep the others.
+    let mut removed = Vec::new();
+    let mut first_failure = None;
+    for name in &names {
+        match engine.remove(Some(name), args.stopped) {
+            Ok(sandbox) => {
+                output.line(format!("{} is gone", sandbox.name));
+                removed.push(sandbox.name);
+            }
+            Err(error) => {
+                let earlier = first_failure.replace(error);
+                if let Some(earlier) = earlier {
+                    output.error(&earlier);
+                }
+            }
+        }
+    }
+    output.document(&json!({ "removed": removed }));
+    first_failure.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// Asked only of a person; a script that says `rm` means it.
+fn is_confirmed(names: &[String]) -> Result<bool, EngineError> {
+    if names.is_empty() || !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        return Ok(true);
+    }
+    let mut err = std::io::stderr();
+    let _ = write!(err, "Remove {} with all changes ({})? [y/N] ", counted(names.len() as u64, "sandbox").replace("sandboxs", "sandboxes"), names.join(", "));
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|source| EngineError::Io { action: "read", path: "the answer".into(), source })?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

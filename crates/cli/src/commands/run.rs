@@ -1,0 +1,154 @@
+//! `whatif run`.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::json;
+use whatif_engine::{ChangeKind, CommandSpec, Engine, Exited, Finished, Keep};
+use whatif_types::NetMode;
+use whatif_types::explain::EXIT_TIMED_OUT;
+
+use super::Outcome;
+use super::sandbox_options::{SandboxOptions, duration};
+use crate::foreground::{self, Capture, Streams, Wanted};
+use crate::output::{Output, Style, bytes, counted, printable};
+
+/// Run a command in a fresh copy of reality
+///
+/// The sandbox is kept when the command changed something that matters or left a process running, and removed when not.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    sandbox: SandboxOptions,
+    /// Run in this existing sandbox instead of a fresh one
+    #[arg(long = "in", value_name = "NAME", conflicts_with_all = ["name", "rm", "keep"])]
+    existing: Option<String>,
+    /// Remove the sandbox afterwards, whatever changed
+    #[arg(long, conflicts_with = "keep")]
+    rm: bool,
+    /// Keep the sandbox, even if nothing changed
+    #[arg(long)]
+    keep: bool,
+    /// End the command after this time (30s, 5m, 2h); the exit code is 124 then
+    #[arg(long, value_parser = duration)]
+    timeout: Option<Duration>,
+    /// Print no report
+    #[arg(long, short)]
+    quiet: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
+    if let Some(name) = args.existing {
+        let exec = super::exec::Args::for_run_in(name, args.command, args.timeout, args.sandbox.env, args.sandbox.cwd);
+        return super::exec::execute(engine, exec, output);
+    }
+    let keep = match (args.keep, args.rm) {
+        (true, _) => Keep::Always,
+        (_, true) => Keep::Never,
+        _ => Keep::IfItMatters,
+    };
+    let terminal = foreground::is_interactive() && !output.json;
+    let mut streams = Streams::prepare(Wanted { stdin: true, capture: output.json, terminal }).map_err(super::exec::no_streams)?;
+    let spec = CommandSpec {
+        arguments: args.command,
+        env: Vec::new(),
+        cwd: None,
+        stdio: foreground::passed(&streams).0,
+        terminal: terminal.then(foreground::size),
+        timeout: args.timeout,
+    };
+    let mut run = engine.run(&args.sandbox.into_new(), &spec, &foreground::passed(&streams).1)?;
+    streams.handed_over();
+    let captured = streams.captured.clone();
+    warn_about_backend(&run.sandbox.details.backend_reason, run.sandbox.details.backend, output);
+    let exited = foreground::attend(&mut run.running, streams)?;
+    let finished = engine.finish(run, &exited, keep)?;
+    if output.json {
+        output.document(&document(&finished, &exited, captured.as_ref()));
+    } else if !args.quiet {
+        report(&finished, &exited, args.timeout, output);
+    }
+    Ok(exit_code(&exited))
+}
+
+pub fn exit_code(exited: &Exited) -> ExitCode {
+    if exited.timed_out {
+        return ExitCode::from(EXIT_TIMED_OUT);
+    }
+    ExitCode::from(u8::try_from(exited.code).unwrap_or(u8::MAX))
+}
+
+fn warn_about_backend(reason: &Option<String>, backend: whatif_types::Backend, output: &Output) {
+    if let Some(reason) = reason {
+        output.note(format!("{} using the '{backend}' backend, because: {reason}", output.paint_note(Style::Yellow, "whatif:")));
+    }
+}
+
+/// One paragraph: how it ended, what changed, what to do next.
+fn report(finished: &Finished, exited: &Exited, timeout: Option<Duration>, output: &Output) {
+    let tag = output.paint_note(Style::Dim, "whatif:");
+    let (name, summary) = (&finished.sandbox.name, &finished.summary);
+    if let Some(line) = why_it_ended(exited, timeout) {
+        output.note(format!("{tag} {line}"));
+    }
+    if exited.missed_network && finished.sandbox.details.net == NetMode::None {
+        output.note(format!("{tag} it tried to reach a network and had none; to allow the host's: whatif run --net host -- …"));
+    }
+    if !finished.kept {
+        let what = if summary.changed_files == 0 { "nothing changed".to_owned() } else { format!("{} changed", counted(summary.changed_files, "file")) };
+        let why = if summary.matters { "as asked" } else if summary.changed_files > 0 { "caches and logs only" } else { "" };
+        let detail = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        output.note(format!("{tag} {what}{detail}; reality is untouched and the sandbox is gone"));
+        return;
+    }
+    let running = if finished.left_processes { ", still running" } else { "" };
+    output.note(format!(
+        "{tag} {} changed ({}); reality is untouched. Kept as {}{running}",
+        counted(summary.changed_files, "file"),
+        bytes(summary.size_bytes),
+        output.paint_note(Style::Bold, name),
+    ));
+    for change in &summary.examples {
+        let (mark, style) = match change.kind {
+            ChangeKind::Added => ("+", Style::Green),
+            ChangeKind::Modified => ("~", Style::Yellow),
+            ChangeKind::Deleted => ("-", Style::Red),
+        };
+        output.note(format!("  {}", output.paint_note(style, format!("{mark} {}", printable(&change.path.to_string_lossy())))));
+    }
+    let more = summary.changed_files.saturating_sub(summary.examples.len() as u64);
+    if more > 0 && !summary.examples.is_empty() {
+        output.note(format!("  … and {more} more"));
+    }
+    output.note(format!("  go on: whatif exec {name} -- COMMAND   look: whatif show {name}   drop it: whatif rm {name}"));
+}
+
+fn why_it_ended(exited: &Exited, timeout: Option<Duration>) -> Option<String> {
+    if exited.timed_out {
+        return Some(format!("ended: the time limit of {} s was reached", timeout.unwrap_or_default().as_secs_f64()));
+    }
+    if let Some(signal) = exited.signal {
+        return Some(format!("the command was killed by signal {signal}"));
+    }
+    (exited.code != 0).then(|| format!("the command failed with exit code {}", exited.code))
+}
+
+fn document(finished: &Finished, exited: &Exited, captured: Option<&Capture>) -> serde_json::Value {
+    json!({
+        "sandbox": { "id": finished.sandbox.id, "name": finished.sandbox.name, "project": finished.sandbox.project, "status": finished.sandbox.status },
+        "kept": finished.kept,
+        "exit_code": exited.code,
+        "signal": exited.signal,
+        "timed_out": exited.timed_out,
+        "missed_network": exited.missed_network,
+        "left_processes": finished.left_processes,
+        "changes": finished.summary,
+        "stdout": captured.map(Capture::stdout),
+        "stderr": captured.map(Capture::stderr),
+        "truncated": captured.is_some_and(Capture::is_truncated),
+    })
+}

@@ -1,0 +1,93 @@
+//! What `run` and `new` have in common.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use whatif_engine::NewSandbox;
+use whatif_types::{Backend, NetMode};
+
+#[derive(Debug, clap::Args)]
+pub struct SandboxOptions {
+    /// Name it; a memorable one is made up otherwise
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Carry a variable although it looks like a secret (NAME), or set one (NAME=VALUE)
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+    /// Network: none, or the host's
+    #[arg(long, value_name = "none|host")]
+    pub net: Option<NetMode>,
+    /// Directory to start in, instead of this one
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Attach a label, as KEY=VALUE
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    pub label: Vec<(String, String)>,
+    /// How processes are isolated
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// How copy-on-write is done; the best that works here by default
+    #[arg(long, value_name = "overlay|fuse|copy")]
+    pub backend: Option<Backend>,
+    /// Hide a further path ('~/' is the home)
+    #[arg(long, value_name = "PATH")]
+    pub mask: Vec<String>,
+    /// Show a path that is hidden by default
+    #[arg(long, value_name = "PATH")]
+    pub expose: Vec<String>,
+}
+
+impl SandboxOptions {
+    #[must_use]
+    pub fn into_new(self) -> NewSandbox {
+        NewSandbox {
+            name: self.name,
+            labels: self.label.into_iter().collect::<BTreeMap<_, _>>(),
+            net: self.net,
+            provider: self.provider,
+            backend: self.backend,
+            mask: self.mask,
+            expose: self.expose,
+            env: self.env,
+            cwd: self.cwd,
+            idempotency_key: None,
+        }
+    }
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("a label is KEY=VALUE".to_owned()),
+    }
+}
+
+/// `30`, `30s`, `5m`, `2h`, `1d`, `500ms`.
+pub fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..split].parse().map_err(|_| format!("'{text}' is not a duration; use 30s, 5m, 2h"))?;
+    let milliseconds = match &text[split..] {
+        "ms" => Some(number),
+        "" | "s" => number.checked_mul(1000),
+        "m" => number.checked_mul(60_000),
+        "h" => number.checked_mul(3_600_000),
+        "d" => number.checked_mul(86_400_000),
+        unit => return Err(format!("'{unit}' is not a unit of time; use ms, s, m, h or d")),
+    };
+    milliseconds.map(std::time::Duration::from_millis).ok_or_else(|| format!("'{text}' is too long"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("90").unwrap().as_secs(), 90);
+        assert_eq!(duration("5m").unwrap().as_secs(), 300);
+        assert_eq!(duration("250ms").unwrap().as_millis(), 250);
+        for bad in ["", "m", "5x", "-1s", "99999999999999999999s"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! `whatif shell`.
+
+use std::ffi::OsString;
+
+use whatif_engine::Engine;
+
+use super::Outcome;
+use crate::output::{Output, Style};
+
+/// Open a shell in a sandbox
+///
+/// Without a name: in the latest sandbox of this project.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sandbox: its name or the beginning of its id
+    name: Option<String>,
+    /// Carry a variable although it looks like a secret (NAME), or set one (NAME=VALUE)
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+}
+
+pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
+    let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty()).unwrap_or_else(|| OsString::from("/bin/sh"));
+    output.note(output.paint_note(Style::Dim, "whatif: a shell in the sandbox; reality stays as it is. Leave with 'exit'."));
+    super::exec::execute(engine, super::exec::Args::for_shell(args.name, vec![shell], args.env), output)
+}

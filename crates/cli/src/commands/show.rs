@@ -1,0 +1,86 @@
+//! `whatif show`.
+
+use std::process::ExitCode;
+
+use whatif_engine::{Engine, Shown};
+use whatif_types::Identity;
+
+use super::Outcome;
+use crate::output::{Output, Style, bytes, printable};
+use crate::table;
+
+/// Show everything about a sandbox
+///
+/// Without a name: about the latest sandbox of this project.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sandbox: its name or the beginning of its id
+    name: Option<String>,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let shown = engine.show(args.name.as_deref())?;
+    output.document(&shown);
+    output.line(table::render(&rows(&shown, output)));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
+    let details = &shown.details;
+    let mut rows: Vec<(&str, String)> = vec![
+        ("name", output.paint(Style::Bold, &shown.listed.name)),
+        ("id", shown.listed.id.clone()),
+        ("status", match details.stop_reason {
+            Some(reason) => format!("{} ({})", shown.listed.status, format!("{reason:?}").to_lowercase()),
+            None => shown.listed.status.to_string(),
+        }),
+        ("created", shown.listed.created_at.clone()),
+        ("project", path(&shown.listed.project)),
+        ("started in", path(&details.cwd)),
+        ("provider", shown.listed.provider.clone()),
+        ("backend", match &details.backend_reason {
+            Some(reason) => format!("{} (because: {})", details.backend, printable(reason)),
+            None => details.backend.to_string(),
+        }),
+        ("identity", identity(details.identity)),
+        ("network", details.net.to_string()),
+        ("landlock", if shown.protection.landlock_abi == 0 { "not available in this kernel".to_owned() } else { format!("ABI {}", shown.protection.landlock_abi) }),
+        ("copy-on-write", details.trees.iter().map(|t| path(t)).collect::<Vec<_>>().join(" ")),
+        ("changed", format!("{} files, {}", shown.changes.changed_files, bytes(shown.changes.size_bytes))),
+    ];
+    for (place, reason) in &shown.protection.read_only {
+        rows.push(("read-only", format!("{} ({})", path(place), printable(reason))));
+    }
+    rows.push(("variables left out", or_none(&details.dropped_env)));
+    rows.push(("masked", format!("{} paths of credentials and histories (--json lists them)", details.masked_paths.len())));
+    if !details.labels.is_empty() {
+        rows.push(("labels", details.labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")));
+    }
+    if !details.command.is_empty() {
+        rows.push(("command", printable(&details.command.join(" "))));
+    }
+    if let Some(code) = details.exit_code {
+        rows.push(("exit code", code.to_string()));
+    }
+    if let Some(pid) = shown.keeper_pid {
+        rows.push(("keeper", format!("process {pid}")));
+    }
+    rows.push(("processes", shown.processes.len().to_string()));
+    rows.into_iter().map(|(label, value)| vec![output.paint(Style::Dim, label), value]).collect()
+}
+
+fn identity(identity: Identity) -> String {
+    match identity {
+        Identity::Mapped { base, .. } => format!("root inside is uid {base} outside"),
+        Identity::Same => "root inside is root outside: this kernel or file system cannot map owners".to_owned(),
+        Identity::Own { uid, .. } => format!("uid {uid}, inside and outside"),
+    }
+}
+
+fn path(path: &std::path::Path) -> String {
+    printable(&path.to_string_lossy())
+}
+
+fn or_none(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { printable(&names.join(" ")) }
+}

@@ -1,0 +1,23 @@
+//! `whatif start`.
+
+use std::process::ExitCode;
+
+use whatif_engine::Engine;
+
+use super::Outcome;
+use crate::output::Output;
+
+/// Start a stopped sandbox again, with the changes it had
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sandbox: its name or the beginning of its id
+    name: Option<String>,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let sandbox = engine.start(args.name.as_deref())?;
+    let name = sandbox.name.clone();
+    output.document(&engine.listed(sandbox)?);
+    output.line(format!("{name} is running"));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,28 @@
+//! `whatif stop`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use whatif_engine::{DEFAULT_GRACE, Engine};
+
+use super::Outcome;
+use super::sandbox_options::duration;
+use crate::output::Output;
+
+/// End everything that runs in a sandbox; its changes stay
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sandbox: its name or the beginning of its id
+    name: Option<String>,
+    /// How long processes have to end by themselves before they are killed
+    #[arg(long, value_parser = duration)]
+    grace: Option<Duration>,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let sandbox = engine.stop(args.name.as_deref(), args.grace.unwrap_or(DEFAULT_GRACE))?;
+    let name = sandbox.name.clone();
+    output.document(&engine.listed(sandbox)?);
+    output.line(format!("{name} is stopped"));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,64 @@
+//! Reads from the process what the engine must know: the one place that looks at the environment.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use whatif_engine::{Context, EngineError};
+use whatif_types::config::UserConfig;
+
+pub fn from_process() -> Result<Context, EngineError> {
+    let uid = rustix::process::geteuid().as_raw();
+    let home = home(uid);
+    let cwd = env::current_dir().map_err(|source| EngineError::Io { action: "find", path: ".".into(), source })?;
+    let config = config(&home)?;
+    Ok(Context {
+        uid,
+        gid: rustix::process::getegid().as_raw(),
+        state_dir: state_dir(uid, &home, &cwd),
+        runtime_dir: path_in("XDG_RUNTIME_DIR"),
+        // A name or value that is not UTF-8 cannot be judged by the filter, so it stays outside.
+        environment: env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?))).collect(),
+        home,
+        cwd,
+        config,
+    })
+}
+
+fn home(uid: u32) -> PathBuf {
+    let home = path_in("HOME").or_else(|| home_from_passwd(uid)).unwrap_or_else(|| PathBuf::from("/"));
+    // Mounts are compared with real paths.
+    std::fs::canonicalize(&home).unwrap_or(home)
+}
+
+fn home_from_passwd(uid: u32) -> Option<PathBuf> {
+    let text = std::fs::read_to_string("/etc/passwd").ok()?;
+    let line = text.lines().find(|l| l.split(':').nth(2) == Some(&uid.to_string()))?;
+    line.split(':').nth(5).map(PathBuf::from)
+}
+
+fn state_dir(uid: u32, home: &Path, cwd: &Path) -> PathBuf {
+    let chosen = path_in("WHATIF_HOME").map(|p| cwd.join(p)).or_else(|| path_in("XDG_STATE_HOME").map(|p| p.join("whatif"))).unwrap_or_else(|| {
+        if uid == 0 { PathBuf::from("/var/lib/whatif") } else { home.join(".local/state/whatif") }
+    });
+    // The directory may not exist yet; what exists of its path is made real.
+    let existing = chosen.ancestors().find(|a| a.exists()).map(Path::to_owned).unwrap_or_default();
+    match (std::fs::canonicalize(&existing), chosen.strip_prefix(&existing)) {
+        (Ok(real), Ok(rest)) if rest.as_os_str().is_empty() => real,
+        (Ok(real), Ok(rest)) => real.join(rest),
+        _ => chosen,
+    }
+}
+
+fn config(home: &Path) -> Result<UserConfig, EngineError> {
+    let path = path_in("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("whatif/config.toml");
+    match std::fs::read_to_string(&path) {
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(UserConfig::default()),
+        Err(source) => Err(EngineError::Io { action: "read", path, source }),
+        Ok(text) => toml::from_str(&text).map_err(|e| EngineError::Config { path, message: e.to_string() }),
+    }
+}
+
+/// An absolute path in a variable; empty and relative ones count as unset, as the XDG rules say (ours may be relative).
+fn path_in(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).map(PathBuf::from).filter(|p| p.is_absolute() || (variable == "WHATIF_HOME" && !p.as_os_str().is_empty()))
+}

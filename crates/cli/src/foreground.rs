@@ -1,0 +1,82 @@
+//! A command in the foreground: its standard streams, its terminal, its signals, its end.
+//!
+//! Pipes and sockets are handed to the command as they are. Nothing else is: through a descriptor of a real file or terminal a
+//! command could change that file's mode, reopen it for writing, or type into the terminal. Those are copied through pipes,
+//! or, for a terminal, through a terminal of the sandbox's own.
+
+mod relay;
+mod streams;
+mod terminal;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::Signal;
+use whatif_engine::{EngineError, Exited, Running, Stdio};
+
+use self::relay::Relay;
+pub use self::streams::{Capture, Streams, Wanted};
+pub use self::terminal::{is_interactive, size};
+use self::terminal::RawMode;
+
+/// Signals that mean the command, not us.
+const FORWARDED: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
+
+/// Watches over the command until it ends.
+pub fn attend(running: &mut Running, streams: Streams) -> Result<Exited, EngineError> {
+    let mut numbers: Vec<i32> = FORWARDED.iter().map(|s| s.as_raw()).collect();
+    numbers.push(Signal::WINCH.as_raw());
+    let signals = whatif_sys::signals::as_descriptor(&numbers).map_err(|e| failed("watch for signals", e))?;
+    let mut relays = streams.relays;
+    let raw_mode = match running.terminal.take() {
+        Some(master) => {
+            relays.extend(terminal::relays(&master).map_err(|e| failed("use the terminal", e))?);
+            Some((RawMode::enter().map_err(|e| failed("use the terminal", e))?, master))
+        }
+        None => None,
+    };
+    loop {
+        let ready = wait(running, &signals, &relays).map_err(|e| failed("wait for the command", e))?;
+        for relay in &mut relays {
+            relay.work();
+        }
+        for number in whatif_sys::signals::take(&signals) {
+            if number == Signal::WINCH.as_raw() {
+                if let Some((_, master)) = &raw_mode {
+                    terminal::copy_size(master);
+                }
+            } else {
+                running.signal(number)?;
+            }
+        }
+        if ready {
+            let exited = running.wait()?;
+            for relay in &mut relays {
+                relay.drain();
+            }
+            return Ok(exited);
+        }
+    }
+}
+
+/// True when the keeper has something to say.
+fn wait(running: &Running, signals: &OwnedFd, relays: &[Relay]) -> rustix::io::Result<bool> {
+    let mut fds = vec![PollFd::from_borrowed_fd(running.as_fd(), PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
+    fds.extend(relays.iter().filter_map(Relay::poll_fd));
+    match poll(&mut fds, None) {
+        Ok(_) => Ok(!fds[0].revents().is_empty()),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn failed(action: &'static str, error: impl Into<std::io::Error>) -> EngineError {
+    EngineError::Io { action, path: Path::new("in the foreground").to_owned(), source: error.into() }
+}
+
+/// What the engine is told about the streams, and the descriptors that go with it.
+#[must_use]
+pub fn passed(streams: &Streams) -> ([Stdio; 3], Vec<BorrowedFd<'_>>) {
+    (streams.kinds, streams.passed.iter().map(AsFd::as_fd).collect())
+}

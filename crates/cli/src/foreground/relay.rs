@@ -1,0 +1,133 @@
+//! Copies bytes from one descriptor to another without ever making either side wait for a third.
+
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// Where relayed bytes go.
+#[derive(Debug)]
+pub(super) enum Sink {
+    Descriptor(OwnedFd),
+    /// Kept for a JSON document, up to a limit.
+    Memory(Rc<RefCell<Vec<u8>>>),
+}
+
+#[derive(Debug)]
+pub(super) struct Relay {
+    from: Option<OwnedFd>,
+    to: Option<Sink>,
+    waiting: Vec<u8>,
+    /// Input relays are dropped at the end; output relays are emptied.
+    is_output: bool,
+}
+
+/// More than this of a command's output is not kept in a document.
+pub(super) const LARGEST_CAPTURE: usize = 16 << 20;
+
+impl Relay {
+    pub(super) fn input(from: OwnedFd, to: OwnedFd) -> Self {
+        // The command may never read; then our writing must not wait.
+        let _ = rustix::io::ioctl_fionbio(&to, true);
+        Self { from: Some(from), to: Some(Sink::Descriptor(to)), waiting: Vec::new(), is_output: false }
+    }
+
+    pub(super) fn output(from: OwnedFd, to: Sink) -> Self {
+        let _ = rustix::io::ioctl_fionbio(&from, true);
+        Self { from: Some(from), to: Some(to), waiting: Vec::new(), is_output: true }
+    }
+
+    pub(super) fn poll_fd(&self) -> Option<PollFd<'_>> {
+        match (&self.from, &self.to) {
+            (_, Some(Sink::Descriptor(to))) if !self.waiting.is_empty() => Some(PollFd::new(to, PollFlags::OUT)),
+            (Some(from), Some(_)) => Some(PollFd::new(from, PollFlags::IN)),
+            _ => None,
+        }
+    }
+
+    /// Does what can be done now.
+    pub(super) fn work(&mut self) {
+        if self.waiting.is_empty() && self.from.as_ref().is_some_and(is_readable) {
+            self.read();
+        }
+        self.write();
+        // The end of the input is passed on by closing the other side.
+        if self.from.is_none() && self.waiting.is_empty() {
+            self.to = None;
+        }
+    }
+
+    /// After the command's end: what it has written comes out, what it did not read is dropped.
+    pub(super) fn drain(&mut self) {
+        if !self.is_output {
+            return;
+        }
+        self.write_all();
+        while self.from.is_some() && self.read() {
+            self.write_all();
+        }
+    }
+
+    /// False when there is nothing more for now.
+    fn read(&mut self) -> bool {
+        let Some(from) = &self.from else { return false };
+        let mut buffer = [0_u8; 64 << 10];
+        match rustix::io::read(from, &mut buffer) {
+            Ok(length) if length > 0 => {
+                self.waiting.extend_from_slice(&buffer[..length]);
+                true
+            }
+            Err(Errno::AGAIN | Errno::INTR) => false,
+            // The end; a terminal whose last user is gone says EIO.
+            _ => {
+                self.from = None;
+                false
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        match &self.to {
+            Some(Sink::Descriptor(to)) => match rustix::io::write(to, &self.waiting) {
+                Ok(written) => {
+                    self.waiting.drain(..written);
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(_) => self.give_up(),
+            },
+            Some(Sink::Memory(memory)) => {
+                let mut memory = memory.borrow_mut();
+                let room = LARGEST_CAPTURE.saturating_sub(memory.len());
+                memory.extend_from_slice(&self.waiting[..self.waiting.len().min(room)]);
+                self.waiting.clear();
+            }
+            None => self.waiting.clear(),
+        }
+    }
+
+    fn write_all(&mut self) {
+        while !self.waiting.is_empty() {
+            if let Some(Sink::Descriptor(to)) = &self.to {
+                let _ = poll(&mut [PollFd::new(to, PollFlags::OUT)], None);
+            }
+            self.write();
+        }
+    }
+
+    /// Nobody takes it any more; closing our side tells whoever sends it.
+    fn give_up(&mut self) {
+        self.waiting.clear();
+        self.to = None;
+        self.from = None;
+    }
+}
+
+fn is_readable(fd: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&now)).is_ok_and(|n| n > 0)
+}

@@ -1,0 +1,58 @@
+//! Our terminal and the sandbox's.
+
+use std::io::IsTerminal;
+use std::os::fd::OwnedFd;
+
+use rustix::stdio::{stdin, stdout};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
+
+use super::relay::{Relay, Sink};
+
+/// Whether there is a person at both ends.
+#[must_use]
+pub fn is_interactive() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Columns and rows of our terminal.
+#[must_use]
+pub fn size() -> (u16, u16) {
+    tcgetwinsize(stdout()).or_else(|_| tcgetwinsize(stdin())).map_or((80, 24), |s| (s.ws_col, s.ws_row))
+}
+
+/// Keys go to the sandbox as they are typed, until this is dropped.
+pub(super) struct RawMode {
+    before: Option<Termios>,
+}
+
+impl RawMode {
+    pub(super) fn enter() -> rustix::io::Result<Self> {
+        let Ok(before) = tcgetattr(stdin()) else { return Ok(Self { before: None }) };
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(stdin(), OptionalActions::Drain, &raw)?;
+        Ok(Self { before: Some(before) })
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(stdin(), OptionalActions::Drain, before);
+        }
+    }
+}
+
+pub(super) fn relays(master: &OwnedFd) -> std::io::Result<[Relay; 2]> {
+    use std::os::fd::AsFd;
+    Ok([
+        Relay::input(stdin().try_clone_to_owned()?, master.try_clone()?),
+        Relay::output(master.try_clone()?, Sink::Descriptor(stdout().as_fd().try_clone_to_owned()?)),
+    ])
+}
+
+pub(super) fn copy_size(master: &OwnedFd) {
+    if let Ok(size) = tcgetwinsize(stdout()) {
+        let _ = tcsetwinsize(master, size);
+    }
+}

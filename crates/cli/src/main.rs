@@ -1,0 +1,38 @@
+//! `whatif`: the command line, and (as `whatif keeper`) the keeper of one sandbox.
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod args;
+mod commands;
+mod context;
+mod foreground;
+mod output;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    // A keeper is started by us thousands of times a day; it does not wait for an argument parser.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == "keeper") && arguments.next().is_some_and(|id| id.len() == 12) {
+        return keeper();
+    }
+    whatif_sys::signals::restore_default_sigpipe();
+    let cli = args::Cli::parse();
+    let output = output::Output::new(cli.json);
+    match commands::dispatch(cli, &output) {
+        Ok(code) => code,
+        Err(error) => output.error(&error),
+    }
+}
+
+fn keeper() -> ExitCode {
+    let first = whatif_sys::keeper::FIRST_PASSED;
+    // SAFETY: a keeper is executed with exactly these two descriptors, and nothing has run yet that could own them.
+    let (birth, listener) = unsafe { (whatif_sys::command::adopt(first), whatif_sys::command::adopt(first + 1)) };
+    match whatif_engine::inside::live(birth, listener) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,125 @@
+//! Everything that is printed goes through here: pure standard output, colours that respect `NO_COLOR`, errors with a next step.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use whatif_types::explain::whole_message;
+use whatif_types::{Explain, Explained};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    pub json: bool,
+    out_colour: bool,
+    err_colour: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Style {
+    Bold,
+    Dim,
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+impl Style {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Red => "31",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Cyan => "36",
+        }
+    }
+}
+
+impl Output {
+    #[must_use]
+    pub fn new(json: bool) -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
+        Self { json, out_colour: wanted && std::io::stdout().is_terminal(), err_colour: wanted && std::io::stderr().is_terminal() }
+    }
+
+    /// For people, on standard output; nothing in JSON mode.
+    pub fn line(&self, text: impl Display) {
+        if !self.json {
+            let _ = writeln!(std::io::stdout(), "{text}");
+        }
+    }
+
+    /// For people, on standard error; nothing in JSON mode.
+    pub fn note(&self, text: impl Display) {
+        if !self.json {
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+
+    /// The one document of JSON mode.
+    pub fn document(&self, value: &impl Serialize) {
+        if self.json {
+            if let Ok(text) = serde_json::to_string(value) {
+                let _ = writeln!(std::io::stdout(), "{text}");
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn paint(&self, style: Style, text: impl Display) -> String {
+        paint(self.out_colour, style, text)
+    }
+
+    #[must_use]
+    pub fn paint_note(&self, style: Style, text: impl Display) -> String {
+        paint(self.err_colour, style, text)
+    }
+
+    /// Renders a failure and turns it into the exit code of its kind.
+    pub fn error(&self, error: &dyn Explain) -> ExitCode {
+        if self.json {
+            let document = serde_json::json!({ "error": Explained::of(error) });
+            eprintln!("{document}");
+        } else {
+            eprintln!("{} {}", self.paint_note(Style::Red, "whatif:"), printable(&whole_message(error)));
+            for hint in error.hints() {
+                eprintln!("  {} {}", self.paint_note(Style::Cyan, "hint:"), printable(&hint));
+            }
+        }
+        ExitCode::from(error.exit_code())
+    }
+}
+
+fn paint(colour: bool, style: Style, text: impl Display) -> String {
+    if colour { format!("\x1b[{}m{text}\x1b[0m", style.code()) } else { text.to_string() }
+}
+
+/// Names and paths from inside a sandbox may hold escape sequences meant for the reader's terminal.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let harmful = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    text.chars().map(|c| if harmful(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+}
+
+/// `1.5 MiB`.
+#[must_use]
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// `1 file`, `2 files`.
+#[must_use]
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,236 @@
+//! Brings a keeper up for a sandbox whose directory exists: for `new`, `run` and `start` alike.
+
+use std::fs::{self, DirBuilder};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Signal, pidfd_send_signal};
+use whatif_keeper::client::{self, ClientError};
+use whatif_keeper::protocol::{Exec, Namespaces, Reason, Reply, Request};
+use whatif_keeper::{Channel, Client};
+use whatif_layers::copy::{self, Depth};
+use whatif_layers::plan::{self, Inputs};
+use whatif_layers::survey::{self, Scope, Survey};
+use whatif_layers::{masks, remove};
+use whatif_provider::{Launch, Provider};
+use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection};
+use whatif_types::config::UserConfig;
+use whatif_types::{Backend, Identity, NetMode, PlaceKind, Plan, SandboxId};
+
+use crate::choice::Choice;
+use crate::secrets::Secrets;
+use crate::{Engine, EngineError};
+
+/// What is fixed before the first try.
+pub(crate) struct Wish<'a> {
+    pub id: &'a SandboxId,
+    pub directory: &'a Path,
+    pub project: &'a Path,
+    /// For a sandbox that has been up before: its trees by number. Its head is precious then, and nothing else is tried.
+    pub known_trees: Option<&'a [PathBuf]>,
+    pub net: NetMode,
+    pub provider: &'a dyn Provider,
+    /// Asked for by name: if it does not work there is no other try.
+    pub backend: Option<Backend>,
+    pub config: &'a UserConfig,
+    pub secrets: &'a Secrets,
+}
+
+/// A keeper on its way; `wait` for it before trusting it.
+pub(crate) struct Booting {
+    pub pid: u32,
+    pub pidfd: OwnedFd,
+    pub client: Client,
+    pub choice: Choice,
+    pub identity: Identity,
+    pub plan: Plan,
+}
+
+impl Engine {
+    /// Prepares the layers and starts a keeper, with its first command already under way if there is one.
+    pub(crate) fn begin_boot(
+        &self,
+        wish: &Wish<'_>,
+        choice: Choice,
+        first: Option<(&Exec, &[BorrowedFd<'_>])>,
+    ) -> Result<Booting, EngineError> {
+        let survey = self.survey(wish)?;
+        let identity = if choice.same_ids && self.context.is_root() { Identity::Same } else { self.context.identity() };
+        let plan = self.plan(wish, &survey, choice.backend);
+        let masks = masks::describe(&plan, &survey.mounts, &self.hidden(wish), &wish.secrets.rewrites, &self.state.cache())?;
+        make_heads(wish, &plan, &self.hidden(wish))?;
+
+        let listener = client::listener(wish.directory)?;
+        let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd() };
+        let launched = wish.provider.launch(&launch)?;
+        let boot = Boot {
+            version: PROTOCOL_VERSION,
+            id: wish.id.clone(),
+            directory: wish.directory.to_owned(),
+            masks,
+            plan: plan.clone(),
+            identity,
+            net: wish.net,
+            runtime_dir: self.context.runtime_dir.clone(),
+        };
+        let mut namespaces = Namespaces::default();
+        let mut descriptors = Vec::new();
+        if let Some(made) = &launched.namespaces {
+            namespaces = Namespaces { user: true, ipc: true, uts: true, net: made.net.is_some() };
+            descriptors.extend([made.user.as_fd(), made.ipc.as_fd(), made.uts.as_fd()]);
+            descriptors.extend(made.net.as_ref().map(AsFd::as_fd));
+        }
+        let mut client = Client::over(Channel::new(launched.birth));
+        let talk = || -> Result<(), ClientError> {
+            client.send(&Request::Boot { boot: Box::new(boot), namespaces }, &descriptors)?;
+            if let Some((exec, descriptors)) = first {
+                client.send(&Request::Exec(Box::new(exec.clone())), descriptors)?;
+            }
+            Ok(())
+        };
+        // A keeper that ended during its start has said why; `wait` reads it.
+        let _ = talk();
+        Ok(Booting { pid: launched.pid, pidfd: launched.pidfd, client, choice, identity, plan })
+    }
+
+    /// Waits until the sandbox stands. If a way of layering does not work here, the next best is tried, and remembered.
+    pub(crate) fn finish_boot(
+        &self,
+        wish: &Wish<'_>,
+        mut booting: Booting,
+        first: Option<(&Exec, &[BorrowedFd<'_>])>,
+    ) -> Result<(Booting, Protection), EngineError> {
+        let mut reasons = Vec::new();
+        loop {
+            let failed = match booting.client.reply() {
+                Ok(Reply::Booted { protection, .. }) => {
+                    if !reasons.is_empty() {
+                        booting.choice.store(&self.context.state_dir);
+                    }
+                    return Ok((booting, protection));
+                }
+                Ok(_) => return Err(ClientError::OutOfTurn.into()),
+                Err(ClientError::Failed(failed)) => failed,
+                Err(error) => {
+                    let _ = pidfd_send_signal(&booting.pidfd, Signal::KILL);
+                    return Err(error.into());
+                }
+            };
+            if wish.known_trees.is_some() {
+                return Err(EngineError::Boot { message: failed.message, errno: failed.errno });
+            }
+            let mut choice = booting.choice.clone();
+            match failed.reason {
+                Reason::BootIdMapping if !choice.same_ids => choice.same_ids = true,
+                Reason::BootLayers if wish.backend.is_some() => {
+                    return Err(EngineError::Backend { backend: booting.choice.backend, message: failed.message });
+                }
+                Reason::BootLayers => {
+                    reasons.push(format!("{}: {}", choice.backend, failed.message));
+                    choice.backend = next_best(choice.backend).ok_or(EngineError::NoBackend { reasons: reasons.clone() })?;
+                }
+                _ => return Err(EngineError::Boot { message: failed.message, errno: failed.errno }),
+            }
+            choice.reason = Some(failed.message.clone());
+            if reasons.is_empty() {
+                reasons.push(failed.message);
+            }
+            wait_for_end(&booting.pidfd);
+            for part in ["head", "work"] {
+                remove::tree(&wish.directory.join(part))?;
+                make_private(&wish.directory.join(part))?;
+            }
+            booting = self.begin_boot(wish, choice, first)?;
+        }
+    }
+
+    /// The way to begin with: what was asked for, or what worked last.
+    pub(crate) fn first_choice(&self, asked_for: Option<Backend>) -> Choice {
+        let remembered = Choice::load(&self.context.state_dir);
+        match asked_for {
+            Some(backend) => Choice { backend, same_ids: remembered.same_ids || (self.context.is_root() && backend == Backend::Fuse), ..Choice::default() },
+            None => remembered,
+        }
+    }
+
+    fn survey(&self, wish: &Wish<'_>) -> Result<Survey, EngineError> {
+        Ok(survey::take(&Scope {
+            as_root: self.context.is_root(),
+            home: &self.context.home,
+            project: wish.project,
+            runtime_dir: self.context.runtime_dir.as_deref(),
+            extra_writable: &wish.config.files.writable,
+        })?)
+    }
+
+    fn plan(&self, wish: &Wish<'_>, survey: &Survey, backend: Backend) -> Plan {
+        plan::plan(&Inputs {
+            mounts: &survey.mounts,
+            file_mounts: &survey.file_mounts,
+            as_root: self.context.is_root(),
+            backend,
+            home: &self.context.home,
+            project: wish.project,
+            writable: &survey.writable,
+            private: &survey.private,
+            state_dir: self.state.root(),
+            secrets: &wish.secrets.hidden,
+            known_trees: wish.known_trees.unwrap_or_default(),
+            subdirectories: &survey::subdirectories,
+            run_links: &survey.run_links,
+        })
+    }
+
+    /// Everything that must not be seen inside; the state directory first of all.
+    fn hidden(&self, wish: &Wish<'_>) -> Vec<PathBuf> {
+        let mut hidden = vec![self.state.root().to_owned()];
+        hidden.extend(wish.secrets.hidden.iter().cloned());
+        hidden
+    }
+}
+
+fn next_best(backend: Backend) -> Option<Backend> {
+    match backend {
+        Backend::Overlay => Some(Backend::Fuse),
+        Backend::Fuse => Some(Backend::Copy),
+        Backend::Copy => None,
+    }
+}
+
+/// A head and a fresh work directory for every tree. Heads that exist are what the sandbox already changed.
+fn make_heads(wish: &Wish<'_>, plan: &Plan, hidden: &[PathBuf]) -> Result<(), EngineError> {
+    for place in &plan.places {
+        let (tree, depth) = match place.kind {
+            PlaceKind::Writable { tree } => (tree, (plan.backend == Backend::Copy).then_some(Depth::Tree)),
+            PlaceKind::Skeleton { tree } => (tree, Some(Depth::Level)),
+            _ => continue,
+        };
+        let work = wish.directory.join("work").join(tree.to_string());
+        // A volatile overlay leaves a mark that forbids mounting again; the work directory holds nothing worth keeping.
+        remove::tree(&work)?;
+        make_private(&work)?;
+        let head = wish.directory.join("head").join(tree.to_string());
+        if head.is_dir() {
+            continue;
+        }
+        make_private(&head)?;
+        match depth {
+            Some(depth) => copy::into_directory(&place.path, &head, depth, hidden)?,
+            None => {
+                let metadata = fs::symlink_metadata(&place.path).map_err(|e| EngineError::io("examine", &place.path, e))?;
+                copy::copy_attributes(&place.path, &head, &metadata)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn make_private(path: &Path) -> Result<(), EngineError> {
+    DirBuilder::new().mode(0o700).create(path).map_err(|e| EngineError::io("create", path, e))
+}
+
+pub(crate) fn wait_for_end(pidfd: &OwnedFd) {
+    let mut fds = [rustix::event::PollFd::new(pidfd, rustix::event::PollFlags::IN)];
+    let _ = rustix::event::poll(&mut fds, None);
+}

@@ -1,0 +1,55 @@
+//! Who asks, from where, with what environment. Built once at the edge; the engine reads nothing of it by itself.
+
+use std::path::{Path, PathBuf};
+
+use whatif_types::Identity;
+use whatif_types::config::{ProjectConfig, UserConfig};
+
+use crate::EngineError;
+
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub uid: u32,
+    pub gid: u32,
+    pub home: PathBuf,
+    pub cwd: PathBuf,
+    pub state_dir: PathBuf,
+    pub runtime_dir: Option<PathBuf>,
+    pub environment: Vec<(String, String)>,
+    pub config: UserConfig,
+}
+
+impl Context {
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.uid == 0
+    }
+
+    /// The identity a new sandbox of this caller has, if nothing forbids the better one.
+    #[must_use]
+    pub(crate) fn identity(&self) -> Identity {
+        if self.is_root() { whatif_provider::native::MAPPED } else { Identity::Own { uid: self.uid, gid: self.gid } }
+    }
+
+    /// The directory whose changes a sandbox is about: the repository around `directory`, or else itself.
+    #[must_use]
+    pub fn project_of(&self, directory: &Path) -> PathBuf {
+        let is_root = |d: &&Path| d.join(".git").exists() || d.join(PROJECT_CONFIG).exists();
+        directory.ancestors().find(is_root).unwrap_or(directory).to_owned()
+    }
+
+    /// The user's configuration as this project tightens it.
+    pub(crate) fn config_for(&self, project: &Path) -> Result<UserConfig, EngineError> {
+        let path = project.join(PROJECT_CONFIG);
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(self.config.clone()),
+            other => other.map_err(|source| EngineError::io("read", &path, source))?,
+        };
+        let tightening: ProjectConfig =
+            toml::from_str(&text).map_err(|e| EngineError::Config { path: path.clone(), message: e.to_string() })?;
+        self.config.clone().tightened_by(&tightening).map_err(|e| EngineError::Config { path, message: e.to_string() })
+    }
+}
+
+/// The file in which a project may ask for more caution.
+pub const PROJECT_CONFIG: &str = ".whatif.toml";

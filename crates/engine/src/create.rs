@@ -1,0 +1,211 @@
+//! Makes a sandbox: validates everything, reserves its row, prepares layers and keeper; any failure unwinds in reverse.
+
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Signal, pidfd_send_signal};
+use whatif_keeper::Client;
+use whatif_keeper::protocol::Exec;
+use whatif_layers::remove;
+use whatif_layers::state_dir::SandboxLock;
+use whatif_store::{Inserted, StoreError};
+use whatif_types::boot::Protection;
+use whatif_types::config::UserConfig;
+use whatif_types::sandbox::Details;
+use whatif_types::{Backend, NetMode, Sandbox, SandboxId, Status, name};
+
+use crate::boot::{Booting, Wish, wait_for_end};
+use crate::{Engine, EngineError, now, secrets};
+
+/// What a new sandbox shall be.
+#[derive(Clone, Debug, Default)]
+pub struct NewSandbox {
+    pub name: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    pub net: Option<NetMode>,
+    pub provider: Option<String>,
+    pub backend: Option<Backend>,
+    pub mask: Vec<String>,
+    pub expose: Vec<String>,
+    /// Variables to carry although they look like secrets.
+    pub env: Vec<String>,
+    pub cwd: Option<PathBuf>,
+    pub idempotency_key: Option<String>,
+}
+
+/// A sandbox that stands, still owned by the command that made it.
+pub(crate) struct Created {
+    pub sandbox: Sandbox,
+    pub lock: SandboxLock,
+    pub client: Client,
+    pub pidfd: std::os::fd::OwnedFd,
+}
+
+/// Everything about a new sandbox that can be known before anything is made.
+pub(crate) struct Validated {
+    pub cwd: PathBuf,
+    pub project: PathBuf,
+    pub config: UserConfig,
+    pub net: NetMode,
+}
+
+impl Engine {
+    /// `whatif new`: a sandbox that stays.
+    pub fn create(&self, new: &NewSandbox) -> Result<Sandbox, EngineError> {
+        let validated = self.validate(new)?;
+        if let Some(existing) = self.existing(new)? {
+            return Ok(existing);
+        }
+        let mut created = self.create_with(new, &validated, Vec::new(), None)?;
+        created.sandbox.details.transient = false;
+        self.store.update(&mut created.sandbox)?;
+        self.state.settle(&created.sandbox.id)?;
+        Ok(created.sandbox)
+    }
+
+    fn existing(&self, new: &NewSandbox) -> Result<Option<Sandbox>, EngineError> {
+        let Some(key) = &new.idempotency_key else { return Ok(None) };
+        Ok(self.store.find_by_key(key)?)
+    }
+
+    pub(crate) fn validate(&self, new: &NewSandbox) -> Result<Validated, EngineError> {
+        if let Some(given) = &new.name {
+            name::validate(given)?;
+        }
+        let cwd = new.cwd.clone().unwrap_or_else(|| self.context.cwd.clone());
+        let cwd = std::fs::canonicalize(&cwd).ok().filter(|d| d.is_dir()).ok_or(EngineError::BadDirectory { path: cwd })?;
+        let project = self.context.project_of(&cwd);
+        let config = self.context.config_for(&project)?;
+        let net = new.net.or(config.network.mode).unwrap_or_default();
+        // A name given on the command line may open the network; a project that closed it may not be overruled silently.
+        if net == NetMode::Host && config.network.mode == Some(NetMode::None) && self.context.config.network.mode != Some(NetMode::None) {
+            return Err(EngineError::Usage {
+                message: format!("the project's {} allows no network", crate::context::PROJECT_CONFIG),
+                hint: "leave out --net host, or change that file".to_owned(),
+            });
+        }
+        Ok(Validated { cwd, project, config, net })
+    }
+
+    pub(crate) fn create_with(
+        &self,
+        new: &NewSandbox,
+        validated: &Validated,
+        command: Vec<String>,
+        first: Option<(&Exec, &[BorrowedFd<'_>])>,
+    ) -> Result<Created, EngineError> {
+        let provider = whatif_provider::by_name(new.provider.as_deref().unwrap_or(whatif_provider::native::NAME))?;
+        let secrets = secrets::of(&self.context, &validated.config, &new.mask, &new.expose);
+        let id = new_id()?;
+        let (directory, lock) = self.state.create(&id)?;
+        let backend = new.backend.or(validated.config.layers.backend);
+        let wish = Wish {
+            id: &id,
+            directory: &directory,
+            project: &validated.project,
+            known_trees: None,
+            net: validated.net,
+            provider: &*provider,
+            backend,
+            config: &validated.config,
+            secrets: &secrets,
+        };
+
+        let unwind = |booting: Option<&Booting>, error: EngineError| {
+            if let Some(booting) = booting {
+                let _ = pidfd_send_signal(&booting.pidfd, Signal::KILL);
+                wait_for_end(&booting.pidfd);
+            }
+            let _ = self.store.delete(&id);
+            let _ = remove::tree(&directory);
+            error
+        };
+        let booting = self.begin_boot(&wish, self.first_choice(backend), first).map_err(|e| unwind(None, e))?;
+
+        // The keeper works on its part while the row is written.
+        let environment = self.environment(&validated.config, &new.env);
+        let details = Details {
+            cwd: validated.cwd.clone(),
+            labels: new.labels.clone(),
+            net: validated.net,
+            backend: booting.plan.backend,
+            backend_reason: booting.choice.reason.clone(),
+            identity: booting.identity,
+            trees: trees_by_number(&booting),
+            masked_paths: secrets.hidden.clone(),
+            exposed: new.expose.clone(),
+            dropped_env: environment.dropped,
+            carried_env: new.env.iter().map(|e| e.split('=').next().unwrap_or(e).to_owned()).collect(),
+            keeper_pid: Some(booting.pid),
+            protection: Protection::default(),
+            stop_reason: None,
+            error: None,
+            command,
+            exit_code: None,
+            changed_files: 0,
+            size_bytes: 0,
+            transient: true,
+        };
+        let mut sandbox = Sandbox {
+            id: id.clone(),
+            name: new.name.clone().unwrap_or_default(),
+            status: Status::Creating,
+            version: 1,
+            created_at: now(),
+            updated_at: now(),
+            project: validated.project.clone(),
+            provider: provider.name().to_owned(),
+            details,
+        };
+        self.reserve(&mut sandbox, new).map_err(|e| unwind(Some(&booting), e))?;
+
+        let (booting, protection) = self.finish_boot(&wish, booting, first).map_err(|e| unwind(None, e))?;
+        sandbox.details.protection = protection;
+        sandbox.details.keeper_pid = Some(booting.pid);
+        sandbox.details.backend = booting.plan.backend;
+        sandbox.details.backend_reason = booting.choice.reason.clone();
+        sandbox.details.identity = booting.identity;
+        sandbox.details.trees = trees_by_number(&booting);
+        sandbox.status = Status::Active;
+        self.store.update(&mut sandbox).map_err(|e| unwind(Some(&booting), e.into()))?;
+        Ok(Created { sandbox, lock, client: booting.client, pidfd: booting.pidfd })
+    }
+
+    /// Inserts the row under the given name or a generated one.
+    fn reserve(&self, sandbox: &mut Sandbox, new: &NewSandbox) -> Result<(), EngineError> {
+        for attempt in 0.. {
+            if new.name.is_none() {
+                let mut random = [0; 4];
+                fill_random(&mut random)?;
+                sandbox.name = name::generate(random, attempt > 0);
+            }
+            match self.store.insert(sandbox, new.idempotency_key.as_deref()) {
+                Ok(Inserted::New) => return Ok(()),
+                // Made by another command with the same key since we looked.
+                Ok(Inserted::Existing(other)) => return Err(EngineError::Busy { name: other.name }),
+                Err(StoreError::NameTaken { .. }) if new.name.is_none() && attempt < 20 => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn trees_by_number(booting: &Booting) -> Vec<PathBuf> {
+    let mut trees: Vec<(usize, &Path)> = booting.plan.trees().collect();
+    trees.sort();
+    trees.into_iter().map(|(_, path)| path.to_owned()).collect()
+}
+
+fn new_id() -> Result<SandboxId, EngineError> {
+    let mut bytes = [0; 12];
+    fill_random(&mut bytes)?;
+    Ok(SandboxId::from_random(bytes))
+}
+
+fn fill_random(bytes: &mut [u8]) -> Result<(), EngineError> {
+    rustix::rand::getrandom(bytes, rustix::rand::GetRandomFlags::empty())
+        .map(|_| ())
+        .map_err(|e| EngineError::io("read randomness from", Path::new("the kernel"), e.into()))
+}

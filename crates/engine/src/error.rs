@@ -1,0 +1,182 @@
+//! Everything a use case can fail with, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use whatif_keeper::client::ClientError;
+use whatif_keeper::protocol::{Failed, Reason};
+use whatif_layers::PathError;
+use whatif_provider::{LaunchError, UnknownProvider};
+use whatif_store::StoreError;
+use whatif_types::explain::{EXIT_CANNOT_EXECUTE, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE};
+use whatif_types::name::InvalidName;
+use whatif_types::{Backend, Explain};
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("there is no sandbox called '{name}'")]
+    NoSuchSandbox { name: String },
+    #[error("there is no sandbox of {}", project.display())]
+    NoSandboxHere { project: PathBuf },
+    #[error("'{prefix}' fits several sandboxes: {}", names.join(", "))]
+    Ambiguous { prefix: String, names: Vec<String> },
+    #[error("sandbox '{name}' is stopped")]
+    Stopped { name: String },
+    #[error("sandbox '{name}' is busy: another command is changing it")]
+    Busy { name: String },
+    #[error("sandbox '{name}' is still running")]
+    StillRunning { name: String },
+    #[error("{} cannot be used from inside: the directory does not exist or cannot be entered", path.display())]
+    BadDirectory { path: PathBuf },
+    #[error("{}: {message}", path.display())]
+    Config { path: PathBuf, message: String },
+    #[error("the sandbox could not be set up: {message}")]
+    Boot { message: String, errno: i32 },
+    #[error("no way of copy-on-write works here: {}", reasons.join("; "))]
+    NoBackend { reasons: Vec<String> },
+    #[error("the layers cannot be mounted with backend '{backend}': {message}")]
+    Backend { backend: Backend, message: String },
+    #[error("{}", .0.message)]
+    Command(Failed),
+    #[error("{message}")]
+    Usage { message: String, hint: String },
+    #[error("failed to {action} {}", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Path(#[from] PathError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error(transparent)]
+    Provider(#[from] UnknownProvider),
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    #[error(transparent)]
+    Keeper(ClientError),
+}
+
+impl EngineError {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+impl From<ClientError> for EngineError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Failed(failed) => match failed.reason {
+                Reason::Boot => Self::Boot { message: failed.message, errno: failed.errno },
+                _ => Self::Command(failed),
+            },
+            other => Self::Keeper(other),
+        }
+    }
+}
+
+impl Explain for EngineError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } => "not_found",
+            Self::Ambiguous { .. } => "ambiguous_name",
+            Self::Stopped { .. } => "stopped",
+            Self::Busy { .. } => "busy",
+            Self::StillRunning { .. } => "still_running",
+            Self::BadDirectory { .. } => "bad_directory",
+            Self::Config { .. } => "bad_config",
+            Self::Boot { .. } => "setup_failed",
+            Self::NoBackend { .. } | Self::Backend { .. } => "no_backend",
+            Self::Command(failed) => match failed.reason {
+                Reason::NotFound => "command_not_found",
+                Reason::CannotExecute => "cannot_execute",
+                Reason::NoSuchProcess => "no_such_process",
+                Reason::File => "file_error",
+                Reason::Directory => "bad_directory",
+                _ => "refused",
+            },
+            Self::Usage { .. } => "usage",
+            Self::Io { .. } | Self::Path(_) => "io_error",
+            Self::Store(error) => error.code(),
+            Self::Launch(error) => error.code(),
+            Self::Provider(error) => error.code(),
+            Self::Name(_) => "invalid_name",
+            Self::Keeper(_) => "keeper_unreachable",
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::NoSuchSandbox { .. } | Self::Ambiguous { .. } => vec!["'whatif ls' lists the sandboxes".to_owned()],
+            Self::NoSandboxHere { .. } => {
+                vec!["name one ('whatif ls' lists them), or make one: whatif run -- COMMAND".to_owned()]
+            }
+            Self::Stopped { name } => vec![format!("start it again: whatif start {name}")],
+            Self::Busy { .. } => vec!["try again in a moment".to_owned()],
+            Self::StillRunning { name } => vec![format!("stop it first: whatif stop {name}")],
+            Self::BadDirectory { .. } => vec!["choose another with --cwd".to_owned()],
+            Self::Config { .. } => vec!["see 'Configuration' in the README for the keys and what a project may set".to_owned()],
+            Self::Boot { errno, .. } => boot_hints(*errno),
+            Self::NoBackend { .. } | Self::Backend { .. } => vec![
+                "overlayfs needs a state directory on ext4, xfs, btrfs or tmpfs: set WHATIF_HOME to one (inside a container, to a volume or /dev/shm)".to_owned(),
+                "or install fuse-overlayfs, or choose: --backend copy".to_owned(),
+                "'whatif doctor' tests each of them".to_owned(),
+            ],
+            Self::Command(failed) if failed.reason == Reason::Directory => vec!["choose another with --cwd".to_owned()],
+            Self::Usage { hint, .. } => vec![hint.clone()],
+            Self::Io { source, .. } => io_hints(source),
+            Self::Path(error) => io_hints(&error.source),
+            Self::Store(error) => error.hints(),
+            Self::Launch(error) => error.hints(),
+            Self::Provider(error) => error.hints(),
+            Self::Keeper(_) => vec!["'whatif ls' shows its state; 'whatif start' starts it again".to_owned()],
+            Self::Command(_) | Self::Name(_) => Vec::new(),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Command(failed) => match failed.reason {
+                Reason::NotFound => EXIT_NOT_FOUND,
+                Reason::CannotExecute => EXIT_CANNOT_EXECUTE,
+                _ => EXIT_FAILED,
+            },
+            Self::Usage { .. } | Self::Name(_) => EXIT_USAGE,
+            Self::Provider(error) => error.exit_code(),
+            _ => EXIT_FAILED,
+        }
+    }
+
+    fn retryable(&self) -> bool {
+        match self {
+            Self::Busy { .. } => true,
+            Self::Store(error) => error.retryable(),
+            _ => false,
+        }
+    }
+}
+
+fn boot_hints(errno: i32) -> Vec<String> {
+    let mut hints = Vec::new();
+    if errno == rustix::io::Errno::PERM.raw_os_error() || errno == rustix::io::Errno::ACCESS.raw_os_error() {
+        hints.push("the kernel or a security module forbids it; in a container, more rights may be needed".to_owned());
+    }
+    hints.push("'whatif doctor' tests each thing a sandbox needs and says how to fix what is missing".to_owned());
+    hints
+}
+
+fn io_hints(error: &io::Error) -> Vec<String> {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            vec!["the disk is full: 'whatif gc' removes what is not needed any more, 'whatif rm NAME' a sandbox".to_owned()]
+        }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            vec!["the state directory must be writable: set WHATIF_HOME to one that is".to_owned()]
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,162 @@
+//! Runs commands in a sandbox that stands.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use whatif_keeper::Client;
+use whatif_keeper::protocol::{Exec, Exited, Stdio, Text};
+use whatif_types::config::UserConfig;
+use whatif_types::environment::{self, Filtered};
+use whatif_types::sandbox::StopReason;
+use whatif_types::{Sandbox, Status};
+
+use crate::{Engine, EngineError};
+
+/// What to run and with what.
+#[derive(Clone, Debug)]
+pub struct CommandSpec {
+    pub arguments: Vec<OsString>,
+    /// `NAME` to carry a variable although it looks like a secret, `NAME=VALUE` to set one.
+    pub env: Vec<String>,
+    pub cwd: Option<PathBuf>,
+    pub stdio: [Stdio; 3],
+    /// Columns and rows of a terminal to make for it.
+    pub terminal: Option<(u16, u16)>,
+    pub timeout: Option<Duration>,
+}
+
+/// A command under way. Dropping it ends the command, unless it was detached.
+#[derive(Debug)]
+pub struct Running {
+    client: Client,
+    pub pid: i32,
+    /// The master of its terminal.
+    pub terminal: Option<OwnedFd>,
+}
+
+/// A command in the foreground and the sandbox it runs in.
+#[derive(Debug)]
+pub struct Foreground {
+    pub sandbox: Sandbox,
+    pub running: Running,
+    /// The sandbox had to be started for it.
+    pub was_stopped: bool,
+}
+
+impl Running {
+    pub(crate) fn new(client: Client, (pid, terminal): (i32, Option<OwnedFd>)) -> Self {
+        Self { client, pid, terminal }
+    }
+
+    /// Readable when the keeper has something to say; then `wait` does not block for long.
+    #[must_use]
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.client.as_fd()
+    }
+
+    pub fn wait(&mut self) -> Result<Exited, EngineError> {
+        Ok(self.client.exited()?)
+    }
+
+    pub fn signal(&mut self, signal: i32) -> Result<(), EngineError> {
+        Ok(self.client.forward_signal(self.pid, signal)?)
+    }
+
+    pub fn resize(&mut self, columns: u16, rows: u16) -> Result<(), EngineError> {
+        Ok(self.client.forward_resize(self.pid, columns, rows)?)
+    }
+}
+
+impl Engine {
+    /// `whatif exec`: starts a command in the foreground, starting the sandbox first if its last `run` merely ended.
+    pub fn exec(&self, name: Option<&str>, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Foreground, EngineError> {
+        let (sandbox, mut client, was_stopped) = self.connect_or_start(name)?;
+        let exec = self.exec_request(&sandbox, spec, false)?;
+        let started = client.exec(exec, descriptors)?;
+        Ok(Foreground { sandbox, running: Running::new(client, started), was_stopped })
+    }
+
+    /// `whatif exec -d`: starts a command that goes on; its output is in the log of that number.
+    pub fn exec_detached(&self, name: Option<&str>, spec: &CommandSpec) -> Result<(Sandbox, i32), EngineError> {
+        let (sandbox, mut client, _) = self.connect_or_start(name)?;
+        let (log, path) = self.new_log(&sandbox)?;
+        let exec = self.exec_request(&sandbox, &CommandSpec { stdio: [Stdio::Null; 3], terminal: None, ..spec.clone() }, true)?;
+        let (pid, _) = client.exec(exec, &[log.as_fd()])?;
+        let named = path.with_file_name(format!("{pid}.log"));
+        std::fs::rename(&path, &named).map_err(|e| EngineError::io("name", &named, e))?;
+        Ok((sandbox, pid))
+    }
+
+    /// Connects to the sandbox's keeper, bringing it up again where nobody meant it to be down.
+    pub(crate) fn connect_or_start(&self, name: Option<&str>) -> Result<(Sandbox, Client, bool), EngineError> {
+        let sandbox = self.resolve(name)?;
+        if sandbox.status == Status::Active {
+            let client = self.connect(&sandbox)?;
+            return Ok((sandbox, client, false));
+        }
+        if sandbox.details.stop_reason == Some(StopReason::Requested) {
+            return Err(EngineError::Stopped { name: sandbox.name });
+        }
+        let sandbox = self.start_stopped(sandbox)?;
+        let client = self.connect(&sandbox)?;
+        Ok((sandbox, client, true))
+    }
+
+    pub(crate) fn connect(&self, sandbox: &Sandbox) -> Result<Client, EngineError> {
+        let directory = self.directory(sandbox)?;
+        Ok(Client::connect(&directory)?)
+    }
+
+    pub(crate) fn directory(&self, sandbox: &Sandbox) -> Result<PathBuf, EngineError> {
+        self.state.find(&sandbox.id).ok_or_else(|| EngineError::NoSuchSandbox { name: sandbox.name.clone() })
+    }
+
+    fn exec_request(&self, sandbox: &Sandbox, spec: &CommandSpec, detached: bool) -> Result<Exec, EngineError> {
+        let config = self.context.config_for(&sandbox.project)?;
+        let carried = sandbox.details.carried_env.iter().chain(&spec.env).cloned().collect::<Vec<_>>();
+        let cwd = spec.cwd.clone().unwrap_or_else(|| {
+            // Where the caller stands, if that is within the sandbox's project; else where the sandbox was made.
+            if self.context.cwd.starts_with(&sandbox.project) { self.context.cwd.clone() } else { sandbox.details.cwd.clone() }
+        });
+        Ok(self.request(&config, &sandbox.name, &cwd, &CommandSpec { env: carried, ..spec.clone() }, detached))
+    }
+
+    /// The request for a command in a sandbox of this name.
+    pub(crate) fn request(&self, config: &UserConfig, name: &str, cwd: &Path, spec: &CommandSpec, detached: bool) -> Exec {
+        let mut variables = self.environment(config, &spec.env).carried;
+        variables.retain(|(n, _)| n != "PWD" && n != "OLDPWD");
+        variables.push(("PWD".to_owned(), cwd.to_string_lossy().into_owned()));
+        variables.push(("WHATIF_SANDBOX".to_owned(), name.to_owned()));
+        for (name, value) in spec.env.iter().filter_map(|e| e.split_once('=')) {
+            variables.retain(|(n, _)| n != name);
+            variables.push((name.to_owned(), value.to_owned()));
+        }
+        Exec {
+            arguments: spec.arguments.iter().map(Text::from).collect(),
+            environment: variables.iter().map(|(n, v)| (Text::from(n), Text::from(v))).collect(),
+            directory: Text::from(cwd),
+            stdio: spec.stdio,
+            terminal: spec.terminal,
+            detached,
+            timeout_ms: spec.timeout.map(|t| t.as_millis() as u64),
+        }
+    }
+
+    pub(crate) fn environment(&self, config: &UserConfig, asked_for: &[String]) -> Filtered {
+        environment::filter(self.context.environment.iter().cloned(), &config.environment, asked_for)
+    }
+
+    fn new_log(&self, sandbox: &Sandbox) -> Result<(File, PathBuf), EngineError> {
+        let logs = self.directory(sandbox)?.join("logs");
+        if !logs.is_dir() {
+            DirBuilder::new().mode(0o700).create(&logs).map_err(|e| EngineError::io("create", &logs, e))?;
+        }
+        let path = logs.join(format!("starting-{}", rustix::process::getpid().as_raw_nonzero()));
+        let file = File::options().append(true).create(true).mode(0o600).open(&path).map_err(|e| EngineError::io("create", &path, e))?;
+        Ok((file, path))
+    }
+}

@@ -1,0 +1,51 @@
+//! Reconciles the state directory with the records and removes what nothing needs.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use whatif_types::Status;
+
+use crate::choice::Choice;
+use crate::{Engine, EngineError};
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Collected {
+    /// Sandboxes that were recorded as running and are not.
+    pub found_stopped: Vec<String>,
+    /// Records whose directory is gone.
+    pub forgotten: Vec<String>,
+    /// Directories no record knows. They may hold work, so they are named, not deleted.
+    pub unknown: Vec<PathBuf>,
+    pub dry_run: bool,
+}
+
+impl Engine {
+    /// `whatif gc`. (What crashes left is repaired before any command, so here it is done already.)
+    pub fn collect(&self, dry_run: bool) -> Result<Collected, EngineError> {
+        let mut collected = Collected { dry_run, ..Collected::default() };
+        let settled: BTreeSet<_> = self.state.settled()?.into_iter().collect();
+        let mut known = BTreeSet::new();
+        for sandbox in self.store.list()? {
+            let was_active = sandbox.status == Status::Active;
+            let sandbox = if dry_run { sandbox } else { self.refreshed(sandbox)? };
+            if was_active && sandbox.status == Status::Stopped {
+                collected.found_stopped.push(sandbox.name.clone());
+            }
+            if self.state.find(&sandbox.id).is_none() {
+                collected.forgotten.push(sandbox.name.clone());
+                if !dry_run {
+                    self.store.delete(&sandbox.id)?;
+                }
+                continue;
+            }
+            known.insert(sandbox.id);
+        }
+        collected.unknown = settled.difference(&known).map(|id| self.state.sandboxes().join(id.as_str())).collect();
+        if !dry_run {
+            // A better way may work by now.
+            Choice::forget(&self.context.state_dir);
+        }
+        Ok(collected)
+    }
+}

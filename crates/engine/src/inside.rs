@@ -1,0 +1,77 @@
+//! The keeper's life from birth to end: what `whatif keeper <id>` does, as PID 1 of new namespaces.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use whatif_keeper::protocol::{Failed, Namespaces, Reason, Reply, Request};
+use whatif_keeper::server::{self, Parts};
+use whatif_keeper::{Channel, ChannelError};
+use whatif_layers::assemble::{self, AssembleError, Cause};
+use whatif_provider::native::{self, Joined};
+use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection};
+
+/// Becomes the sandbox described on the birth socket, then serves it until it is told to stop.
+///
+/// Errors are told to whoever waits at the other end of the birth socket; if nobody does, there is nobody to tell.
+pub fn live(birth: OwnedFd, listener: OwnedFd) -> Result<(), KeeperError> {
+    // 1. Ended children are noticed from the very first on.
+    let child_signals = whatif_sys::signals::as_descriptor(&[rustix::process::Signal::CHILD.as_raw()])?;
+    let _ = rustix::thread::set_name(c"whatif-keeper");
+
+    // 2. What to become.
+    let mut birth = Channel::new(birth);
+    let Request::Boot { boot, namespaces } = birth.receive()? else { return Err(KeeperError::NotABoot) };
+    let prepared = take_namespaces(&mut birth, namespaces);
+
+    // 3. Become it, or say what went wrong.
+    match become_sandbox(&boot, &prepared) {
+        Ok(protection) => birth.send(&Reply::Booted { version: PROTOCOL_VERSION, protection }, &[])?,
+        Err(failed) => {
+            birth.send(&Reply::Failed(failed), &[])?;
+            return Err(KeeperError::Told);
+        }
+    }
+    drop(prepared);
+
+    // 4. Serve.
+    Ok(server::serve(Parts { listener, birth, child_signals })?)
+}
+
+fn become_sandbox(boot: &Boot, prepared: &Joined) -> Result<Protection, Failed> {
+    native::join(prepared, boot.identity, boot.net).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
+    let mut protection = assemble::assemble(boot, prepared.user.as_ref().map(std::os::fd::AsFd::as_fd)).map_err(|e| not_assembled(&e))?;
+    native::join_user_namespace(prepared).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
+    let confinement = native::confine(boot.identity).map_err(|(step, error)| failed(step, &error))?;
+    protection.landlock_abi = confinement.landlock_abi;
+    Ok(protection)
+}
+
+fn take_namespaces(birth: &mut Channel, kinds: Namespaces) -> Joined {
+    let mut next = |wanted: bool| wanted.then(|| birth.take_descriptor()).flatten();
+    Joined { user: next(kinds.user), ipc: next(kinds.ipc), uts: next(kinds.uts), net: next(kinds.net) }
+}
+
+fn not_assembled(error: &AssembleError) -> Failed {
+    let reason = match error.cause {
+        Cause::IdMapping => Reason::BootIdMapping,
+        Cause::Layers => Reason::BootLayers,
+        Cause::Other => Reason::Boot,
+    };
+    Failed { reason, ..failed(&error.step, &error.source) }
+}
+
+fn failed(step: &str, error: &io::Error) -> Failed {
+    Failed { reason: Reason::Boot, message: format!("failed to {step}: {error}"), errno: error.raw_os_error().unwrap_or(0) }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    #[error("a keeper is started by whatif itself, not by hand")]
+    NotABoot,
+    #[error("the sandbox could not be set up")]
+    Told,
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}

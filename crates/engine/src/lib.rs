@@ -1,0 +1,67 @@
+//! Use cases, one file a verb. Knows no terminal and no network API; clients are the CLI and, later, the daemon.
+#![forbid(unsafe_code)]
+
+mod boot;
+mod choice;
+pub mod context;
+pub mod copy;
+mod create;
+pub mod doctor;
+pub mod error;
+mod exec;
+mod gc;
+mod git_identity;
+pub mod inside;
+mod list;
+mod logs;
+mod recover;
+mod remove;
+mod resolve;
+mod run;
+mod secrets;
+mod show;
+mod start;
+mod stop;
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use whatif_layers::StateDir;
+use whatif_store::Store;
+use whatif_store::sqlite::SqliteStore;
+
+pub use self::context::Context;
+pub use self::create::NewSandbox;
+pub use self::error::EngineError;
+pub use self::exec::{CommandSpec, Foreground, Running};
+pub use self::gc::Collected;
+pub use self::list::Listed;
+pub use self::run::{Finished, Keep, Run};
+pub use self::stop::DEFAULT_GRACE;
+pub use self::show::Shown;
+pub use whatif_diff::{Change, ChangeKind, Summary};
+pub use whatif_keeper::protocol::{Exited, Process, Stdio};
+
+/// Everything a command needs: where things are, who asks, and what is recorded.
+#[derive(Debug)]
+pub struct Engine {
+    pub context: Context,
+    state: StateDir,
+    store: Arc<dyn Store>,
+}
+
+impl Engine {
+    /// Opens the state directory and repairs what a crash left there.
+    pub fn open(context: Context) -> Result<Self, EngineError> {
+        let state = StateDir::open(&context.state_dir)?;
+        let store = Arc::new(SqliteStore::open(&state.database())?);
+        let engine = Self { context, state, store };
+        engine.recover()?;
+        Ok(engine)
+    }
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
+}

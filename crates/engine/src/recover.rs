@@ -1,0 +1,81 @@
+//! Repairs what a crash left. Runs at the start of every command; with nothing to repair it costs one look at an empty directory.
+
+use std::time::Duration;
+
+use whatif_keeper::Client;
+use whatif_layers::remove;
+use whatif_layers::state_dir::SandboxLock;
+use whatif_types::sandbox::StopReason;
+use whatif_types::{Sandbox, SandboxId, Status};
+
+use crate::{Engine, EngineError, now};
+
+impl Engine {
+    pub(crate) fn recover(&self) -> Result<(), EngineError> {
+        for id in self.state.unsettled()? {
+            let path = self.state.transient().join(id.as_str());
+            // Held: its owner is alive and at work on it.
+            let Some(lock) = SandboxLock::take(&path)? else { continue };
+            self.repair(&id, lock)?;
+        }
+        Ok(())
+    }
+
+    fn repair(&self, id: &SandboxId, _lock: SandboxLock) -> Result<(), EngineError> {
+        let path = self.state.transient().join(id.as_str());
+        match self.store.get(id)? {
+            // Half made, or half deleted.
+            None => self.clear_away(id),
+            Some(sandbox) if sandbox.status == Status::Creating => self.clear_away(id),
+            // Its row says it is kept; only the move was missing. (An interrupted `rm` ends up here too: it did not happen.)
+            Some(sandbox) if !sandbox.details.transient => {
+                self.state.settle(&sandbox.id)?;
+                Ok(())
+            }
+            // A `run` that was killed: decide in its place.
+            Some(mut sandbox) => {
+                end_keeper_in(&path);
+                let summary = self.summarize(&sandbox)?;
+                if !summary.matters {
+                    return self.clear_away(id);
+                }
+                mark_lost(&mut sandbox);
+                sandbox.details.transient = false;
+                sandbox.details.changed_files = summary.changed_files;
+                sandbox.details.size_bytes = summary.size_bytes;
+                self.store.update(&mut sandbox)?;
+                self.state.settle(&sandbox.id)?;
+                Ok(())
+            }
+        }
+    }
+
+    fn clear_away(&self, id: &SandboxId) -> Result<(), EngineError> {
+        let path = self.state.transient().join(id.as_str());
+        end_keeper_in(&path);
+        self.store.delete(id)?;
+        Ok(remove::tree(&path)?)
+    }
+}
+
+/// Ends whatever keeper still serves this directory, and waits until it is gone.
+fn end_keeper_in(directory: &std::path::Path) {
+    if let Ok(mut client) = Client::connect(directory) {
+        let _ = rustix::net::sockopt::set_socket_timeout(
+            client.as_fd(),
+            rustix::net::sockopt::Timeout::Recv,
+            Some(Duration::from_secs(5)),
+        );
+        let _ = client.stop(0);
+        // The last thing a keeper does is let go of this connection.
+        let _ = client.reply();
+    }
+}
+
+/// The keeper is gone and nobody asked for that.
+pub(crate) fn mark_lost(sandbox: &mut Sandbox) {
+    sandbox.status = Status::Stopped;
+    sandbox.details.stop_reason = Some(StopReason::Lost);
+    sandbox.details.keeper_pid = None;
+    sandbox.updated_at = now();
+}

@@ -1,0 +1,81 @@
+//! Takes a sandbox away: at once for everybody who looks, and in the background from the disk.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use whatif_keeper::Client;
+use whatif_keeper::client::ClientError;
+use whatif_layers::remove;
+use whatif_layers::state_dir::SandboxLock;
+use whatif_sys::command;
+use whatif_types::{Sandbox, Status};
+
+use crate::stop::{end_keeper, keeper_pidfd, wait_until_ended};
+use crate::{Engine, EngineError};
+
+/// How long `rm` itself waits for processes to be gone before it leaves that to the background.
+const PATIENCE: Duration = Duration::from_millis(500);
+const BACKGROUND_PATIENCE: Duration = Duration::from_secs(60);
+
+impl Engine {
+    /// `whatif rm`. With `only_stopped`, a running sandbox is refused.
+    pub fn remove(&self, name: Option<&str>, only_stopped: bool) -> Result<Sandbox, EngineError> {
+        let sandbox = self.resolve(name)?;
+        if only_stopped && sandbox.status == Status::Active {
+            return Err(EngineError::StillRunning { name: sandbox.name });
+        }
+        let lock = self.lock(&sandbox)?;
+        let directory = self.directory(&sandbox)?;
+        // The connection proves that the recorded pid still is the keeper.
+        let keeper = match Client::connect(&directory) {
+            Ok(_client) => keeper_pidfd(&sandbox),
+            Err(ClientError::NotRunning) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let removed = sandbox.clone();
+        match keeper {
+            Some(pidfd) => {
+                end_keeper(&pidfd);
+                wait_until_ended(&pidfd, PATIENCE);
+                self.discard(sandbox, lock, &pidfd)?;
+            }
+            None => self.put_away(&sandbox, lock, None)?,
+        }
+        Ok(removed)
+    }
+
+    /// Ends the keeper and puts the sandbox away, without waiting for either.
+    pub(crate) fn discard(&self, sandbox: Sandbox, lock: SandboxLock, pidfd: &OwnedFd) -> Result<(), EngineError> {
+        end_keeper(pidfd);
+        self.put_away(&sandbox, lock, Some(pidfd))
+    }
+
+    fn put_away(&self, sandbox: &Sandbox, lock: SandboxLock, pidfd: Option<&OwnedFd>) -> Result<(), EngineError> {
+        let doomed = self.state.condemn(&sandbox.id)?;
+        self.store.delete(&sandbox.id)?;
+        match command::continue_in_background() {
+            // The child inherits the lock, so nobody else takes this for a leftover while it is being deleted.
+            Ok(true) => {
+                delete_when_free(&doomed, pidfd);
+                command::exit_now(0)
+            }
+            Ok(false) => {
+                drop(lock);
+                Ok(())
+            }
+            // No process to be had: do it here.
+            Err(_) => {
+                delete_when_free(&doomed, pidfd);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What cannot be deleted now is found again by the next command.
+fn delete_when_free(directory: &Path, pidfd: Option<&OwnedFd>) {
+    if pidfd.is_none_or(|fd| wait_until_ended(fd, BACKGROUND_PATIENCE)) {
+        let _ = remove::tree(directory);
+    }
+}

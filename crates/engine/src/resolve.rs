@@ -1,0 +1,85 @@
+//! From what a user types to a sandbox whose record is true.
+
+use whatif_diff::{Summary, TreeHead, summarize};
+use whatif_keeper::Client;
+use whatif_keeper::client::ClientError;
+use whatif_layers::state_dir::SandboxLock;
+use whatif_store::{Found, StoreError};
+use whatif_types::{Backend, Sandbox, Status};
+
+use crate::recover::mark_lost;
+use crate::{Engine, EngineError};
+
+impl Engine {
+    /// By name, by a unique prefix of the id, or the latest of this project.
+    pub(crate) fn resolve(&self, name: Option<&str>) -> Result<Sandbox, EngineError> {
+        let sandbox = match name {
+            Some(name) => match self.store.find(name)? {
+                Found::One(sandbox) => *sandbox,
+                Found::None => return Err(EngineError::NoSuchSandbox { name: name.escape_debug().to_string() }),
+                Found::Several(names) => return Err(EngineError::Ambiguous { prefix: name.to_owned(), names }),
+            },
+            None => {
+                let project = self.context.project_of(&self.context.cwd);
+                let mut all = self.store.list()?.into_iter();
+                all.find(|s| s.project == project).ok_or(EngineError::NoSandboxHere { project })?
+            }
+        };
+        self.refreshed(sandbox)
+    }
+
+    /// The record as it is now, for a caller that has just taken the lock.
+    pub(crate) fn refresh(&self, sandbox: &Sandbox) -> Result<Sandbox, EngineError> {
+        let fresh = self.store.get(&sandbox.id)?.ok_or_else(|| EngineError::NoSuchSandbox { name: sandbox.name.clone() })?;
+        self.refreshed(fresh)
+    }
+
+    /// A sandbox recorded as active whose keeper is gone (killed, or the machine restarted) is stopped.
+    pub(crate) fn refreshed(&self, mut sandbox: Sandbox) -> Result<Sandbox, EngineError> {
+        if sandbox.status != Status::Active || self.is_alive(&sandbox)? {
+            return Ok(sandbox);
+        }
+        mark_lost(&mut sandbox);
+        match self.store.update(&mut sandbox) {
+            // Somebody else has noticed as well.
+            Err(StoreError::Conflict { .. }) => self.store.get(&sandbox.id)?.ok_or(EngineError::NoSuchSandbox { name: sandbox.name }),
+            other => {
+                other?;
+                Ok(sandbox)
+            }
+        }
+    }
+
+    pub(crate) fn is_alive(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        let Some(directory) = self.state.find(&sandbox.id) else { return Ok(false) };
+        match Client::connect(&directory) {
+            Ok(_) => Ok(true),
+            Err(ClientError::NotRunning) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The right to change a sandbox.
+    pub(crate) fn lock(&self, sandbox: &Sandbox) -> Result<SandboxLock, EngineError> {
+        let directory = self.directory(sandbox)?;
+        SandboxLock::take(&directory)?.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })
+    }
+
+    /// What the sandbox has changed so far.
+    pub fn summarize(&self, sandbox: &Sandbox) -> Result<Summary, EngineError> {
+        let directory = self.directory(sandbox)?;
+        let trees: Vec<TreeHead> = sandbox
+            .details
+            .trees
+            .iter()
+            .enumerate()
+            .map(|(number, base)| TreeHead {
+                head: directory.join("head").join(number.to_string()),
+                base: base.clone(),
+                masked: &sandbox.details.masked_paths,
+                copied: sandbox.details.backend == Backend::Copy,
+            })
+            .collect();
+        summarize(&trees, &sandbox.project).map_err(|e| EngineError::io("examine the changes in", &directory, e))
+    }
+}

@@ -1,0 +1,95 @@
+//! `whatif run`: make a sandbox, run a command in it, and keep the sandbox only if there is something to keep.
+
+use std::os::fd::BorrowedFd;
+
+use whatif_diff::Summary;
+use whatif_keeper::protocol::Exited;
+use whatif_layers::state_dir::SandboxLock;
+use whatif_types::sandbox::StopReason;
+use whatif_types::{Sandbox, Status};
+
+use crate::create::Created;
+use crate::exec::{CommandSpec, Running};
+use crate::{Engine, EngineError, NewSandbox, now};
+
+/// Whether the sandbox stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// When it changed something that matters or left a process running.
+    #[default]
+    IfItMatters,
+    Always,
+    Never,
+}
+
+/// A run under way. If it is dropped before `finish`, the next command decides what becomes of the sandbox.
+#[derive(Debug)]
+pub struct Run {
+    pub sandbox: Sandbox,
+    pub running: Running,
+    lock: SandboxLock,
+    pidfd: std::os::fd::OwnedFd,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Finished {
+    pub sandbox: Sandbox,
+    pub summary: Summary,
+    pub kept: bool,
+    pub left_processes: bool,
+}
+
+impl Engine {
+    pub fn run(&self, new: &NewSandbox, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Run, EngineError> {
+        let validated = self.validate(new)?;
+        let name = new.name.clone().unwrap_or_default();
+        let asked_for: Vec<String> = new.env.iter().chain(&spec.env).cloned().collect();
+        let exec = self.request(&validated.config, &name, &validated.cwd, &CommandSpec { env: asked_for, ..spec.clone() }, false);
+        let command = spec.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        let Created { sandbox, lock, mut client, pidfd, .. } =
+            self.create_with(new, &validated, command, Some((&exec, descriptors)))?;
+        match client.started() {
+            Ok(started) => Ok(Run { sandbox, running: Running::new(client, started), lock, pidfd }),
+            Err(error) => {
+                // Nothing ran, so there is nothing to look at.
+                self.discard(sandbox, lock, &pidfd)?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Decides about the sandbox of a run whose command has ended, and puts it away or keeps it.
+    pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
+        let Run { mut sandbox, running, lock, pidfd } = run;
+        let summary = self.summarize(&sandbox)?;
+        let left_processes = exited.others_alive;
+        let kept = match keep {
+            Keep::Always => true,
+            Keep::Never => false,
+            Keep::IfItMatters => summary.matters || left_processes,
+        };
+        if !kept {
+            let copy = sandbox.clone();
+            self.discard(sandbox, lock, &pidfd)?;
+            return Ok(Finished { sandbox: copy, summary, kept, left_processes });
+        }
+        sandbox.details.exit_code = Some(exited.code);
+        sandbox.details.changed_files = summary.changed_files;
+        sandbox.details.size_bytes = summary.size_bytes;
+        sandbox.details.transient = false;
+        sandbox.updated_at = now();
+        if !left_processes {
+            // The head is all there is to keep: no process stays for it.
+            drop(running);
+            crate::stop::end_keeper(&pidfd);
+            sandbox.status = Status::Stopped;
+            sandbox.details.stop_reason = Some(StopReason::Finished);
+            sandbox.details.keeper_pid = None;
+        }
+        self.store.update(&mut sandbox)?;
+        self.state.settle(&sandbox.id)?;
+        drop(lock);
+        Ok(Finished { sandbox, summary, kept, left_processes })
+    }
+}

@@ -1,0 +1,65 @@
+//! Everything about one sandbox.
+
+use serde::Serialize;
+use whatif_keeper::protocol::Process;
+use whatif_types::boot::Protection;
+use whatif_types::sandbox::Details;
+use whatif_types::{Sandbox, Status};
+
+use crate::{Engine, EngineError, Listed, Summary};
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    #[serde(flatten)]
+    pub listed: Listed,
+    pub updated_at: String,
+    pub version: u64,
+    pub keeper_pid: Option<u32>,
+    pub directory: std::path::PathBuf,
+    pub details: Details,
+    pub protection: Protection,
+    pub processes: Vec<Process>,
+    pub changes: Summary,
+}
+
+impl Engine {
+    /// `whatif show`.
+    pub fn show(&self, name: Option<&str>) -> Result<Shown, EngineError> {
+        let sandbox = self.resolve(name)?;
+        let processes = self.processes_of(&sandbox)?;
+        let changes = self.summarize(&sandbox)?;
+        let directory = self.directory(&sandbox)?;
+        let details = sandbox.details.clone();
+        Ok(Shown {
+            updated_at: whatif_types::timestamp::rfc3339(sandbox.updated_at),
+            version: sandbox.version,
+            keeper_pid: details.keeper_pid,
+            directory,
+            protection: details.protection.clone(),
+            details,
+            processes,
+            changes,
+            listed: self.listed(sandbox)?,
+        })
+    }
+
+    /// `whatif ps`.
+    pub fn processes(&self, name: Option<&str>) -> Result<(Sandbox, Vec<Process>), EngineError> {
+        let sandbox = self.resolve(name)?;
+        let processes = self.processes_of(&sandbox)?;
+        Ok((sandbox, processes))
+    }
+
+    fn processes_of(&self, sandbox: &Sandbox) -> Result<Vec<Process>, EngineError> {
+        if sandbox.status == Status::Active { Ok(self.connect(sandbox)?.list()?) } else { Ok(Vec::new()) }
+    }
+
+    /// `whatif kill`: one process by the number `ps` shows.
+    pub fn kill(&self, name: Option<&str>, pid: i32, signal: i32) -> Result<(), EngineError> {
+        let sandbox = self.resolve(name)?;
+        if sandbox.status != Status::Active {
+            return Err(EngineError::Stopped { name: sandbox.name });
+        }
+        Ok(self.connect(&sandbox)?.signal(pid, signal)?)
+    }
+}

@@ -1,0 +1,82 @@
+//! Ends what runs in a sandbox and keeps its head.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use whatif_keeper::Client;
+use whatif_keeper::client::ClientError;
+use whatif_types::sandbox::StopReason;
+use whatif_types::{Sandbox, Status};
+
+use crate::{Engine, EngineError, now};
+
+/// How long processes are given between TERM and KILL.
+pub const DEFAULT_GRACE: Duration = Duration::from_secs(5);
+/// A keeper that answers nothing for this long after the grace is killed.
+const KEEPER_PATIENCE: Duration = Duration::from_secs(3);
+
+impl Engine {
+    /// `whatif stop`. A sandbox that is stopped already stays so.
+    pub fn stop(&self, name: Option<&str>, grace: Duration) -> Result<Sandbox, EngineError> {
+        let sandbox = self.resolve(name)?;
+        let _lock = self.lock(&sandbox)?;
+        let mut sandbox = self.refresh(&sandbox)?;
+        if sandbox.status == Status::Active {
+            let summary = self.stop_processes(&sandbox, grace).and_then(|()| self.summarize(&sandbox))?;
+            sandbox.details.changed_files = summary.changed_files;
+            sandbox.details.size_bytes = summary.size_bytes;
+        }
+        sandbox.status.check_move_to(Status::Stopped).map_err(whatif_store::StoreError::from)?;
+        sandbox.status = Status::Stopped;
+        sandbox.details.stop_reason = Some(StopReason::Requested);
+        sandbox.details.keeper_pid = None;
+        sandbox.updated_at = now();
+        self.store.update(&mut sandbox)?;
+        Ok(sandbox)
+    }
+
+    /// Asks the keeper to end everything and sees to it that it is gone.
+    pub(crate) fn stop_processes(&self, sandbox: &Sandbox, grace: Duration) -> Result<(), EngineError> {
+        let directory = self.directory(sandbox)?;
+        let mut client = match Client::connect(&directory) {
+            Err(ClientError::NotRunning) => return Ok(()),
+            other => other?,
+        };
+        // Taken while the connection proves that the keeper lives, so the pid cannot belong to anybody else.
+        let pidfd = keeper_pidfd(sandbox);
+        let limit = grace + KEEPER_PATIENCE;
+        let timeout = Some(limit);
+        rustix::net::sockopt::set_socket_timeout(client.as_fd(), rustix::net::sockopt::Timeout::Recv, timeout)
+            .map_err(ClientError::from)?;
+        let asked = client.stop(grace.as_millis() as u64);
+        match pidfd {
+            Some(pidfd) => {
+                if asked.is_err() || !wait_until_ended(&pidfd, KEEPER_PATIENCE) {
+                    end_keeper(&pidfd);
+                    wait_until_ended(&pidfd, KEEPER_PATIENCE);
+                }
+                Ok(())
+            }
+            None => Ok(asked?),
+        }
+    }
+}
+
+/// A descriptor of the keeper's process, checked against its recorded socket by the caller's live connection.
+pub(crate) fn keeper_pidfd(sandbox: &Sandbox) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(sandbox.details.keeper_pid?).ok()?)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
+/// The whole PID namespace dies with its first process.
+pub(crate) fn end_keeper(pidfd: &OwnedFd) {
+    let _ = pidfd_send_signal(pidfd, Signal::KILL);
+}
+
+/// True when the process is gone; unmounting its overlays is part of its end.
+pub(crate) fn wait_until_ended(pidfd: &OwnedFd, limit: Duration) -> bool {
+    let timeout = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&timeout)).is_ok_and(|n| n > 0)
+}

@@ -1,0 +1,202 @@
+//! The engine's side of a connection to a keeper.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
+
+use crate::channel::{Channel, ChannelError};
+use crate::protocol::{Access, Entry, Exec, Exited, Failed, Process, Reply, Request, Text};
+
+/// The name of the control socket in a sandbox's directory.
+pub const SOCKET: &str = "keeper.sock";
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens: the keeper is gone.
+    #[error("the sandbox's keeper is not running")]
+    NotRunning,
+    #[error("lost the connection to the sandbox's keeper")]
+    Channel(#[from] ChannelError),
+    #[error("{}", .0.message)]
+    Failed(Failed),
+    #[error("the keeper answered out of turn")]
+    OutOfTurn,
+    #[error("cannot use the keeper's socket")]
+    Socket(#[source] io::Error),
+}
+
+impl From<rustix::io::Errno> for ClientError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::Socket(errno.into())
+    }
+}
+
+#[derive(Debug)]
+pub struct Client {
+    channel: Channel,
+}
+
+impl Client {
+    #[must_use]
+    pub fn over(channel: Channel) -> Self {
+        Self { channel }
+    }
+
+    /// Connects to the keeper of the sandbox in this directory.
+    pub fn connect(directory: &Path) -> Result<Self, ClientError> {
+        let (socket, address, _directory) = socket_in(directory)?;
+        match connect(&socket, &address) {
+            Ok(()) => Ok(Self::over(Channel::new(socket))),
+            Err(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOENT) => Err(ClientError::NotRunning),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    #[must_use]
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+
+    pub fn send(&mut self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
+        Ok(self.channel.send(request, descriptors)?)
+    }
+
+    /// The next reply; a failure the keeper reports is an error here.
+    pub fn reply(&mut self) -> Result<Reply, ClientError> {
+        match self.channel.receive()? {
+            Reply::Failed(failed) => Err(ClientError::Failed(failed)),
+            reply => Ok(reply),
+        }
+    }
+
+    /// Starts a command. With a terminal, its master is returned.
+    pub fn exec(&mut self, exec: Exec, descriptors: &[BorrowedFd<'_>]) -> Result<(i32, Option<OwnedFd>), ClientError> {
+        self.send(&Request::Exec(Box::new(exec)), descriptors)?;
+        self.started()
+    }
+
+    /// The answer to an `Exec` already sent.
+    pub fn started(&mut self) -> Result<(i32, Option<OwnedFd>), ClientError> {
+        match self.reply()? {
+            Reply::Started { pid } => Ok((pid, self.channel.take_descriptor())),
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
+    /// Waits for the end of a command this connection started or asked about.
+    pub fn exited(&mut self) -> Result<Exited, ClientError> {
+        loop {
+            match self.reply()? {
+                Reply::Exited(exited) => return Ok(exited),
+                // Answers to signals and resizes sent meanwhile.
+                Reply::Done => {}
+                _ => return Err(ClientError::OutOfTurn),
+            }
+        }
+    }
+
+    pub fn wait(&mut self, pid: i32) -> Result<Exited, ClientError> {
+        self.send(&Request::Wait { pid }, &[])?;
+        self.exited()
+    }
+
+    pub fn signal(&mut self, pid: i32, signal: i32) -> Result<(), ClientError> {
+        self.send(&Request::Signal { pid, signal }, &[])?;
+        self.done()
+    }
+
+    /// Asks without waiting for the answer; `exited` skips it.
+    pub fn forward_signal(&mut self, pid: i32, signal: i32) -> Result<(), ClientError> {
+        self.send(&Request::Signal { pid, signal }, &[])
+    }
+
+    pub fn forward_resize(&mut self, pid: i32, columns: u16, rows: u16) -> Result<(), ClientError> {
+        self.send(&Request::Resize { pid, columns, rows }, &[])
+    }
+
+    pub fn list(&mut self) -> Result<Vec<Process>, ClientError> {
+        self.send(&Request::List, &[])?;
+        match self.reply()? {
+            Reply::Processes(processes) => Ok(processes),
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
+    /// Opens a regular file inside. The mode is that of the file.
+    pub fn open(&mut self, path: &Path, access: Access) -> Result<(File, u32), ClientError> {
+        self.send(&Request::Open { path: path.into(), access }, &[])?;
+        match self.reply()? {
+            Reply::Opened { mode, .. } => {
+                let file = self.channel.take_descriptor().ok_or(ClientError::OutOfTurn)?;
+                Ok((File::from(file), mode))
+            }
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
+    pub fn directory(&mut self, path: &Path) -> Result<Vec<Entry>, ClientError> {
+        self.send(&Request::Directory { path: path.into() }, &[])?;
+        match self.reply()? {
+            Reply::Entries(entries) => Ok(entries),
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
+    pub fn examine(&mut self, path: &Path) -> Result<Option<Entry>, ClientError> {
+        self.send(&Request::Examine { path: path.into() }, &[])?;
+        match self.reply()? {
+            Reply::Examined(entry) => Ok(entry),
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
+    pub fn make_directory(&mut self, path: &Path, mode: u32) -> Result<(), ClientError> {
+        self.send(&Request::MakeDirectory { path: Text::from(path), mode }, &[])?;
+        self.done()
+    }
+
+    /// Ends everything in the sandbox and waits for the keeper to say so.
+    pub fn stop(&mut self, grace_ms: u64) -> Result<(), ClientError> {
+        self.send(&Request::Stop { grace_ms }, &[])?;
+        match self.done() {
+            // It may be gone before its answer is.
+            Err(ClientError::Channel(ChannelError::Closed)) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn done(&mut self) -> Result<(), ClientError> {
+        match self.reply()? {
+            Reply::Done => Ok(()),
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+}
+
+/// The socket a new keeper will listen on.
+pub fn listener(directory: &Path) -> Result<OwnedFd, ClientError> {
+    let (socket, address, held) = socket_in(directory)?;
+    match rustix::fs::unlinkat(&held, SOCKET, rustix::fs::AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    bind(&socket, &address)?;
+    listen(&socket, 64)?;
+    Ok(socket)
+}
+
+/// A socket and the address of the control socket, by way of an opened directory: paths in a socket address are limited to 107
+/// bytes, and a state directory may lie deeper than that.
+fn socket_in(directory: &Path) -> Result<(OwnedFd, SocketAddrUnix, OwnedFd), ClientError> {
+    let held = match rustix::fs::open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        Err(rustix::io::Errno::NOENT) => return Err(ClientError::NotRunning),
+        other => other?,
+    };
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let address = SocketAddrUnix::new(format!("/proc/self/fd/{}/{SOCKET}", held.as_fd().as_raw_fd()))?;
+    Ok((socket, address, held))
+}

@@ -1,0 +1,12 @@
+//! The keeper: PID 1 of a sandbox, and how to talk to it.
+//!
+//! `protocol` is what is said, `channel` how it travels, `client` one side (used by the engine), `server` the other.
+#![forbid(unsafe_code)]
+
+pub mod channel;
+pub mod client;
+pub mod protocol;
+pub mod server;
+
+pub use channel::{Channel, ChannelError};
+pub use client::Client;

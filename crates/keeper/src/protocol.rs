@@ -1,0 +1,201 @@
+//! What is said between a client and a keeper. Versioned by `whatif_types::boot::PROTOCOL_VERSION`.
+//!
+//! Frames are JSON; descriptors travel beside the frame that speaks of them. Paths and arguments are bytes to the kernel but
+//! mostly text here: what is not UTF-8 is carried as a list of numbers (`Text`).
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use whatif_types::Boot;
+use whatif_types::boot::Protection;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// The first frame of a keeper's life, on the socket it is born with. Descriptors: those of `Namespaces`.
+    Boot { boot: Box<Boot>, namespaces: Namespaces },
+    /// Descriptors: one for each `Stdio::Passed`, then the log for a detached command.
+    Exec(Box<Exec>),
+    /// To the process group of a command started by `Exec`.
+    Signal { pid: i32, signal: i32 },
+    Resize { pid: i32, columns: u16, rows: u16 },
+    Wait { pid: i32 },
+    List,
+    Open { path: Text, access: Access },
+    Directory { path: Text },
+    MakeDirectory { path: Text, mode: u32 },
+    Examine { path: Text },
+    /// TERM to everything, then KILL when `grace_ms` have passed, then the keeper ends and the sandbox with it.
+    Stop { grace_ms: u64 },
+}
+
+/// Which namespaces were made beforehand and come along as descriptors, in this order.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Namespaces {
+    pub user: bool,
+    pub ipc: bool,
+    pub uts: bool,
+    pub net: bool,
+}
+
+impl Namespaces {
+    #[must_use]
+    pub fn count(self) -> usize {
+        [self.user, self.ipc, self.uts, self.net].into_iter().filter(|n| *n).count()
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Exec {
+    pub arguments: Vec<Text>,
+    pub environment: Vec<(Text, Text)>,
+    pub directory: Text,
+    pub stdio: [Stdio; 3],
+    /// A new terminal of this size instead of `stdio`; its master comes back with `Started`.
+    pub terminal: Option<(u16, u16)>,
+    /// Goes on when the client leaves; output goes to the log that was passed.
+    pub detached: bool,
+    pub timeout_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stdio {
+    /// A pipe or socket of the caller, given as it is.
+    Passed,
+    Null,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    Read,
+    /// Created or emptied, with this mode.
+    Replace { mode: u32 },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    Booted { version: u32, protection: Protection },
+    /// With a terminal, its master comes along.
+    Started { pid: i32 },
+    Exited(Exited),
+    Processes(Vec<Process>),
+    /// The opened file comes along.
+    Opened { size: u64, mode: u32 },
+    Entries(Vec<Entry>),
+    Examined(Option<Entry>),
+    Done,
+    Failed(Failed),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exited {
+    pub pid: i32,
+    /// The exit code, or 128 + the signal.
+    pub code: i32,
+    pub signal: Option<i32>,
+    pub timed_out: bool,
+    /// Whether other processes of the sandbox were alive at that moment.
+    pub others_alive: bool,
+    /// It failed, and something in the sandbox had tried to reach a network that is not there.
+    pub missed_network: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Process {
+    pub pid: i32,
+    pub parent: i32,
+    pub state: char,
+    pub command: String,
+    pub cpu_ms: u64,
+    pub memory_bytes: u64,
+    /// Started by `exec`, not by another process of the sandbox.
+    pub is_exec: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    pub name: Text,
+    pub kind: EntryKind,
+    pub mode: u32,
+    pub size: u64,
+    pub link: Option<Text>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    File,
+    Directory,
+    Link,
+    Other,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Failed {
+    pub reason: Reason,
+    pub message: String,
+    pub errno: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The sandbox could not be set up.
+    Boot,
+    /// The same, because the layers' owners cannot be mapped here.
+    BootIdMapping,
+    /// The same, because the layers cannot be mounted here.
+    BootLayers,
+    /// No such program.
+    NotFound,
+    /// A program that cannot be executed.
+    CannotExecute,
+    /// The working directory cannot be entered.
+    Directory,
+    NoSuchProcess,
+    File,
+    Refused,
+}
+
+/// Bytes of the operating system in JSON: plain text where it is UTF-8, a list of numbers where not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Text {
+    Plain(String),
+    Bytes(Vec<u8>),
+}
+
+impl Text {
+    #[must_use]
+    pub fn to_os(&self) -> OsString {
+        match self {
+            Self::Plain(text) => text.into(),
+            Self::Bytes(bytes) => OsString::from_vec(bytes.clone()),
+        }
+    }
+
+    #[must_use]
+    pub fn to_path(&self) -> PathBuf {
+        self.to_os().into()
+    }
+
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Plain(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl<S: AsRef<OsStr> + ?Sized> From<&S> for Text {
+    fn from(text: &S) -> Self {
+        let os = text.as_ref();
+        os.to_str().map_or_else(|| Self::Bytes(os.as_bytes().to_vec()), |t| Self::Plain(t.to_owned()))
+    }
+}

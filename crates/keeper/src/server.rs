@@ -1,0 +1,151 @@
+//! The keeper's loop: one thread, one `poll`, everything it holds in one place.
+//!
+//! It ends with its sandbox; when it ends, the kernel ends every process of the PID namespace.
+
+mod commands;
+mod connections;
+mod files;
+mod network;
+mod processes;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+
+use self::commands::Commands;
+use self::connections::{Connections, PeerRule};
+use crate::channel::Channel;
+
+/// What the keeper is given once the sandbox stands around it.
+#[derive(Debug)]
+pub struct Parts {
+    pub listener: OwnedFd,
+    /// The socket it was born with; its other end is the first client.
+    pub birth: Channel,
+    /// Reports ended children.
+    pub child_signals: OwnedFd,
+}
+
+struct Server {
+    listener: OwnedFd,
+    child_signals: OwnedFd,
+    connections: Connections,
+    commands: Commands,
+    stopping: Option<Stopping>,
+}
+
+/// A stop in progress: who asked, and when patience ends.
+struct Stopping {
+    deadline: Instant,
+    asked_by: Vec<u64>,
+}
+
+/// Serves until the sandbox is told to stop.
+pub fn serve(parts: Parts) -> io::Result<()> {
+    let rule = PeerRule::learn_from(&parts.birth)?;
+    let mut server = Server {
+        listener: parts.listener,
+        child_signals: parts.child_signals,
+        connections: Connections::new(rule, parts.birth),
+        commands: Commands::new()?,
+        stopping: None,
+    };
+    // The birth channel may already hold the first command.
+    server.answer_all();
+    while !server.is_finished() {
+        server.wait_and_work()?;
+    }
+    server.say_goodbye();
+    Ok(())
+}
+
+impl Server {
+    fn wait_and_work(&mut self) -> io::Result<()> {
+        let timeout = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
+        let (accept, children) = self.wait(timeout)?;
+        if children {
+            whatif_sys::signals::take(&self.child_signals);
+            self.commands.reap(&mut self.connections);
+        }
+        self.commands.pump(&mut self.connections);
+        self.connections.read_and_write();
+        if accept {
+            self.connections.accept(&self.listener);
+        }
+        self.answer_all();
+        for gone in self.connections.take_gone() {
+            self.commands.client_left(gone);
+        }
+        self.commands.enforce_deadlines();
+        Ok(())
+    }
+
+    /// Sleeps until something happens; says whether a client knocks and whether children ended.
+    fn wait(&self, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.child_signals.as_fd(), PollFlags::IN),
+        ];
+        fds.extend(self.connections.poll_fds());
+        fds.extend(self.commands.poll_fds());
+        let timeout = timeout.map(|t| {
+            // Rounded up: waking a moment early would spin.
+            let t = t + Duration::from_millis(1);
+            Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos().into() }
+        });
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) => Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty())),
+            Err(rustix::io::Errno::INTR) => Ok((false, false)),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        // While stopping, look often whether everybody is gone.
+        let stop = self.stopping.as_ref().map(|s| s.deadline.min(Instant::now() + Duration::from_millis(20)));
+        [stop, self.commands.next_deadline()].into_iter().flatten().min()
+    }
+
+    fn answer_all(&mut self) {
+        while let Some((client, request)) = self.connections.next_request() {
+            self.answer(client, request);
+        }
+    }
+
+    fn is_finished(&mut self) -> bool {
+        let Some(stopping) = &self.stopping else { return false };
+        if !processes::others_alive() {
+            return true;
+        }
+        if Instant::now() >= stopping.deadline {
+            processes::signal_all(Signal::KILL);
+            return true;
+        }
+        false
+    }
+
+    fn begin_stop(&mut self, client: u64, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        match &mut self.stopping {
+            Some(stopping) => {
+                stopping.deadline = stopping.deadline.min(deadline);
+                stopping.asked_by.push(client);
+            }
+            None => {
+                processes::signal_all(if grace.is_zero() { Signal::KILL } else { Signal::TERM });
+                self.stopping = Some(Stopping { deadline, asked_by: vec![client] });
+            }
+        }
+    }
+
+    fn say_goodbye(&mut self) {
+        self.commands.reap(&mut self.connections);
+        for client in self.stopping.take().map(|s| s.asked_by).unwrap_or_default() {
+            self.connections.send(client, &crate::protocol::Reply::Done, &[]);
+        }
+        self.connections.read_and_write();
+    }
+}

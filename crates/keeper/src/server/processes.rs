@@ -1,0 +1,53 @@
+//! The processes of the sandbox, as the kernel lists them in its own `/proc`.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::protocol::Process;
+
+/// Whether anything besides the keeper is alive. As PID 1 the keeper asks about "everybody else" with signal 0.
+pub(super) fn others_alive() -> bool {
+    // "Not permitted" also means that somebody is there.
+    !whatif_sys::signals::send_to_all(0).is_err_and(|e| e.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()))
+}
+
+pub(super) fn signal_all(signal: Signal) {
+    let _ = whatif_sys::signals::send_to_all(signal.as_raw());
+}
+
+pub(super) fn list(is_exec: impl Fn(i32) -> bool) -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let mut processes: Vec<Process> = entries
+        .filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| *pid != 1)
+        .filter_map(|pid| read(pid, is_exec(pid)))
+        .collect();
+    processes.sort_by_key(|p| p.pid);
+    processes
+}
+
+fn read(pid: i32, is_exec: bool) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may contain anything, so the fields are counted from the last one.
+    let (head, tail) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = tail.split_whitespace().collect();
+    let number = |index: usize| fields.get(index).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    Some(Process {
+        pid,
+        parent: fields.get(1)?.parse().ok()?,
+        state: fields.first()?.chars().next()?,
+        command: command_line(pid).unwrap_or_else(|| format!("[{}]", head.split_once('(').map_or("", |(_, name)| name))),
+        cpu_ms: (number(11) + number(12)) * 1000 / ticks,
+        memory_bytes: number(21) * rustix::param::page_size() as u64,
+        is_exec,
+    })
+}
+
+fn command_line(pid: i32) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words: Vec<String> = bytes.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();
+    let line = words.join(" ").trim().to_owned();
+    (!line.is_empty()).then_some(line)
+}

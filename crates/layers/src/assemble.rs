@@ -1,0 +1,138 @@
+//! Mounts a plan and moves into it. Runs inside the keeper, in mount and PID namespaces of its own, before any untrusted code.
+//!
+//! It reads as numbered steps. Everything outside that is needed later is opened before the first mount changes the view.
+
+mod devices;
+mod kernel_views;
+mod mask_layers;
+mod mounts;
+mod trees;
+mod verify;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
+use whatif_types::boot::{Boot, Protection};
+use whatif_types::{Identity, NetMode, PlaceKind};
+
+use self::mounts::{Clones, attach, detached_tmpfs};
+
+/// The step that failed, in words, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {step}")]
+pub struct AssembleError {
+    pub step: String,
+    pub cause: Cause,
+    #[source]
+    pub source: io::Error,
+}
+
+/// What kind of thing failed, for whoever could try another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The file system or kernel cannot map owners.
+    IdMapping,
+    /// The layers could not be mounted over each other.
+    Layers,
+    Other,
+}
+
+/// Names the step in an error: `.map_err(step("mount /proc"))`.
+fn step<E: Into<io::Error>>(name: impl Into<String>) -> impl FnOnce(E) -> AssembleError {
+    step_of(Cause::Other, name)
+}
+
+fn step_of<E: Into<io::Error>>(cause: Cause, name: impl Into<String>) -> impl FnOnce(E) -> AssembleError {
+    let step = name.into();
+    move |error| AssembleError { step, cause, source: error.into() }
+}
+
+/// Where the new root is put together, relative to the stage.
+const ROOT: &str = "root";
+const STATE: &str = "state";
+const MASKS: &str = "masks";
+
+/// Puts together what the sandbox sees and makes it the root of this mount namespace.
+///
+/// `user_namespace` is the one the sandbox will live in, when root starts it: layers are idmapped with it.
+pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<Protection, AssembleError> {
+    let mut protection = Protection::default();
+
+    // 1. Nothing mounted from here on may show outside, nor the other way round.
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).map_err(step("make mounts private"))?;
+
+    // 2. Detached clones of everything real that is needed, while the real paths still mean what they say.
+    let clones = Clones::open(boot, user_namespace)?;
+
+    // 3. A stage in memory, over the sandbox's own directory, which nothing else needs by its path.
+    let stage = detached_tmpfs("mode=0700", 0).map_err(step("make a stage"))?;
+    attach(&stage, CWD, &boot.directory).map_err(step("mount the stage"))?;
+    rustix::process::fchdir(&stage).map_err(step("enter the stage"))?;
+    for directory in [ROOT, STATE] {
+        rustix::fs::mkdir(directory, Mode::RWXU).map_err(step("fill the stage"))?;
+    }
+    attach(&clones.state, CWD, Path::new(STATE)).map_err(step("attach the head"))?;
+    if let Some(masks) = mask_layers::make(&boot.masks, boot.identity)? {
+        rustix::fs::mkdir(MASKS, Mode::RWXU).map_err(step("fill the stage"))?;
+        attach(&masks, CWD, Path::new(MASKS)).map_err(step("attach the masks"))?;
+    }
+
+    // 4. Overlays keep the credentials of who mounts them; over idmapped layers those must be ids the mapping knows.
+    if let Identity::Mapped { base, .. } = boot.identity {
+        whatif_sys::filesystem_ids::assume(base, base).map_err(step("assume the sandbox's file ids"))?;
+    }
+
+    // 5. The places of the plan, parents first.
+    let root_place = &boot.plan.places[0];
+    trees::mount_root(boot, &clones, &root_place.kind)?;
+    let root = rustix::fs::open(ROOT, mounts::DIRECTORY, Mode::empty()).map_err(step("open the new root"))?;
+    for place in &boot.plan.places[1..] {
+        trees::mount_place(boot, &clones, &root, place, &mut protection)?;
+    }
+    for (link, target) in &boot.plan.run_links {
+        let _ = rustix::fs::symlinkat(target, &root, relative(link));
+    }
+    make_runtime_dir(boot, &root)?;
+
+    // 6. What the kernel shows of itself.
+    devices::mount(boot, &root)?;
+    kernel_views::mount_proc(&root)?;
+    kernel_views::mount_sys(&root, boot.net == NetMode::None)?;
+
+    // 7. The new root becomes the root, and the old one is gone for good.
+    rustix::process::fchdir(&root).map_err(step("enter the new root"))?;
+    rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
+    unmount(".", UnmountFlags::DETACH).map_err(step("detach the old root"))?;
+    rustix::process::chdir("/").map_err(step("enter the new root"))?;
+
+    // 8. Mounting "succeeds" in more ways than working.
+    verify::plan(boot, &protection)?;
+    Ok(protection)
+}
+
+fn make_runtime_dir(boot: &Boot, root: &OwnedFd) -> Result<(), AssembleError> {
+    let Some(directory) = &boot.runtime_dir else { return Ok(()) };
+    let in_memory = boot.plan.place_of(directory).is_some_and(|p| matches!(p.kind, PlaceKind::Private { .. }));
+    if in_memory {
+        mounts::make_directories(root.as_fd(), relative(directory), 0o755).map_err(step("make the runtime directory"))?;
+        let own = (rustix::fs::Uid::from_raw(boot.identity.outer_uid()), rustix::fs::Gid::from_raw(boot.identity.outer_gid()));
+        rustix::fs::chmodat(root, relative(directory), Mode::RWXU, rustix::fs::AtFlags::empty()).map_err(step("make the runtime directory"))?;
+        rustix::fs::chownat(root, relative(directory), Some(own.0), Some(own.1), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(step("make the runtime directory"))?;
+    }
+    Ok(())
+}
+
+/// A path of the sandbox, relative to its root.
+fn relative(path: &Path) -> &Path {
+    let stripped = path.strip_prefix("/").unwrap_or(path);
+    if stripped.as_os_str().is_empty() { Path::new(".") } else { stripped }
+}
+
+/// The directory of a tree in the head, relative to the stage.
+fn head_of(tree: usize) -> PathBuf {
+    Path::new(STATE).join("head").join(tree.to_string())
+}

@@ -1,0 +1,117 @@
+//! The few mount operations everything else is made of.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
+    move_mount, open_tree,
+};
+use whatif_sys::mount::{self, Reach};
+use whatif_types::boot::Boot;
+use whatif_types::{Identity, PlaceKind};
+
+use super::{AssembleError, Cause, step, step_of};
+
+pub(super) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Detached clones of real trees, by their path outside.
+pub(super) struct Clones {
+    pub state: OwnedFd,
+    trees: Vec<(PathBuf, OwnedFd)>,
+}
+
+impl Clones {
+    pub(super) fn open(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<Self, AssembleError> {
+        let mapped = matches!(boot.identity, Identity::Mapped { .. });
+        let open = |path: &Path, recursive: bool, map: bool| -> Result<OwnedFd, AssembleError> {
+            let clone = clone_of(path, recursive).map_err(step(format!("clone {}", path.display())))?;
+            if let (true, Some(namespace)) = (map, user_namespace) {
+                mount::map_ids(&clone, namespace).map_err(step_of(Cause::IdMapping, format!("map the owners of {}", path.display())))?;
+            }
+            Ok(clone)
+        };
+        let mut trees = Vec::new();
+        for place in &boot.plan.places {
+            match place.kind {
+                PlaceKind::Writable { .. } => trees.push((place.path.clone(), open(&place.path, false, mapped)?)),
+                PlaceKind::ReadOnly if place.path == Path::new("/") => trees.push((place.path.clone(), open(&place.path, true, false)?)),
+                PlaceKind::ReadOnly => {
+                    // A file system that cannot be idmapped is still worth reading.
+                    let clone = open(&place.path, false, mapped).or_else(|_| open(&place.path, false, false))?;
+                    trees.push((place.path.clone(), clone));
+                }
+                PlaceKind::Skeleton { .. } | PlaceKind::Private { .. } | PlaceKind::Hidden => {}
+            }
+        }
+        Ok(Self { state: open(&boot.directory, false, mapped)?, trees })
+    }
+
+    pub(super) fn tree(&self, path: &Path) -> io::Result<&OwnedFd> {
+        self.trees.iter().find(|(p, _)| p == path).map(|(_, fd)| fd).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn clone_of(path: &Path, recursive: bool) -> rustix::io::Result<OwnedFd> {
+    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    if recursive {
+        flags |= OpenTreeFlags::AT_RECURSIVE;
+    }
+    open_tree(CWD, path, flags)
+}
+
+/// A clone of something already inside the new root.
+pub(super) fn clone_at(at: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+    open_tree(at, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)
+}
+
+/// Mounts a detached tree on a path.
+pub(super) fn attach(tree: &OwnedFd, at: impl AsFd, path: &Path) -> rustix::io::Result<()> {
+    move_mount(tree, "", at, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+/// Mounts a detached tree on what an opened descriptor stands for.
+pub(super) fn attach_on(tree: &OwnedFd, target: &OwnedFd) -> rustix::io::Result<()> {
+    move_mount(tree, "", target, "", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+/// Opens a path of the new root to mount on. No link is followed: a head can contain any link its sandbox liked to make.
+pub(super) fn target(root: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+/// A file system in memory, not yet mounted anywhere. `options` are those of tmpfs, comma-separated.
+pub(super) fn detached_tmpfs(options: &str, attributes: u32) -> rustix::io::Result<OwnedFd> {
+    detached("tmpfs", options, MountAttrFlags::from_bits_retain(attributes) | MountAttrFlags::MOUNT_ATTR_NOSUID)
+}
+
+/// A file system of any kind, not yet mounted anywhere.
+pub(super) fn detached(kind: &str, options: &str, attributes: MountAttrFlags) -> rustix::io::Result<OwnedFd> {
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for option in options.split(',').filter(|o| !o.is_empty()) {
+        let (key, value) = option.split_once('=').unwrap_or((option, ""));
+        fsconfig_set_string(&context, key, value)?;
+    }
+    fsconfig_create(&context)?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+/// Makes the directories of a path that are missing.
+pub(super) fn make_directories(root: BorrowedFd<'_>, path: &Path, mode: u32) -> rustix::io::Result<()> {
+    let mut so_far = PathBuf::new();
+    for part in path.components() {
+        so_far.push(part);
+        match rustix::fs::mkdirat(root, &so_far, Mode::from_raw_mode(mode)) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn make_read_only(tree: &OwnedFd, reach: Reach) -> io::Result<()> {
+    mount::add_attributes(tree, mount::READ_ONLY | mount::NO_SUID | mount::NO_DEV, reach)
+}

@@ -1,0 +1,55 @@
+//! Checks that what was mounted is what was planned. A sandbox that is not what it claims to be must not start.
+
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{StatVfsMountFlags, statfs, statvfs};
+use whatif_types::boot::{Boot, Protection};
+use whatif_types::{Backend, PlaceKind};
+
+use super::{AssembleError, Cause, step, step_of};
+
+const OVERLAYFS: u64 = 0x794c_7630;
+const FUSE: u64 = 0x6573_5546;
+const TMPFS: u64 = 0x0102_1994;
+const PROC: u64 = 0x9fa0;
+
+pub(super) fn plan(boot: &Boot, protection: &Protection) -> Result<(), AssembleError> {
+    for place in &boot.plan.places {
+        let path = place.path.as_path();
+        let downgraded = protection.read_only.iter().any(|(p, _)| p == path);
+        let expected = match place.kind {
+            PlaceKind::Writable { .. } if downgraded => check(path, None, true),
+            PlaceKind::Writable { .. } => match boot.plan.backend {
+                Backend::Overlay => check(path, Some(OVERLAYFS), false),
+                Backend::Fuse => check(path, Some(FUSE), false),
+                Backend::Copy => check(path, None, false),
+            },
+            PlaceKind::Skeleton { .. } => check(path, None, false),
+            PlaceKind::ReadOnly => check(path, None, true),
+            PlaceKind::Private { .. } => check(path, Some(TMPFS), false),
+            PlaceKind::Hidden => continue,
+        };
+        expected.map_err(step_of(Cause::Layers, format!("verify {}", path.display())))?;
+    }
+    check(Path::new("/proc"), Some(PROC), false).map_err(step("verify /proc"))?;
+    for path in ["/proc/sys", "/sys"] {
+        check(Path::new(path), None, true).map_err(step(format!("verify {path}")))?;
+    }
+    Ok(())
+}
+
+fn check(path: &Path, kind: Option<u64>, read_only: bool) -> io::Result<()> {
+    if let Some(kind) = kind {
+        let found = statfs(path)?.f_type as u64;
+        if found != kind {
+            return Err(io::Error::other(format!("found file system {found:#x} where {kind:#x} was mounted")));
+        }
+    }
+    let found = statvfs(path)?.f_flag.contains(StatVfsMountFlags::RDONLY);
+    match (found, read_only) {
+        (true, false) => Err(io::Error::other("it came up read-only")),
+        (false, true) => Err(io::Error::other("it can be written")),
+        _ => Ok(()),
+    }
+}

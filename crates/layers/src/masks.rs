@@ -1,0 +1,151 @@
+//! Mask layers: what hides credentials, between the base and the head of each tree.
+//!
+//! A whiteout in a layer of its own makes a path absent inside, under whatever name the sandbox moves its parents to, and keeps
+//! the head free of anything the sandbox did not do itself. The layer is described here and made in memory by `assemble`: it
+//! cannot lie in the state directory, because overlayfs refuses a lower layer that lies within another one.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use whatif_types::boot::{Attributes, MaskDirectory, MaskFile, TreeMask};
+use whatif_types::mountinfo::{Mount, aliases_of};
+use whatif_types::{Place, PlaceKind, Plan};
+
+use crate::{PathError, on};
+
+/// A file that is shown with other content, and who makes that content.
+#[derive(Clone, Debug)]
+pub struct Rewrite {
+    pub path: PathBuf,
+    pub content: fn(&Path, &Path) -> io::Result<String>,
+}
+
+/// Describes the mask layers for a plan. `cache` is a directory in which a rewrite may remember what was costly to find out.
+pub fn describe(
+    plan: &Plan,
+    mounts: &[Mount],
+    hidden: &[PathBuf],
+    rewrites: &[Rewrite],
+    cache: &Path,
+) -> Result<Vec<TreeMask>, PathError> {
+    let mut masks = Masks { plan, trees: BTreeMap::new() };
+    for path in hidden {
+        masks.hide(path);
+        // A link to the secret must not leave the secret itself in the open.
+        if fs::symlink_metadata(path).is_ok_and(|m| m.is_symlink()) {
+            if let Ok(real) = fs::canonicalize(path) {
+                masks.hide(&real);
+            }
+        }
+        for alias in aliases_of(mounts, path) {
+            masks.hide(&alias);
+        }
+    }
+    for rewrite in rewrites {
+        let Ok(metadata) = fs::symlink_metadata(&rewrite.path) else { continue };
+        if metadata.is_file() {
+            let content = (rewrite.content)(&rewrite.path, cache).map_err(on("read", &rewrite.path))?;
+            masks.rewrite(&rewrite.path, content, &metadata);
+        }
+    }
+    Ok(masks.trees.into_iter().map(|(tree, mask)| TreeMask { tree, ..mask.into_mask() }).collect())
+}
+
+struct Masks<'a> {
+    plan: &'a Plan,
+    trees: BTreeMap<usize, OneTree>,
+}
+
+#[derive(Default)]
+struct OneTree {
+    /// Sorted, so that parents come before children. `None`: not a directory in reality.
+    directories: BTreeMap<PathBuf, Option<Attributes>>,
+    hidden: Vec<PathBuf>,
+    rewritten: Vec<MaskFile>,
+}
+
+impl Masks<'_> {
+    fn hide(&mut self, path: &Path) {
+        if let Some((tree, relative)) = self.locate(path) {
+            self.trees.entry(tree).or_default().hidden.push(relative);
+        }
+    }
+
+    fn rewrite(&mut self, path: &Path, content: String, metadata: &Metadata) {
+        if let Some((tree, path)) = self.locate(path) {
+            let file = MaskFile { path, content, attributes: attributes(metadata) };
+            self.trees.entry(tree).or_default().rewritten.push(file);
+        }
+    }
+
+    /// The tree a path lies in and its place there, if its parent is a directory in reality.
+    fn locate(&mut self, path: &Path) -> Option<(usize, PathBuf)> {
+        let (parent, name) = (path.parent()?, path.file_name()?);
+        let (tree, root) = self.tree_of(path)?;
+        let known = |trees: &BTreeMap<usize, OneTree>| trees.get(&tree).and_then(|t| t.directories.get(parent.strip_prefix(&root).ok()?)).copied();
+        let parent = match known(&self.trees) {
+            Some(Some(_)) => parent.to_owned(),
+            Some(None) => return None,
+            None => match fs::symlink_metadata(parent) {
+                Ok(metadata) if metadata.is_dir() => parent.to_owned(),
+                // Resolved, the path may lie in another tree.
+                Ok(metadata) if metadata.is_symlink() => {
+                    let real = fs::canonicalize(parent).ok().filter(|p| p.is_dir())?.join(name);
+                    return if real == path { None } else { self.locate(&real) };
+                }
+                _ => {
+                    let relative = parent.strip_prefix(&root).ok()?.to_owned();
+                    self.trees.entry(tree).or_default().directories.insert(relative, None);
+                    return None;
+                }
+            },
+        };
+        self.remember_directories(tree, &root, &parent);
+        Some((tree, parent.join(name).strip_prefix(&root).ok()?.to_owned()))
+    }
+
+    fn tree_of(&self, path: &Path) -> Option<(usize, PathBuf)> {
+        match self.plan.place_of(path)? {
+            Place { path: root, kind: PlaceKind::Writable { tree } } if *root != path => Some((*tree, root.clone())),
+            _ => None,
+        }
+    }
+
+    fn remember_directories(&mut self, tree: usize, root: &Path, parent: &Path) {
+        let directories = &mut self.trees.entry(tree).or_default().directories;
+        for directory in parent.ancestors().take_while(|a| a.starts_with(root)) {
+            let Ok(relative) = directory.strip_prefix(root) else { continue };
+            if directories.contains_key(relative) {
+                break;
+            }
+            let found = fs::symlink_metadata(directory).ok().map(|m| attributes(&m));
+            directories.insert(relative.to_owned(), found);
+        }
+    }
+}
+
+impl OneTree {
+    fn into_mask(mut self) -> TreeMask {
+        self.hidden.sort();
+        self.hidden.dedup();
+        // What is rewritten is shown, and what lies within something hidden needs no mark of its own.
+        let rewritten = &self.rewritten;
+        let all = self.hidden.clone();
+        self.hidden.retain(|h| !rewritten.iter().any(|r| r.path == *h) && !all.iter().any(|other| other != h && h.starts_with(other)));
+        let directories = self.directories.into_iter().filter_map(|(path, attributes)| Some(MaskDirectory { path, attributes: attributes? }));
+        let hidden = &self.hidden;
+        TreeMask {
+            tree: 0,
+            directories: directories.filter(|d| !hidden.iter().any(|h| d.path.starts_with(h))).collect(),
+            hidden: self.hidden.clone(),
+            rewritten: self.rewritten,
+        }
+    }
+}
+
+fn attributes(metadata: &Metadata) -> Attributes {
+    Attributes { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid(), mtime: (metadata.mtime(), metadata.mtime_nsec()) }
+}

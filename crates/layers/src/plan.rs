@@ -1,0 +1,211 @@
+//! Decides what stands at which path of a sandbox. Pure: everything it knows about reality is in its arguments.
+
+use std::path::{Path, PathBuf};
+
+use whatif_types::mountinfo::{Mount, aliases_of, mount_of};
+use whatif_types::{Backend, Place, PlaceKind, Plan};
+
+/// Trees that are made anew inside, whatever reality has there.
+pub const MADE_ANEW: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// Everything the decision depends on.
+#[derive(Clone)]
+#[allow(missing_debug_implementations, reason = "holds a function")]
+pub struct Inputs<'a> {
+    pub mounts: &'a [Mount],
+    /// Mount points that are files, not directories; they can only be bound.
+    pub file_mounts: &'a [PathBuf],
+    pub as_root: bool,
+    pub backend: Backend,
+    pub home: &'a Path,
+    pub project: &'a Path,
+    /// For an ordinary user: trees the user can write.
+    pub writable: &'a [PathBuf],
+    /// Paths that get a private file system in memory, with their modes.
+    pub private: &'a [(PathBuf, u32)],
+    /// Never visible inside, under any name.
+    pub state_dir: &'a Path,
+    /// Paths whose content must not be seen where no mask layer can hide them.
+    pub secrets: &'a [PathBuf],
+    /// Numbers already given to trees, by position.
+    pub known_trees: &'a [PathBuf],
+    /// The subdirectories of a directory; asked only about directories with mounts beneath them.
+    pub subdirectories: &'a dyn Fn(&Path) -> Vec<PathBuf>,
+    pub run_links: &'a [(PathBuf, PathBuf)],
+}
+
+/// Computes the plan.
+#[must_use]
+pub fn plan(inputs: &Inputs<'_>) -> Plan {
+    let mut planner = Planner { inputs, places: Vec::new(), trees: inputs.known_trees.to_vec() };
+    if inputs.as_root && inputs.backend == Backend::Overlay {
+        planner.everything_writable();
+    } else {
+        planner.some_writable();
+    }
+    planner.private_places();
+    planner.trees_within_private_places();
+    planner.hide_what_masks_cannot();
+    planner.finish()
+}
+
+struct Planner<'a> {
+    inputs: &'a Inputs<'a>,
+    places: Vec<Place>,
+    trees: Vec<PathBuf>,
+}
+
+impl Planner<'_> {
+    /// As root: `/` and every real mount, copy-on-write; what is read-only in reality stays so.
+    fn everything_writable(&mut self) {
+        self.put_tree(Path::new("/"));
+        for mount in self.visible_mounts() {
+            if mount.read_only || self.inputs.file_mounts.contains(&mount.mount_point) {
+                self.put(&mount.mount_point, PlaceKind::ReadOnly);
+            } else {
+                self.put_tree(&mount.mount_point);
+            }
+        }
+    }
+
+    /// As a user, and with the backends that work on a few trees only: everything read-only but these.
+    fn some_writable(&mut self) {
+        self.put(Path::new("/"), PlaceKind::ReadOnly);
+        for tree in outermost(&self.candidates()) {
+            self.put_tree_around_mounts(&tree);
+        }
+    }
+
+    fn candidates(&self) -> Vec<PathBuf> {
+        let inputs = self.inputs;
+        let wanted: Vec<PathBuf> = match inputs.backend {
+            Backend::Copy => vec![inputs.project.to_owned()],
+            Backend::Fuse => vec![inputs.home.to_owned(), inputs.project.to_owned()],
+            Backend::Overlay => inputs.writable.to_vec(),
+        };
+        wanted
+            .into_iter()
+            .filter(|t| t.parent().is_some() && !is_made_anew(t) && !self.is_within_private(t))
+            .filter(|t| mount_of(inputs.mounts, t).is_some_and(|m| !m.read_only && !m.is_pseudo()))
+            .collect()
+    }
+
+    /// An ordinary user may not overlay a directory with mounts beneath it, so such a directory becomes a skeleton.
+    fn put_tree_around_mounts(&mut self, tree: &Path) {
+        let copied = self.inputs.backend == Backend::Copy;
+        if copied || !self.visible_mounts().iter().any(|m| m.mount_point != tree && m.mount_point.starts_with(tree)) {
+            self.put_tree(tree);
+            return;
+        }
+        let number = self.number_of(tree);
+        self.put(tree, PlaceKind::Skeleton { tree: number });
+        for child in (self.inputs.subdirectories)(tree) {
+            let usable = mount_of(self.inputs.mounts, &child).is_some_and(|m| !m.read_only && !m.is_pseudo());
+            if usable {
+                self.put_tree_around_mounts(&child);
+            } else {
+                self.put(&child, PlaceKind::ReadOnly);
+            }
+        }
+    }
+
+    fn private_places(&mut self) {
+        for (path, mode) in self.inputs.private {
+            self.places.retain(|p| !p.path.starts_with(path) || p.path == Path::new("/"));
+            self.put(path, PlaceKind::Private { mode: *mode });
+        }
+    }
+
+    /// A project or home in `/tmp` would vanish behind the private one; it is put back on top.
+    fn trees_within_private_places(&mut self) {
+        let inputs = self.inputs;
+        let wanted = match inputs.backend {
+            Backend::Copy => vec![inputs.project.to_owned()],
+            _ => vec![inputs.home.to_owned(), inputs.project.to_owned()],
+        };
+        for tree in outermost(&wanted) {
+            let is_private_itself = inputs.private.iter().any(|(p, _)| *p == tree);
+            if self.is_within_private(&tree) && !is_private_itself && mount_of(inputs.mounts, &tree).is_some_and(|m| !m.read_only) {
+                self.put_tree(&tree);
+            }
+        }
+    }
+
+    /// Mask layers hide things in copy-on-write trees; elsewhere an empty mount must.
+    fn hide_what_masks_cannot(&mut self) {
+        let mut paths = vec![self.inputs.state_dir.to_owned()];
+        paths.extend(self.inputs.secrets.iter().cloned());
+        let aliases: Vec<PathBuf> = paths.iter().flat_map(|p| aliases_of(self.inputs.mounts, p)).collect();
+        paths.extend(aliases);
+        for path in outermost(&paths) {
+            let read_only = self.deepest_place(&path).is_some_and(|p| matches!(p.kind, PlaceKind::ReadOnly));
+            if read_only && !is_made_anew(&path) {
+                self.places.retain(|p| !p.path.starts_with(&path));
+                self.put(&path, PlaceKind::Hidden);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Plan {
+        self.places.sort_by(|a, b| (a.path.components().count(), &a.path).cmp(&(b.path.components().count(), &b.path)));
+        self.places.dedup_by(|a, b| a.path == b.path);
+        Plan { backend: self.inputs.backend, places: self.places, run_links: self.inputs.run_links.to_vec() }
+    }
+
+    /// The storage mounts that can be seen in reality: not covered by a later mount, not below what is made anew.
+    fn visible_mounts(&self) -> Vec<Mount> {
+        let mut visible: Vec<Mount> = Vec::new();
+        for mount in self.inputs.mounts {
+            visible.retain(|m| !m.mount_point.starts_with(&mount.mount_point));
+            visible.push(mount.clone());
+        }
+        visible.retain(|m| !m.is_pseudo() && !is_made_anew(&m.mount_point) && m.mount_point != Path::new("/"));
+        visible
+    }
+
+    fn is_within_private(&self, path: &Path) -> bool {
+        self.inputs.private.iter().any(|(p, _)| path.starts_with(p))
+    }
+
+    fn deepest_place(&self, path: &Path) -> Option<&Place> {
+        self.places.iter().filter(|p| path.starts_with(&p.path)).max_by_key(|p| p.path.components().count())
+    }
+
+    fn put_tree(&mut self, path: &Path) {
+        let tree = self.number_of(path);
+        self.put(path, PlaceKind::Writable { tree });
+    }
+
+    fn put(&mut self, path: &Path, kind: PlaceKind) {
+        self.places.retain(|p| p.path != path);
+        self.places.push(Place { path: path.to_owned(), kind });
+    }
+
+    fn number_of(&mut self, path: &Path) -> usize {
+        self.trees.iter().position(|t| t == path).unwrap_or_else(|| {
+            self.trees.push(path.to_owned());
+            self.trees.len() - 1
+        })
+    }
+}
+
+fn is_made_anew(path: &Path) -> bool {
+    MADE_ANEW.iter().any(|p| path.starts_with(p))
+}
+
+/// Drops every path that lies within another one of the list.
+fn outermost(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut sorted = paths.to_vec();
+    sorted.sort();
+    sorted.dedup();
+    let mut kept: Vec<PathBuf> = Vec::new();
+    for path in sorted {
+        if !kept.iter().any(|k| path.starts_with(k)) {
+            kept.push(path);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Deletes a directory tree that a sandbox has written, and nothing else.
+//!
+//! It never follows a symbolic link and never crosses into another file system: a mount that should not be there is an
+//! error, not something to delete through.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use crate::{PathError, on};
+
+/// Deletes `directory` and all beneath it. A directory that is already gone is a success.
+pub fn tree(directory: &Path) -> Result<(), PathError> {
+    let inner = || -> io::Result<()> {
+        let opened = match open_directory(CWD, directory) {
+            Err(Errno::NOENT) => return Ok(()),
+            other => other?,
+        };
+        let device = fstat(&opened)?.st_dev;
+        empty(opened, device)?;
+        unlinkat(CWD, directory, AtFlags::REMOVEDIR)?;
+        Ok(())
+    };
+    inner().map_err(on("delete", directory))
+}
+
+/// How many directories are held open at once.
+const DEEPEST: usize = 128;
+
+/// An explicit stack, so that no depth a sandbox can make overflows ours; what lies too deep is first moved to the top.
+fn empty(top: OwnedFd, device: u64) -> io::Result<()> {
+    let mut open: Vec<(OwnedFd, Option<std::ffi::CString>)> = vec![(top, None)];
+    let mut moved = 0_u64;
+    while let Some((directory, _)) = open.last() {
+        match first_subdirectory_after_deleting_the_rest(directory)? {
+            Some(name) if open.len() >= DEEPEST => {
+                renameat(directory, name.as_c_str(), &open[0].0, format!(".whatif-deep-{moved}"))?;
+                moved += 1;
+            }
+            Some(name) => {
+                let child = open_directory(directory, name.as_c_str())?;
+                if fstat(&child)?.st_dev != device {
+                    return Err(io::Error::other(format!("{} is a mount point", name.to_string_lossy())));
+                }
+                open.push((child, Some(name)));
+            }
+            None => {
+                let Some((_, name)) = open.pop() else { break };
+                if let (Some((parent, _)), Some(name)) = (open.last(), name) {
+                    unlinkat(parent, name.as_c_str(), AtFlags::REMOVEDIR)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn first_subdirectory_after_deleting_the_rest(directory: &OwnedFd) -> io::Result<Option<std::ffi::CString>> {
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        if is_directory(directory, name, entry.file_type())? {
+            match unlinkat(directory, name, AtFlags::REMOVEDIR) {
+                Ok(()) => {}
+                Err(_) => return Ok(Some(name.to_owned())),
+            }
+        } else {
+            unlinkat(directory, name, AtFlags::empty())?;
+        }
+    }
+    Ok(None)
+}
+
+fn is_directory(directory: &OwnedFd, name: &CStr, kind: FileType) -> io::Result<bool> {
+    Ok(match kind {
+        FileType::Unknown => FileType::from_raw_mode(statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode).is_dir(),
+        known => known.is_dir(),
+    })
+}
+
+/// Opens a directory for emptying; one that its owner cannot enter (a sandbox can make such) is opened up first.
+fn open_directory<P: rustix::path::Arg + Copy>(at: impl AsFd, name: P) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let usable = |fd: OwnedFd| -> rustix::io::Result<OwnedFd> {
+        // Entries can only be deleted from a directory its owner can write.
+        if fstat(&fd)?.st_mode & 0o700 != 0o700 {
+            rustix::fs::fchmod(&fd, Mode::RWXU)?;
+        }
+        Ok(fd)
+    };
+    match openat(&at, name, flags, Mode::empty()) {
+        Ok(fd) => usable(fd),
+        Err(Errno::ACCESS) => {
+            rustix::fs::chmodat(&at, name, Mode::RWXU, AtFlags::empty())?;
+            usable(openat(&at, name, flags, Mode::empty())?)
+        }
+        Err(errno) => Err(errno),
+    }
+}

@@ -1,0 +1,164 @@
+//! Where everything lies in the state directory.
+//!
+//! ```text
+//! state.db          records
+//! sandboxes/<id>/   head/<tree>  work/<tree>  keeper.sock  logs/
+//! transient/<id>/   the same, while a command is still making it, deciding about it, or deleting it
+//! cache/            what was costly to find out; may be deleted at any time
+//! ```
+//!
+//! A directory in `transient/` whose owner is gone is what a crash left; an empty `transient/` means there is nothing to repair.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use whatif_types::SandboxId;
+
+use crate::{PathError, on};
+
+#[derive(Clone, Debug)]
+pub struct StateDir {
+    root: PathBuf,
+}
+
+impl StateDir {
+    /// Opens the state directory, making what is missing. All of it is for its owner only.
+    pub fn open(root: &Path) -> Result<Self, PathError> {
+        let state = Self { root: root.to_owned() };
+        // The last directory made is the sign that all of them are there.
+        if !state.root.join("cache").is_dir() {
+            fs::create_dir_all(root.parent().unwrap_or(root)).map_err(on("create", root))?;
+            for directory in [state.root.clone(), state.root.join("sandboxes"), state.root.join("transient"), state.root.join("cache")] {
+                make_private(&directory)?;
+            }
+        }
+        Ok(state)
+    }
+
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.root.join("state.db")
+    }
+
+    #[must_use]
+    pub fn cache(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+
+    #[must_use]
+    pub fn transient(&self) -> PathBuf {
+        self.root.join("transient")
+    }
+
+    #[must_use]
+    pub fn sandboxes(&self) -> PathBuf {
+        self.root.join("sandboxes")
+    }
+
+    fn settled_path(&self, id: &SandboxId) -> PathBuf {
+        self.sandboxes().join(id.as_str())
+    }
+
+    fn transient_path(&self, id: &SandboxId) -> PathBuf {
+        self.transient().join(id.as_str())
+    }
+
+    /// Where a sandbox's directory is now.
+    #[must_use]
+    pub fn find(&self, id: &SandboxId) -> Option<PathBuf> {
+        [self.settled_path(id), self.transient_path(id)].into_iter().find(|p| p.is_dir())
+    }
+
+    /// Makes the directory of a new sandbox, in `transient/`, owned by the returned lock.
+    pub fn create(&self, id: &SandboxId) -> Result<(PathBuf, SandboxLock), PathError> {
+        let path = self.transient_path(id);
+        make_private(&path)?;
+        let lock = SandboxLock::take(&path)?.ok_or_else(|| PathError {
+            action: "lock",
+            path: path.clone(),
+            source: io::ErrorKind::WouldBlock.into(),
+        })?;
+        for part in ["head", "work"] {
+            make_private(&path.join(part))?;
+        }
+        Ok((path, lock))
+    }
+
+    /// The sandbox is complete and kept.
+    pub fn settle(&self, id: &SandboxId) -> Result<PathBuf, PathError> {
+        let to = self.settled_path(id);
+        match fs::rename(self.transient_path(id), &to) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && to.is_dir() => Ok(to),
+            Err(error) => Err(on("keep", &to)(error)),
+            Ok(()) => Ok(to),
+        }
+    }
+
+    /// The sandbox is to be deleted: out of sight at once, deleted when nothing holds it any more.
+    pub fn condemn(&self, id: &SandboxId) -> Result<PathBuf, PathError> {
+        let to = self.transient_path(id);
+        match fs::rename(self.settled_path(id), &to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(on("remove", &to)(error)),
+            _ => Ok(to),
+        }
+    }
+
+    /// The ids of all directories in `transient/`. Normally empty.
+    pub fn unsettled(&self) -> Result<Vec<SandboxId>, PathError> {
+        ids_in(&self.transient())
+    }
+
+    pub fn settled(&self) -> Result<Vec<SandboxId>, PathError> {
+        ids_in(&self.sandboxes())
+    }
+}
+
+fn ids_in(directory: &Path) -> Result<Vec<SandboxId>, PathError> {
+    let entries = fs::read_dir(directory).map_err(on("list", directory))?;
+    Ok(entries.filter_map(|e| SandboxId::parse(e.ok()?.file_name().to_str()?)).collect())
+}
+
+fn make_private(path: &Path) -> Result<(), PathError> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other.map_err(on("create", path)),
+    }
+}
+
+/// Whoever holds this may change the sandbox; it ends with the process, however that ends.
+#[derive(Debug)]
+pub struct SandboxLock {
+    _directory: File,
+}
+
+impl SandboxLock {
+    /// Takes the lock if nobody holds it.
+    pub fn take(directory: &Path) -> Result<Option<Self>, PathError> {
+        Self::lock(directory, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    /// Waits until the lock is free.
+    pub fn wait(directory: &Path) -> Result<Option<Self>, PathError> {
+        Self::lock(directory, FlockOperation::LockExclusive)
+    }
+
+    fn lock(directory: &Path, operation: FlockOperation) -> Result<Option<Self>, PathError> {
+        let file = match File::open(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(on("open", directory))?,
+        };
+        match rustix::fs::flock(&file, operation) {
+            Ok(()) => Ok(Some(Self { _directory: file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(on("lock", directory)(errno)),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Providers: how the processes of a sandbox are isolated over its stack of layers.
+//!
+//! A provider starts a keeper somewhere and, inside, confines it. What the keeper sees and how one talks to it is not known here.
+#![forbid(unsafe_code)]
+
+pub mod native;
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use whatif_types::{Explain, Identity, NetMode, SandboxId};
+
+/// What a provider needs to know to start a keeper.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    pub id: &'a SandboxId,
+    pub identity: Identity,
+    pub net: NetMode,
+    /// Where the keeper will listen; it inherits this.
+    pub listener: BorrowedFd<'a>,
+}
+
+/// A keeper that has started and waits to be told what to become.
+#[derive(Debug)]
+pub struct Launched {
+    pub pid: u32,
+    pub pidfd: OwnedFd,
+    /// Our end of the socket it was born with.
+    pub birth: OwnedFd,
+    /// Namespaces made beforehand, to be sent with the boot description. Kept alive by `holder` until the keeper has joined.
+    pub namespaces: Option<PreparedNamespaces>,
+}
+
+#[derive(Debug)]
+pub struct PreparedNamespaces {
+    pub user: OwnedFd,
+    pub ipc: OwnedFd,
+    pub uts: OwnedFd,
+    pub net: Option<OwnedFd>,
+}
+
+/// One way of isolating processes. The caller owns the returned keeper: dropping `Launched` does not end it.
+pub trait Provider: std::fmt::Debug {
+    fn name(&self) -> &'static str;
+    /// Starts a keeper. On error nothing is left running.
+    fn launch(&self, launch: &Launch<'_>) -> Result<Launched, LaunchError>;
+}
+
+/// The provider of that name.
+pub fn by_name(name: &str) -> Result<Box<dyn Provider>, UnknownProvider> {
+    match name {
+        native::NAME => Ok(Box::new(native::Native)),
+        other => Err(UnknownProvider { name: other.to_owned() }),
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("failed to start a keeper: cannot {step}")]
+pub struct LaunchError {
+    pub step: &'static str,
+    #[source]
+    pub source: std::io::Error,
+}
+
+impl Explain for LaunchError {
+    fn code(&self) -> &'static str {
+        "keeper_start_failed"
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec!["'whatif doctor' tests each thing a sandbox needs and says how to fix what is missing".to_owned()]
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("there is no provider called '{name}'")]
+pub struct UnknownProvider {
+    name: String,
+}
+
+impl Explain for UnknownProvider {
+    fn code(&self) -> &'static str {
+        "unknown_provider"
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec![format!("available: {}", native::NAME)]
+    }
+
+    fn exit_code(&self) -> u8 {
+        whatif_types::explain::EXIT_USAGE
+    }
+}

@@ -1,0 +1,85 @@
+//! The native provider: Linux namespaces, capabilities, seccomp and Landlock. No root, container engine or daemon needed.
+//!
+//! `launch` runs outside; `join` and `confine` run inside the keeper, before and after the sandbox's view is put together.
+
+mod confine;
+mod join;
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use whatif_sys::holder::{Holder, Network};
+use whatif_sys::keeper::{self, Start};
+use whatif_types::{Identity, NetMode};
+
+pub use self::confine::{Confinement, confine};
+pub use self::join::{Joined, join, join_user_namespace};
+use crate::{Launch, LaunchError, Launched, PreparedNamespaces, Provider};
+
+pub const NAME: &str = "native";
+/// How the command line of a keeper begins after the program: `whatif keeper <id>`.
+pub const KEEPER_COMMAND: &str = "keeper";
+/// The ids a sandbox of root has outside: above every range that system tools hand out, below the sign bit.
+pub const MAPPED: Identity = Identity::Mapped { base: 0x7000_0000, count: 0x0F00_0000 };
+
+#[derive(Debug)]
+pub struct Native;
+
+impl Provider for Native {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn launch(&self, launch: &Launch<'_>) -> Result<Launched, LaunchError> {
+        let failed = |step: &'static str| move |source: io::Error| LaunchError { step, source };
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(|e| failed("make a socket")(e.into()))?;
+        let executable = std::env::current_exe().map_err(failed("find the whatif binary"))?;
+        let executable = c_string(executable.into_os_string().into_vec()).map_err(failed("use the path of the whatif binary"))?;
+        let arguments = [executable.clone(), c_string(KEEPER_COMMAND).map_err(failed("name the keeper"))?, c_string(launch.id.as_str()).map_err(failed("name the keeper"))?];
+        let maps = match launch.identity {
+            Identity::Own { uid, gid } => Some((
+                c_string(format!("{uid} {uid} 1\n")).map_err(failed("map the user"))?,
+                c_string(format!("{gid} {gid} 1\n")).map_err(failed("map the group"))?,
+            )),
+            _ => None,
+        };
+        let start = Start {
+            executable: &executable,
+            arguments: &arguments,
+            passed: &[theirs.as_fd(), launch.listener],
+            own_user_namespace: maps.as_ref().map(|(u, g)| (u.as_c_str(), g.as_c_str())),
+        };
+        let started = keeper::start(&start).map_err(|e| LaunchError { step: e.step, source: e.error })?;
+        // While the keeper loads, the namespaces root's sandboxes need beforehand are made.
+        let namespaces = prepare_namespaces(launch).map_err(failed("make the sandbox's namespaces"));
+        if namespaces.is_err() {
+            let _ = rustix::process::pidfd_send_signal(&started.pidfd, rustix::process::Signal::KILL);
+        }
+        Ok(Launched { pid: started.pid, pidfd: started.pidfd, birth: ours, namespaces: namespaces? })
+    }
+}
+
+fn prepare_namespaces(launch: &Launch<'_>) -> io::Result<Option<PreparedNamespaces>> {
+    let (base, count) = match launch.identity {
+        Identity::Own { .. } => return Ok(None),
+        Identity::Mapped { base, count } => (base, count),
+        Identity::Same => (0, u32::MAX),
+    };
+    let network = if launch.net == NetMode::None { Network::New } else { Network::Host };
+    let holder = Holder::start(network, base, count)?;
+    // Descriptors keep namespaces alive by themselves; the task that made them ends here.
+    Ok(Some(PreparedNamespaces {
+        user: holder.namespace("user")?,
+        ipc: holder.namespace("ipc")?,
+        uts: holder.namespace("uts")?,
+        net: if network == Network::New { Some(holder.namespace("net")?) } else { None },
+    }))
+}
+
+fn c_string(text: impl Into<Vec<u8>>) -> io::Result<CString> {
+    CString::new(text).map_err(|_| io::ErrorKind::InvalidInput.into())
+}

@@ -1,0 +1,211 @@
+//! Records in SQLite, in write-ahead mode: readers never wait, and a commit costs no disk flush.
+
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, params};
+use whatif_types::{Sandbox, SandboxId};
+
+use crate::{Found, Inserted, Store, StoreError};
+
+/// Forward-only: entry N turns format N into format N + 1.
+const MIGRATIONS: [&str; 1] = ["
+    CREATE TABLE sandboxes (
+        id TEXT PRIMARY KEY NOT NULL,
+        name TEXT NOT NULL UNIQUE,
+        status TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        project BLOB NOT NULL,
+        provider TEXT NOT NULL,
+        idempotency_key TEXT UNIQUE,
+        details TEXT NOT NULL
+    ) WITHOUT ROWID;
+    PRAGMA user_version = 1;
+"];
+const COLUMNS: &str = "id, name, status, version, created_at, updated_at, project, provider, details";
+/// Longer than any of our transactions; two commands at once take turns.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub struct SqliteStore {
+    connection: Connection,
+}
+
+impl SqliteStore {
+    /// Opens the records, making or upgrading them if needed.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let fresh = !path.exists();
+        if fresh {
+            // Before SQLite makes it with the modes of the umask.
+            let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        }
+        let mut connection = Connection::open(path)?;
+        connection.busy_timeout(PATIENCE)?;
+        // Flushing and removing the log when the last connection closes would put two disk flushes at the end of every command.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        migrate(&mut connection, path)?;
+        if fresh {
+            for suffix in ["", "-wal", "-shm"] {
+                let mut file = path.as_os_str().to_owned();
+                file.push(suffix);
+                let _ = std::fs::set_permissions(file, Permissions::from_mode(0o600));
+            }
+        }
+        Ok(Self { connection })
+    }
+
+    fn query_one(&self, condition: &str, parameter: &str) -> Result<Option<Sandbox>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM sandboxes WHERE {condition}");
+        self.connection.prepare_cached(&sql)?.query_row([parameter], read)
+            .optional()?
+            .transpose()
+    }
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let known = MIGRATIONS.len() as i64;
+    let found: i64 = connection.pragma_query_value(None, "user_version", |r| r.get(0))?;
+    if found > known {
+        return Err(StoreError::TooNew { path: path.display().to_string(), found, known });
+    }
+    if found == known {
+        return Ok(());
+    }
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another command may have done it while we waited.
+    let found: i64 = transaction.pragma_query_value(None, "user_version", |r| r.get(0))?;
+    for migration in &MIGRATIONS[usize::try_from(found).unwrap_or(0)..] {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+impl Store for SqliteStore {
+    fn insert(&self, sandbox: &Sandbox, idempotency_key: Option<&str>) -> Result<Inserted, StoreError> {
+        if let Some(key) = idempotency_key {
+            if let Some(existing) = self.find_by_key(key)? {
+                return Ok(Inserted::Existing(Box::new(existing)));
+            }
+        }
+        let details = to_json(sandbox)?;
+        let inserted = self
+            .connection
+            .prepare_cached("INSERT INTO sandboxes (id, name, status, version, created_at, updated_at, project, provider, idempotency_key, details) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
+            .execute(params![
+                sandbox.id.as_str(),
+                sandbox.name,
+                sandbox.status.as_str(),
+                sandbox.version as i64,
+                sandbox.created_at as i64,
+                sandbox.updated_at as i64,
+                sandbox.project.as_os_str().as_bytes(),
+                sandbox.provider,
+                idempotency_key,
+                details,
+            ]);
+        match inserted {
+            Ok(_) => Ok(Inserted::New),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                // Lost a race for the key, or the name is taken.
+                match idempotency_key.map(|key| self.find_by_key(key)).transpose()?.flatten() {
+                    Some(existing) => Ok(Inserted::Existing(Box::new(existing))),
+                    None => Err(StoreError::NameTaken { name: sandbox.name.clone() }),
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn get(&self, id: &SandboxId) -> Result<Option<Sandbox>, StoreError> {
+        self.query_one("id = ?1", id.as_str())
+    }
+
+    fn find_by_key(&self, key: &str) -> Result<Option<Sandbox>, StoreError> {
+        self.query_one("idempotency_key = ?1", key)
+    }
+
+    fn find(&self, name_or_prefix: &str) -> Result<Found, StoreError> {
+        if let Some(sandbox) = self.query_one("name = ?1", name_or_prefix)? {
+            return Ok(Found::One(Box::new(sandbox)));
+        }
+        let sql = format!("SELECT {COLUMNS} FROM sandboxes WHERE substr(id, 1, length(?1)) = ?1 LIMIT 6");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut found = statement.query_map([name_or_prefix], read)?.map(|row| row?).collect::<Result<Vec<_>, _>>()?;
+        match (found.pop(), found.is_empty()) {
+            (Some(only), true) if !name_or_prefix.is_empty() => Ok(Found::One(Box::new(only))),
+            (Some(last), _) => Ok(Found::Several(found.into_iter().chain([last]).map(|s| s.name).collect())),
+            (None, _) => Ok(Found::None),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Sandbox>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM sandboxes ORDER BY created_at DESC, id");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.query_map([], read)?.map(|row| row?).collect()
+    }
+
+    fn update(&self, sandbox: &mut Sandbox) -> Result<(), StoreError> {
+        let changed = self
+            .connection
+            .prepare_cached("UPDATE sandboxes SET name = ?1, status = ?2, version = version + 1, updated_at = ?3, details = ?4 WHERE id = ?5 AND version = ?6")?
+            .execute(params![
+                sandbox.name,
+                sandbox.status.as_str(),
+                sandbox.updated_at as i64,
+                to_json(sandbox)?,
+                sandbox.id.as_str(),
+                sandbox.version as i64,
+            ])?;
+        if changed == 0 {
+            return Err(StoreError::Conflict { name: sandbox.name.clone() });
+        }
+        sandbox.version += 1;
+        Ok(())
+    }
+
+    fn delete(&self, id: &SandboxId) -> Result<(), StoreError> {
+        self.connection.prepare_cached("DELETE FROM sandboxes WHERE id = ?1")?.execute([id.as_str()])?;
+        Ok(())
+    }
+}
+
+fn to_json(sandbox: &Sandbox) -> Result<String, StoreError> {
+    serde_json::to_string(&sandbox.details).map_err(|e| StoreError::Malformed(e.to_string()))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Result<Sandbox, StoreError>> {
+    let (id, status, details): (String, String, String) = (row.get(0)?, row.get(2)?, row.get(8)?);
+    let project: Vec<u8> = row.get(6)?;
+    let numbers: [i64; 3] = [row.get(3)?, row.get(4)?, row.get(5)?];
+    let [version, created_at, updated_at] = numbers.map(i64::unsigned_abs);
+    let (name, provider) = (row.get(1)?, row.get(7)?);
+    let malformed = |what: String| StoreError::Malformed(format!("sandbox {id}: {what}"));
+    Ok((|| {
+        Ok(Sandbox {
+            id: SandboxId::parse(&id).ok_or_else(|| malformed("its id".to_owned()))?,
+            name,
+            status: status.parse().map_err(|e| malformed(format!("{e}")))?,
+            version,
+            created_at,
+            updated_at,
+            project: PathBuf::from(std::ffi::OsString::from_vec(project)),
+            provider,
+            details: serde_json::from_str(&details).map_err(|e| malformed(e.to_string()))?,
+        })
+    })())
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}

@@ -1,0 +1,76 @@
+//! A task that does nothing but hold fresh namespaces open until somebody has joined them.
+//!
+//! When root starts a sandbox, its user namespace must exist before the keeper enters it: the layers are idmapped with it
+//! while the keeper still is real root. A sleeping task that shares our memory is the cheapest owner such namespaces can have.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use crate::check;
+
+const STACK_SIZE: usize = 16 * 1024;
+
+/// Which namespaces besides the user namespace are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    New,
+    Host,
+}
+
+#[derive(Debug)]
+pub struct Holder {
+    pid: Pid,
+    /// The task runs on this; it must not be freed before the task is gone.
+    _stack: Box<[u8]>,
+}
+
+impl Holder {
+    /// Starts the task and gives its user namespace the maps `0 → base` for `count` ids.
+    pub fn start(network: Network, base: u32, count: u32) -> io::Result<Self> {
+        let mut stack = vec![0_u8; STACK_SIZE].into_boxed_slice();
+        let mut flags = libc::CLONE_VM | libc::CLONE_NEWUSER | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::SIGCHLD;
+        if network == Network::New {
+            flags |= libc::CLONE_NEWNET;
+        }
+        // SAFETY: the stack grows down from the end of an owned buffer that lives as long as the task (see `drop`); the
+        // task only ever sleeps, so sharing memory with it cannot race.
+        let pid = check(unsafe {
+            let top = stack.as_mut_ptr().add(STACK_SIZE & !15).cast();
+            libc::clone(sleep_for_ever, top, flags, std::ptr::null_mut())
+        }
+        .into())?;
+        let pid = Pid::from_raw(pid as i32).ok_or(io::ErrorKind::InvalidData)?;
+        let holder = Self { pid, _stack: stack };
+        let map = format!("0 {base} {count}\n");
+        holder.write("uid_map", &map)?;
+        holder.write("gid_map", &map)?;
+        Ok(holder)
+    }
+
+    /// A descriptor of one of the namespaces, by its name in `/proc/<pid>/ns`.
+    pub fn namespace(&self, kind: &str) -> io::Result<OwnedFd> {
+        Ok(File::open(format!("/proc/{}/ns/{kind}", self.pid.as_raw_nonzero()))?.into())
+    }
+
+    fn write(&self, file: &str, text: &str) -> io::Result<()> {
+        File::options().write(true).open(format!("/proc/{}/{file}", self.pid.as_raw_nonzero()))?.write_all(text.as_bytes())
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // It is our own unreaped child, so the pid cannot have been reused.
+        let _ = kill_process(self.pid, Signal::KILL);
+        let _ = waitpid(Some(self.pid), WaitOptions::empty());
+    }
+}
+
+extern "C" fn sleep_for_ever(_: *mut libc::c_void) -> libc::c_int {
+    loop {
+        // SAFETY: pause has no arguments and touches no memory of ours.
+        unsafe { libc::pause() };
+    }
+}

@@ -1,0 +1,245 @@
+//! Starts a keeper: our own binary, executed as PID 1 of new namespaces.
+//!
+//! The child between `clone` and `execveat` shares our memory while we are suspended (as in `posix_spawn`), so a caller with
+//! a large heap pays nothing for it. It makes system calls only.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::{check, signals};
+
+const STACK_SIZE: usize = 64 * 1024;
+/// Descriptors are parked above this before they are put in their final places.
+const PARKING: RawFd = 200;
+const LAST_CAPABILITY: libc::c_ulong = 63;
+
+/// The first of the passed descriptors has this number in the keeper, the others follow.
+pub const FIRST_PASSED: RawFd = 3;
+
+/// What the keeper starts as.
+#[derive(Debug)]
+pub struct Start<'a> {
+    /// Path of our own binary in the caller's mount namespace.
+    pub executable: &'a CStr,
+    pub arguments: &'a [CString],
+    /// Given to the keeper as descriptors 3, 4, …; all others are closed.
+    pub passed: &'a [BorrowedFd<'a>],
+    /// For an ordinary user: the lines for `uid_map` and `gid_map` of a new user namespace.
+    pub own_user_namespace: Option<(&'a CStr, &'a CStr)>,
+}
+
+#[derive(Debug)]
+pub struct Started {
+    pub pid: u32,
+    pub pidfd: OwnedFd,
+}
+
+/// The step at which the child stopped, for the error message.
+#[derive(Clone, Copy, Debug)]
+#[repr(i32)]
+enum Step {
+    MapIds = 1,
+    ProtectExecutable,
+    PassDescriptors,
+    KeepCapabilities,
+    Execute,
+}
+
+impl Step {
+    fn describe(step: i32) -> &'static str {
+        match step {
+            s if s == Self::MapIds as i32 => "map the user's ids into the new user namespace",
+            s if s == Self::ProtectExecutable as i32 => "make a read-only view of the whatif binary",
+            s if s == Self::PassDescriptors as i32 => "pass descriptors to the keeper",
+            s if s == Self::KeepCapabilities as i32 => "keep capabilities over the execution of the keeper",
+            s if s == Self::Execute as i32 => "execute the keeper",
+            _ => "start the keeper",
+        }
+    }
+}
+
+/// Shared with the child, which runs in our memory while we wait.
+struct Shared<'a> {
+    start: &'a Start<'a>,
+    argv: *const *const libc::c_char,
+    dev_null: RawFd,
+    failed_step: i32,
+    errno: i32,
+}
+
+/// Clones and executes. The error says which step failed.
+pub fn start(start: &Start<'_>) -> Result<Started, StartError> {
+    let argv: Vec<*const libc::c_char> = start.arguments.iter().map(|a| a.as_ptr()).chain([std::ptr::null()]).collect();
+    let dev_null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(|e| StartError::new(0, e))?;
+    let mut shared = Shared { start, argv: argv.as_ptr(), dev_null: dev_null.as_raw_fd(), failed_step: 0, errno: 0 };
+    let mut stack = vec![0_u8; STACK_SIZE];
+    let mut flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::SIGCHLD;
+    if start.own_user_namespace.is_some() {
+        flags |= libc::CLONE_NEWUSER;
+    }
+    let mut pidfd: RawFd = -1;
+    // SAFETY: CLONE_VFORK suspends us until the child has executed or exited, so the stack and `shared` outlive its use of
+    // them and nothing races; the child function only makes system calls and never returns into our frames.
+    let pid = unsafe {
+        let top = stack.as_mut_ptr().add(STACK_SIZE & !15).cast();
+        libc::clone(child, top, flags, (&raw mut shared).cast(), &raw mut pidfd)
+    };
+    if pid == -1 {
+        return Err(StartError::new(0, io::Error::last_os_error()));
+    }
+    // SAFETY: CLONE_PIDFD stored a new descriptor there.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    if shared.errno != 0 {
+        if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+        }
+        return Err(StartError::new(shared.failed_step, io::Error::from_raw_os_error(shared.errno)));
+    }
+    Ok(Started { pid: pid.unsigned_abs(), pidfd })
+}
+
+#[derive(Debug)]
+pub struct StartError {
+    pub step: &'static str,
+    pub error: io::Error,
+}
+
+impl StartError {
+    fn new(step: i32, error: io::Error) -> Self {
+        Self { step: Step::describe(step), error }
+    }
+}
+
+extern "C" fn child(argument: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: the caller passed a `Shared` that it does not touch while we run.
+    let shared = unsafe { &mut *argument.cast::<Shared<'_>>() };
+    let Err((step, error)) = become_keeper(shared);
+    shared.failed_step = step as i32;
+    shared.errno = error.raw_os_error().unwrap_or(libc::EIO);
+    // SAFETY: ends only this child.
+    unsafe { libc::_exit(127) }
+}
+
+fn become_keeper(shared: &Shared<'_>) -> Result<std::convert::Infallible, (Step, io::Error)> {
+    let at = |step: Step| move |error: io::Error| (step, error);
+
+    // 1. A user's own ids, before anything asks for them. `setgroups` must be denied first, or the kernel refuses the map.
+    if let Some((uid_map, gid_map)) = shared.start.own_user_namespace {
+        write_file(c"/proc/self/setgroups", c"deny").map_err(at(Step::MapIds))?;
+        write_file(c"/proc/self/uid_map", uid_map).map_err(at(Step::MapIds))?;
+        write_file(c"/proc/self/gid_map", gid_map).map_err(at(Step::MapIds))?;
+    }
+
+    // 2. Execute through a read-only mount of our binary: whoever gets hold of `/proc/<pid>/exe` inside cannot write to it.
+    let executable = read_only_view(shared.start.executable).map_err(at(Step::ProtectExecutable))?;
+
+    // 3. Exactly the passed descriptors, and nothing on the standard ones.
+    pass_descriptors(shared).map_err(at(Step::PassDescriptors))?;
+
+    // 4. Executing as an ordinary uid would drop the capabilities over the new namespaces.
+    if shared.start.own_user_namespace.is_some() {
+        make_capabilities_ambient().map_err(at(Step::KeepCapabilities))?;
+    }
+
+    // 5. Its own session, so that no terminal signal of the caller reaches it; default signals, empty mask.
+    let none = signals::set_of(&[]);
+    // SAFETY: plain system calls on valid values; `argv` ends with a null pointer and its strings outlive the call.
+    unsafe {
+        libc::setsid();
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        let no_environment = [std::ptr::null::<libc::c_char>()];
+        libc::syscall(libc::SYS_execveat, executable, c"".as_ptr(), shared.argv, no_environment.as_ptr(), libc::AT_EMPTY_PATH);
+    }
+    Err((Step::Execute, io::Error::last_os_error()))
+}
+
+fn write_file(path: &CStr, text: &CStr) -> io::Result<()> {
+    // SAFETY: both strings outlive the calls; the descriptor is closed by `execveat` or exit.
+    unsafe {
+        let fd = check(libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC).into())?;
+        check(libc::write(fd as i32, text.as_ptr().cast(), text.count_bytes()) as libc::c_long)?;
+    }
+    Ok(())
+}
+
+/// A detached read-only clone of the mount our binary lies on, rooted at the binary itself.
+fn read_only_view(path: &CStr) -> io::Result<RawFd> {
+    const CLONE: libc::c_uint = 1;
+    // SAFETY: plain system calls; the path outlives them and the attribute structure is given with its true size.
+    unsafe {
+        let tree = libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), CLONE | libc::O_CLOEXEC as libc::c_uint);
+        if tree == -1 && *libc::__errno_location() == libc::ENOENT {
+            // The binary was replaced while it runs (an upgrade): the running file has no name, so nothing can reach it.
+            return check(libc::open(c"/proc/self/exe".as_ptr(), libc::O_PATH | libc::O_CLOEXEC).into()).map(|fd| fd as RawFd);
+        }
+        let tree = check(tree)?;
+        let attributes =
+            libc::mount_attr { attr_set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID, attr_clr: 0, propagation: 0, userns_fd: 0 };
+        check(libc::syscall(
+            libc::SYS_mount_setattr,
+            tree,
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        ))?;
+        // Out of the way of the final places, which `pass_descriptors` overwrites.
+        check(libc::fcntl(tree as RawFd, libc::F_DUPFD_CLOEXEC, PARKING).into()).map(|fd| fd as RawFd)
+    }
+}
+
+fn pass_descriptors(shared: &Shared<'_>) -> io::Result<()> {
+    let mut parked = [0 as RawFd; 16];
+    let count = shared.start.passed.len().min(parked.len());
+    // SAFETY: duplicates and closes descriptors of this child only; its table is a copy.
+    unsafe {
+        for (slot, fd) in parked.iter_mut().zip(shared.start.passed) {
+            *slot = check(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, PARKING).into())? as RawFd;
+        }
+        for standard in 0..3 {
+            check(libc::dup2(shared.dev_null, standard).into())?;
+        }
+        for (number, parked) in parked.iter().take(count).enumerate() {
+            check(libc::dup2(*parked, FIRST_PASSED + number as RawFd).into())?;
+        }
+        let first_unwanted = FIRST_PASSED as libc::c_uint + count as libc::c_uint;
+        check(libc::syscall(libc::SYS_close_range, first_unwanted, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC))?;
+    }
+    Ok(())
+}
+
+/// Everything permitted becomes inheritable and ambient, so that it survives `execve` by a uid other than 0.
+fn make_capabilities_ambient() -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Data {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    const VERSION_3: u32 = 0x2008_0522;
+    let mut header = Header { version: VERSION_3, pid: 0 };
+    let mut data = [Data { effective: 0, permitted: 0, inheritable: 0 }; 2];
+    // SAFETY: capget and capset take the documented pair of structures for version 3; prctl takes integers.
+    unsafe {
+        check(libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()))?;
+        for half in &mut data {
+            half.inheritable = half.permitted;
+        }
+        check(libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()))?;
+        for capability in 0..=LAST_CAPABILITY {
+            let half = data[(capability / 32) as usize];
+            if half.permitted & (1 << (capability % 32)) != 0 {
+                check(libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE, capability, 0, 0).into())?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! The fenced place for `unsafe`: system calls that no safe wrapper offers, each with the reason it is sound.
+//!
+//! What rustix offers safely is called from the other crates directly; only the gaps live here.
+
+mod bpf;
+pub mod capabilities;
+pub mod command;
+pub mod filesystem_ids;
+pub mod holder;
+pub mod keeper;
+pub mod landlock;
+pub mod loopback;
+pub mod mount;
+pub mod namespaces;
+pub mod peer;
+pub mod seccomp;
+pub mod signals;
+
+use std::io;
+
+/// Turns the `-1` of a system call into the error it stands for.
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

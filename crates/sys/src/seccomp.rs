@@ -1,0 +1,200 @@
+//! The system call filter of every process in a sandbox, the keeper included.
+//!
+//! It denies what Docker's default profile denies without extra capabilities, and a little more: modify_ldt, terminal
+//! injection, and socket families other than the everyday ones. Numbers newer than this table answer "not implemented", so that
+//! programs fall back to what is known here.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use crate::bpf::{Decision, Test, Verdict, program};
+use crate::check;
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+#[cfg(target_arch = "x86_64")]
+const X32_BIT: Option<u32> = Some(0x4000_0000);
+#[cfg(target_arch = "aarch64")]
+const X32_BIT: Option<u32> = None;
+
+/// `mseal`, the newest call of this table; the same number on every architecture.
+const NEWEST_KNOWN: libc::c_long = 462;
+
+/// Every `CLONE_NEW*` flag that `clone` knows.
+const NEW_NAMESPACES: u32 = 0x7E02_0000;
+const NEW_TIME_NAMESPACE: u32 = 0x80;
+
+const DENIED: &[libc::c_long] = &[
+    // mounts and roots
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    // the kernel itself
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_syslog,
+    libc::SYS_acct,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_fanotify_init,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_nfsservctl,
+    libc::SYS_vhangup,
+    // keys of the caller's session
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // files by handle, descriptors of others
+    libc::SYS_open_by_handle_at,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    // the machine's clock and name
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_settimeofday,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    // memory placement across nodes, for which Docker asks for CAP_SYS_NICE
+    libc::SYS_mbind,
+    libc::SYS_set_mempolicy,
+    libc::SYS_get_mempolicy,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    libc::SYS_set_mempolicy_home_node,
+];
+
+#[cfg(target_arch = "x86_64")]
+const DENIED_HERE: &[libc::c_long] = &[
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_kexec_file_load,
+    libc::SYS_uselib,
+    libc::SYS_ustat,
+    libc::SYS_sysfs,
+    libc::SYS__sysctl,
+];
+#[cfg(target_arch = "aarch64")]
+const DENIED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
+
+/// Answered as if the kernel had never heard of them, so that programs use what they used before.
+const UNKNOWN: &[libc::c_long] =
+    &[libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register, libc::SYS_clone3];
+
+/// Builds and installs the filter for the calling thread and everything it will start. Needs `no_new_privs`.
+pub fn install() -> io::Result<()> {
+    let filter = filter();
+    let program = libc::sock_fprog { len: filter.len() as libc::c_ushort, filter: filter.as_ptr().cast_mut() };
+    // SAFETY: the program points at `filter`, which outlives the call; the kernel copies it.
+    check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })?;
+    Ok(())
+}
+
+fn filter() -> Vec<libc::sock_filter> {
+    let mut decisions: BTreeMap<libc::c_long, Decision> = BTreeMap::new();
+    for number in DENIED.iter().chain(DENIED_HERE) {
+        decisions.insert(*number, Decision::Plain(Verdict::Errno(libc::EPERM)));
+    }
+    for number in UNKNOWN {
+        decisions.insert(*number, Decision::Plain(Verdict::Errno(libc::ENOSYS)));
+    }
+    decisions.extend(questions().map(|(number, test)| (number, Decision::Ask(test))));
+    program(ARCHITECTURE, X32_BIT, &ranges(&decisions))
+}
+
+/// Calls that depend on an argument.
+fn questions() -> [(libc::c_long, Test); 6] {
+    let denied = Verdict::Errno(libc::EPERM);
+    let no_family = Verdict::Errno(libc::EAFNOSUPPORT);
+    let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(|family| (family.unsigned_abs(), Verdict::Allow));
+    let everyday = Test::Equals { argument: 0, table: families.to_vec(), otherwise: no_family };
+    [
+        (libc::SYS_clone, Test::AnyBit { argument: 0, mask: NEW_NAMESPACES, then: denied, otherwise: Verdict::Allow }),
+        (
+            libc::SYS_unshare,
+            Test::AnyBit { argument: 0, mask: NEW_NAMESPACES | NEW_TIME_NAMESPACE, then: denied, otherwise: Verdict::Allow },
+        ),
+        (
+            libc::SYS_socket,
+            Test::BothEqual {
+                argument: 0,
+                value: libc::AF_NETLINK.unsigned_abs(),
+                second: 2,
+                second_value: libc::NETLINK_ROUTE.unsigned_abs(),
+                rest: Box::new(everyday),
+            },
+        ),
+        (
+            libc::SYS_socketpair,
+            Test::Equals { argument: 0, table: vec![(libc::AF_UNIX.unsigned_abs(), Verdict::Allow)], otherwise: no_family },
+        ),
+        (
+            libc::SYS_ioctl,
+            Test::Equals {
+                argument: 1,
+                table: vec![(libc::TIOCSTI as u32, denied), (libc::TIOCLINUX as u32, denied)],
+                otherwise: Verdict::Allow,
+            },
+        ),
+        (
+            libc::SYS_personality,
+            Test::Equals {
+                argument: 0,
+                table: [0, 8, 0x2_0000, 0x2_0008, u32::MAX].map(|persona| (persona, Verdict::Allow)).to_vec(),
+                otherwise: denied,
+            },
+        ),
+    ]
+}
+
+/// Turns single numbers into ranges that cover everything from 0 up.
+fn ranges(decisions: &BTreeMap<libc::c_long, Decision>) -> Vec<(u32, Decision)> {
+    let mut ranges: Vec<(u32, Decision)> = Vec::with_capacity(decisions.len() * 2 + 2);
+    let mut next = 0;
+    for (number, decision) in decisions {
+        if *number > next {
+            ranges.push((next as u32, Decision::Plain(Verdict::Allow)));
+        }
+        ranges.push((*number as u32, decision.clone()));
+        next = number + 1;
+    }
+    ranges.push((next as u32, Decision::Plain(Verdict::Allow)));
+    ranges.push((NEWEST_KNOWN as u32 + 1, Decision::Plain(Verdict::Errno(libc::ENOSYS))));
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_is_within_the_kernels_limit() {
+        assert!(filter().len() < 4096, "{} instructions", filter().len());
+    }
+
+    #[test]
+    fn ranges_are_sorted_and_start_at_zero() {
+        let ranges = ranges(&[(2, Decision::Plain(Verdict::Kill)), (3, Decision::Plain(Verdict::Kill))].into());
+        let starts: Vec<u32> = ranges.iter().map(|(start, _)| *start).collect();
+        assert_eq!(starts, [0, 2, 3, 4, NEWEST_KNOWN as u32 + 1]);
+    }
+}

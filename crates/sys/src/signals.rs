@@ -1,0 +1,63 @@
+//! Signals as file descriptors.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use crate::check;
+
+/// Blocks these signals for the calling thread and returns a descriptor they can be read from.
+pub fn as_descriptor(signals: &[i32]) -> io::Result<OwnedFd> {
+    let set = set_of(signals);
+    // SAFETY: `set` is an initialised signal set; a null old-set pointer is allowed.
+    check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) }.into())?;
+    // SAFETY: -1 asks for a new descriptor, which nobody else owns.
+    let fd = check(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) }.into())?;
+    // SAFETY: the kernel just returned this descriptor to us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// Reads the numbers of all signals that are waiting.
+pub fn take(descriptor: &OwnedFd) -> Vec<i32> {
+    let mut numbers = Vec::new();
+    let mut buffer = [0_u8; size_of::<libc::signalfd_siginfo>()];
+    while rustix::io::read(descriptor, &mut buffer).is_ok_and(|n| n == buffer.len()) {
+        // `ssi_signo` is the first field.
+        numbers.push(i32::from_ne_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]));
+    }
+    numbers
+}
+
+/// Ends the process at once when the reader of its output is gone, as other programs do; Rust's start-up code ignores it.
+pub fn restore_default_sigpipe() {
+    // SAFETY: setting a signal to its default action installs no handler.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
+pub(crate) fn set_of(signals: &[i32]) -> libc::sigset_t {
+    // SAFETY: sigemptyset initialises the set it is given; sigaddset only changes it.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in signals {
+            libc::sigaddset(&raw mut set, *signal);
+        }
+        set
+    }
+}
+
+/// Signals every process the caller may signal, except itself; 0 only asks whether there is one.
+pub fn send_to_all(signal: i32) -> io::Result<()> {
+    // SAFETY: kill takes plain integers.
+    check(unsafe { libc::kill(-1, signal) }.into())?;
+    Ok(())
+}
+
+/// Signals a process group by the id of its leader.
+pub fn send_to_group(leader: i32, signal: i32) -> io::Result<()> {
+    if leader <= 1 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: kill takes plain integers; the leader is checked not to mean "everybody".
+    check(unsafe { libc::kill(-leader, signal) }.into())?;
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! What the engine tells a keeper to become. Sent once, over the socket the keeper is born with.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{NetMode, Plan, SandboxId};
+
+/// Version of the boot description and of the keeper's protocol; a keeper serves exactly the one it was born with.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// How ids inside relate to ids outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Identity {
+    /// Started by root: ids 0.. inside are `base`.. outside, the layers are idmapped, so ownership in the head is true.
+    Mapped { base: u32, count: u32 },
+    /// Started by root where the kernel or the file system cannot idmap: ids are the same inside and outside.
+    Same,
+    /// Started by an ordinary user: that user, and nobody else.
+    Own { uid: u32, gid: u32 },
+}
+
+impl Identity {
+    #[must_use]
+    pub fn started_by_root(self) -> bool {
+        !matches!(self, Self::Own { .. })
+    }
+
+    /// The uid outside of the one who is root (or the user) inside.
+    #[must_use]
+    pub fn outer_uid(self) -> u32 {
+        match self {
+            Self::Mapped { base, .. } => base,
+            Self::Same => 0,
+            Self::Own { uid, .. } => uid,
+        }
+    }
+
+    #[must_use]
+    pub fn outer_gid(self) -> u32 {
+        match self {
+            Self::Mapped { base, .. } => base,
+            Self::Same => 0,
+            Self::Own { gid, .. } => gid,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Boot {
+    pub version: u32,
+    pub id: SandboxId,
+    /// The sandbox's directory in the state directory: `head/`, `work/`.
+    pub directory: PathBuf,
+    /// What is hidden or shown rewritten in each copy-on-write tree.
+    pub masks: Vec<TreeMask>,
+    pub plan: Plan,
+    pub identity: Identity,
+    pub net: NetMode,
+    /// Where `/run/user/<uid>` or its like must exist inside.
+    pub runtime_dir: Option<PathBuf>,
+}
+
+/// The mask layer of one tree: made in memory when the sandbox starts, between the base and the head.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeMask {
+    pub tree: usize,
+    /// The directories on the way to what is masked, parents first; they look as in reality.
+    pub directories: Vec<MaskDirectory>,
+    /// Paths that are not there inside, relative to the tree.
+    pub hidden: Vec<PathBuf>,
+    pub rewritten: Vec<MaskFile>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MaskDirectory {
+    pub path: PathBuf,
+    pub attributes: Attributes,
+}
+
+/// A file that is shown with other content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MaskFile {
+    pub path: PathBuf,
+    pub content: String,
+    pub attributes: Attributes,
+}
+
+/// Mode, owner and time of modification, as seen from inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attributes {
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub mtime: (i64, i64),
+}
+
+/// What protects a sandbox, as found when it was set up. Printed by `show`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protection {
+    /// The Landlock ABI in force; 0 where the kernel has none.
+    pub landlock_abi: u32,
+    /// Places of the plan that could only be given read-only, with the reason.
+    pub read_only: Vec<(PathBuf, String)>,
+}

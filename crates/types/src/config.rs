@@ -1,0 +1,115 @@
+//! Configuration: the user's own, and the project's, which may only tighten.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Backend, NetMode};
+
+/// `$XDG_CONFIG_HOME/whatif/config.toml`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UserConfig {
+    pub environment: EnvironmentRules,
+    pub files: FileRules,
+    pub network: NetworkRules,
+    pub layers: LayerRules,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EnvironmentRules {
+    /// Variables carried inside although they look like secrets.
+    pub keep: Vec<String>,
+    /// Variables never carried.
+    pub drop: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FileRules {
+    /// Further paths to mask; `~/` is the home.
+    pub mask: Vec<String>,
+    /// Paths to show although they are masked by default.
+    pub expose: Vec<String>,
+    /// An ordinary user's further trees to make copy-on-write.
+    pub writable: Vec<PathBuf>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkRules {
+    pub mode: Option<NetMode>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LayerRules {
+    pub backend: Option<Backend>,
+}
+
+/// `.whatif.toml` in the project: it can be written by whatever runs in the project, so every key only takes away.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProjectConfig {
+    pub environment: ProjectEnvironment,
+    pub files: ProjectFiles,
+    pub network: NetworkRules,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProjectEnvironment {
+    pub drop: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProjectFiles {
+    pub mask: Vec<String>,
+}
+
+impl UserConfig {
+    /// Adds what the project asks for. A project that would loosen anything is refused, not ignored.
+    pub fn tightened_by(mut self, project: &ProjectConfig) -> Result<Self, ProjectLoosens> {
+        if project.network.mode == Some(NetMode::Host) && self.network.mode != Some(NetMode::Host) {
+            return Err(ProjectLoosens { key: "network.mode = \"host\"" });
+        }
+        if project.network.mode == Some(NetMode::None) {
+            self.network.mode = Some(NetMode::None);
+        }
+        self.environment.drop.extend(project.environment.drop.iter().cloned());
+        self.files.mask.extend(project.files.mask.iter().cloned());
+        // What the project masks stays masked even if the user's file exposes it in general.
+        self.files.expose.retain(|e| !project.files.mask.contains(e));
+        Ok(self)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the project's .whatif.toml sets {key}, but a project may only tighten")]
+pub struct ProjectLoosens {
+    key: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_adds_masks_and_drops_but_cannot_open_the_network() {
+        let project = ProjectConfig {
+            environment: ProjectEnvironment { drop: vec!["FOO".into()] },
+            files: ProjectFiles { mask: vec!["~/notes".into()] },
+            network: NetworkRules::default(),
+        };
+        let user = UserConfig { files: FileRules { expose: vec!["~/notes".into()], ..FileRules::default() }, ..UserConfig::default() };
+        let merged = user.tightened_by(&project).unwrap();
+        assert_eq!(merged.environment.drop, ["FOO"]);
+        assert_eq!(merged.files.mask, ["~/notes"]);
+        assert!(merged.files.expose.is_empty());
+
+        let loosening = ProjectConfig { network: NetworkRules { mode: Some(NetMode::Host) }, ..ProjectConfig::default() };
+        assert!(UserConfig::default().tightened_by(&loosening).is_err());
+    }
+}

@@ -1,0 +1,165 @@
+//! Which environment variables go inside.
+//!
+//! Everything is carried except what looks like a secret (by name or by the shape of its value), what points at a host
+//! service, and what belongs to this program. What was dropped is always listed.
+
+use crate::config::EnvironmentRules;
+
+/// Substrings of a name that make it a secret. Names, because values of short secrets look like anything else.
+const SECRET_WORDS: [&str; 14] = [
+    "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE", "COOKIE",
+    "BEARER", "KEYRING", "_PAT",
+];
+const SECRET_PREFIXES: [&str; 9] = ["AWS_", "GITHUB_", "GH_", "GITLAB_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "VAULT_", "DIGITALOCEAN_"];
+const SECRET_SUFFIXES: [&str; 7] = ["_KEY", "_AUTH", "_DSN", "_PASS", "_PWD", "_CREDS", "_SIGNATURE"];
+const SECRET_NAMES: [&str; 8] = ["DATABASE_URL", "REDIS_URL", "MONGODB_URI", "MONGO_URL", "AMQP_URL", "PGPASSFILE", "KEY", "PASS"];
+
+/// Handles to services of the desktop and the session; what they name is absent inside.
+const HOST_SERVICES: [&str; 30] = [
+    "SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "SUDO_ASKPASS", "GIT_ASKPASS", "GPG_AGENT_INFO", "GNUPGHOME", "DISPLAY",
+    "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XAUTHORITY", "ICEAUTHORITY", "SESSION_MANAGER", "KRB5CCNAME", "TMUX", "TMUX_PANE", "STY",
+    "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "JOURNAL_STREAM", "INVOCATION_ID", "DOCKER_HOST", "CONTAINER_HOST",
+    "PULSE_SERVER", "PIPEWIRE_REMOTE", "AT_SPI_BUS_ADDRESS", "DESKTOP_STARTUP_ID", "CREDENTIALS_DIRECTORY",
+];
+const HOST_SERVICE_PREFIXES: [&str; 5] = ["DBUS_", "VSCODE_", "IBUS_", "XMODIFIERS", "BUILDKIT_"];
+
+/// Beginnings of well-known kinds of tokens.
+const TOKEN_PREFIXES: [&str; 22] = [
+    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_live_", "rk_live_", "xoxb-", "xoxp-", "xoxa-", "npm_",
+    "pypi-", "AKIA", "ASIA", "AIza", "ya29.", "eyJ", "-----BEGIN", "e2b_",
+];
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Filtered {
+    pub carried: Vec<(String, String)>,
+    pub dropped: Vec<String>,
+}
+
+/// Splits the environment. `asked_for` are names given on the command line, which win over everything but the rules of a project.
+#[must_use]
+pub fn filter(variables: impl IntoIterator<Item = (String, String)>, rules: &EnvironmentRules, asked_for: &[String]) -> Filtered {
+    let mut filtered = Filtered::default();
+    for (name, value) in variables {
+        let wanted = asked_for.contains(&name) || (rules.keep.contains(&name) && !rules.drop.contains(&name));
+        if wanted || !(rules.drop.contains(&name) || is_ours(&name) || names_a_secret(&name) || names_a_host_service(&name) || looks_secret(&value)) {
+            filtered.carried.push((name, value));
+        } else {
+            filtered.dropped.push(name);
+        }
+    }
+    filtered.dropped.sort();
+    filtered
+}
+
+fn is_ours(name: &str) -> bool {
+    name.starts_with("WHATIF_")
+}
+
+fn names_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    if matches!(name.as_str(), "PWD" | "OLDPWD") || name.starts_with("KEYBOARD") || name.starts_with("KEYMAP") {
+        return false;
+    }
+    SECRET_WORDS.iter().any(|w| name.contains(w))
+        || SECRET_PREFIXES.iter().any(|p| name.starts_with(p))
+        || SECRET_SUFFIXES.iter().any(|s| name.ends_with(s))
+        || SECRET_NAMES.contains(&name.as_str())
+        || name.split('_').any(|part| part == "KEY" || part == "KEYS")
+}
+
+fn names_a_host_service(name: &str) -> bool {
+    HOST_SERVICES.contains(&name) || HOST_SERVICE_PREFIXES.iter().any(|p| name.starts_with(p))
+}
+
+fn looks_secret(value: &str) -> bool {
+    TOKEN_PREFIXES.iter().any(|p| value.strip_prefix(p).is_some_and(|rest| rest.len() >= 12)) || has_password_in_url(value) || looks_random(value)
+}
+
+/// `scheme://user:password@host`.
+fn has_password_in_url(value: &str) -> bool {
+    value.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
+        authority.rsplit_once('@').is_some_and(|(user, _)| user.split_once(':').is_some_and(|(_, password)| !password.is_empty()))
+    })
+}
+
+/// One long word of mixed letters and digits with the entropy of a key, and not a path or a list of words.
+fn looks_random(value: &str) -> bool {
+    let word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'_' | b'-');
+    if value.len() < 32 || value.len() > 4096 || value.starts_with('/') || !value.bytes().all(word) {
+        return false;
+    }
+    let (mut digits, mut letters) = (0, 0);
+    let mut counts = [0_u32; 256];
+    for byte in value.bytes() {
+        counts[usize::from(byte)] += 1;
+        digits += u32::from(byte.is_ascii_digit());
+        letters += u32::from(byte.is_ascii_alphabetic());
+    }
+    let length = value.len() as f64;
+    let entropy: f64 = counts.iter().filter(|c| **c > 0).map(|c| f64::from(*c) / length).map(|p| -p * p.log2()).sum();
+    // Hexadecimal keys have at most 4 bits a character, base-64 ones well above 4.
+    digits >= 4 && letters >= 4 && entropy > 3.3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dropped(name: &str, value: &str) -> bool {
+        !filter([(name.to_owned(), value.to_owned())], &EnvironmentRules::default(), &[]).dropped.is_empty()
+    }
+
+    #[test]
+    fn ordinary_variables_are_carried() {
+        for (name, value) in [
+            ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"),
+            ("HOME", "/home/ann"),
+            ("PWD", "/home/ann/src/a-very-long-project-name-1234567890abcdef"),
+            ("LANG", "en_US.UTF-8"),
+            ("EDITOR", "vim"),
+            ("KEYBOARD_LAYOUT", "us"),
+            ("RUSTFLAGS", "-C target-cpu=native"),
+            ("http_proxy", "http://proxy.internal:3128"),
+            ("NODE_ENV", "test"),
+            ("MONKEYPATCH", "1"),
+        ] {
+            assert!(!dropped(name, value), "{name} was dropped");
+        }
+    }
+
+    #[test]
+    fn secrets_are_dropped_by_name() {
+        for name in ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "OPENAI_API_KEY", "DB_PASSWORD", "DATABASE_URL", "MY_KEY", "SENTRY_DSN", "npm_config__authToken"] {
+            assert!(dropped(name, "x"), "{name} was carried");
+        }
+    }
+
+    #[test]
+    fn secrets_are_dropped_by_the_shape_of_their_value() {
+        for value in [
+            "ghp_0123456789abcdefghij",
+            "postgres://app:hunter2@db/prod",
+            "https://user:pw@example.com/x",
+            "4f9c2b7e1d3a5f60897b6c5d4e3f2a1b0c9d8e7f",
+            "-----BEGIN OPENSSH PRIVATE KEY-----",
+        ] {
+            assert!(dropped("HARMLESS", value), "{value} was carried");
+        }
+    }
+
+    #[test]
+    fn host_services_and_our_own_variables_stay_outside() {
+        for name in ["SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WHATIF_HOME", "VSCODE_IPC_HOOK_CLI", "TMUX"] {
+            assert!(dropped(name, "/x"), "{name} was carried");
+        }
+    }
+
+    #[test]
+    fn a_variable_asked_for_is_carried_and_the_rules_apply() {
+        let rules = EnvironmentRules { keep: vec!["A_TOKEN".into()], drop: vec!["LANG".into()] };
+        let variables = [("A_TOKEN", "1"), ("B_TOKEN", "2"), ("C_TOKEN", "3"), ("LANG", "C")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        let filtered = filter(variables, &rules, &["B_TOKEN".to_owned()]);
+        assert_eq!(filtered.dropped, ["C_TOKEN", "LANG"]);
+    }
+}

@@ -1,0 +1,26 @@
+//! Pure data and rules: what a sandbox is, which states it goes through, what is masked, how a boot is described.
+//!
+//! Nothing here touches the file system, the clock or the environment; whoever needs those passes the values in.
+#![forbid(unsafe_code)]
+
+pub mod boot;
+pub mod config;
+pub mod credentials;
+pub mod environment;
+pub mod explain;
+pub mod id;
+pub mod mountinfo;
+pub mod name;
+pub mod network;
+pub mod plan;
+pub mod sandbox;
+pub mod state;
+pub mod timestamp;
+
+pub use boot::{Boot, Identity};
+pub use explain::{Explain, Explained};
+pub use id::SandboxId;
+pub use network::NetMode;
+pub use plan::{Backend, Place, PlaceKind, Plan};
+pub use sandbox::Sandbox;
+pub use state::Status;

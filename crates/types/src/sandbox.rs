@@ -1,0 +1,65 @@
+//! The record of one sandbox.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::boot::Protection;
+use crate::{Backend, Identity, NetMode, SandboxId, Status};
+
+/// Why a sandbox is not running. Decides whether `exec` may start it again by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// `run` ended and left no process.
+    Finished,
+    /// Somebody asked.
+    Requested,
+    /// The keeper was killed, or the machine restarted.
+    Lost,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sandbox {
+    pub id: SandboxId,
+    pub name: String,
+    pub status: Status,
+    /// Grows with every change of the row; a writer that saw an older one is refused.
+    pub version: u64,
+    pub created_at: u64,
+    pub updated_at: u64,
+    pub project: PathBuf,
+    pub provider: String,
+    #[serde(flatten)]
+    pub details: Details,
+}
+
+/// What is kept beside the searchable columns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Details {
+    pub cwd: PathBuf,
+    pub labels: BTreeMap<String, String>,
+    pub net: NetMode,
+    pub backend: Backend,
+    pub backend_reason: Option<String>,
+    pub identity: Identity,
+    /// Paths of the copy-on-write trees; the position is the number of the tree's directory in the head.
+    pub trees: Vec<PathBuf>,
+    pub masked_paths: Vec<PathBuf>,
+    /// What was asked to be shown although it is masked by default.
+    pub exposed: Vec<String>,
+    /// Names of environment variables that were not carried inside.
+    pub dropped_env: Vec<String>,
+    pub carried_env: Vec<String>,
+    pub keeper_pid: Option<u32>,
+    pub protection: Protection,
+    pub stop_reason: Option<StopReason>,
+    pub error: Option<String>,
+    pub command: Vec<String>,
+    pub exit_code: Option<i32>,
+    pub changed_files: u64,
+    pub size_bytes: u64,
+    /// Belongs to a `run` that is still deciding whether to keep it.
+    pub transient: bool,
+}
