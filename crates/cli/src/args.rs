@@ -15,7 +15,9 @@ const STYLES: Styles = Styles::styled()
 /// What if I ran this? Find out in an instant copy of the real environment.
 #[derive(Debug, Parser)]
 #[command(name = "whatif", version, styles = STYLES, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Examples:\n  whatif run -- make install        try something; reality stays as it is\n  whatif exec -- cat /etc/hosts     look around in the latest sandbox of this project\n  whatif rm swift-otter             throw a sandbox away")]
+#[command(
+    after_help = "Examples:\n  whatif run -- make install        try something; reality stays as it is\n  whatif exec -- cat /etc/hosts     look around in the latest sandbox of this project\n  whatif rm swift-otter             throw a sandbox away"
+)]
 pub struct Cli {
     /// Print one JSON document on standard output, and errors as JSON on standard error
     #[arg(long, global = true)]
@@ -42,4 +44,7 @@ pub enum Command {
     Gc(gc::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    /// Work that keeps later commands fast; started by other commands in the background
+    #[command(hide = true)]
+    Tidy,
 }

@@ -18,6 +18,7 @@ pub mod show;
 pub mod start;
 pub mod stop;
 
+use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
 use whatif_engine::{Engine, EngineError};
@@ -32,9 +33,10 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
     match cli.command {
         Command::Completions(args) => completions::execute(&args),
         Command::Doctor(args) => doctor::execute(&args, output),
+        Command::Tidy => Engine::open(context::from_process()?)?.tidy().map(|()| ExitCode::SUCCESS),
         command => {
             let engine = Engine::open(context::from_process()?)?;
-            match command {
+            let outcome = match command {
                 Command::Run(args) => run::execute(&engine, args, output),
                 Command::New(args) => new::execute(&engine, args, output),
                 Command::Exec(args) => exec::execute(&engine, args, output),
@@ -49,8 +51,20 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
                 Command::Rm(args) => rm::execute(&engine, &args, output),
                 Command::Cp(args) => cp::execute(&engine, &args, output),
                 Command::Gc(args) => gc::execute(&engine, &args, output),
-                Command::Completions(_) | Command::Doctor(_) => unreachable!("handled above"),
+                Command::Completions(_) | Command::Doctor(_) | Command::Tidy => unreachable!("handled above"),
+            };
+            if engine.wants_tidying() {
+                tidy_in_background();
             }
+            outcome
         }
     }
+}
+
+/// A command of its own, because a forked copy of us must not touch the open records.
+fn tidy_in_background() {
+    let Ok(executable) = std::env::current_exe() else { return };
+    let null = std::process::Stdio::null;
+    // Never waited for: it outlives us and belongs to init then.
+    let _ = std::process::Command::new(executable).arg("tidy").stdin(null()).stdout(null()).stderr(null()).process_group(0).spawn();
 }

@@ -37,9 +37,10 @@ fn home_from_passwd(uid: u32) -> Option<PathBuf> {
 }
 
 fn state_dir(uid: u32, home: &Path, cwd: &Path) -> PathBuf {
-    let chosen = path_in("WHATIF_HOME").map(|p| cwd.join(p)).or_else(|| path_in("XDG_STATE_HOME").map(|p| p.join("whatif"))).unwrap_or_else(|| {
-        if uid == 0 { PathBuf::from("/var/lib/whatif") } else { home.join(".local/state/whatif") }
-    });
+    let chosen = path_in("WHATIF_HOME")
+        .map(|p| cwd.join(p))
+        .or_else(|| path_in("XDG_STATE_HOME").map(|p| p.join("whatif")))
+        .unwrap_or_else(|| if uid == 0 { PathBuf::from("/var/lib/whatif") } else { home.join(".local/state/whatif") });
     // The directory may not exist yet; what exists of its path is made real.
     let existing = chosen.ancestors().find(|a| a.exists()).map(Path::to_owned).unwrap_or_default();
     match (std::fs::canonicalize(&existing), chosen.strip_prefix(&existing)) {
@@ -52,7 +53,9 @@ fn state_dir(uid: u32, home: &Path, cwd: &Path) -> PathBuf {
 fn config(home: &Path) -> Result<UserConfig, EngineError> {
     let path = path_in("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("whatif/config.toml");
     match std::fs::read_to_string(&path) {
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(UserConfig::default()),
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            Ok(UserConfig::default())
+        }
         Err(source) => Err(EngineError::Io { action: "read", path, source }),
         Ok(text) => toml::from_str(&text).map_err(|e| EngineError::Config { path, message: e.to_string() }),
     }

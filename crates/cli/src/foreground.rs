@@ -17,8 +17,8 @@ use whatif_engine::{EngineError, Exited, Running, Stdio};
 
 use self::relay::Relay;
 pub use self::streams::{Capture, Streams, Wanted};
-pub use self::terminal::{is_interactive, size};
 use self::terminal::RawMode;
+pub use self::terminal::{is_interactive, size};
 
 /// Signals that mean the command, not us.
 const FORWARDED: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
@@ -62,6 +62,9 @@ pub fn attend(running: &mut Running, streams: Streams) -> Result<Exited, EngineE
 
 /// True when the keeper has something to say.
 fn wait(running: &Running, signals: &OwnedFd, relays: &[Relay]) -> rustix::io::Result<bool> {
+    if running.has_news() {
+        return Ok(true);
+    }
     let mut fds = vec![PollFd::from_borrowed_fd(running.as_fd(), PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
     fds.extend(relays.iter().filter_map(Relay::poll_fd));
     match poll(&mut fds, None) {

@@ -42,7 +42,8 @@ impl Style {
 impl Output {
     #[must_use]
     pub fn new(json: bool) -> Self {
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
+        let wanted =
+            std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
         Self { json, out_colour: wanted && std::io::stdout().is_terminal(), err_colour: wanted && std::io::stderr().is_terminal() }
     }
 
@@ -101,7 +102,10 @@ fn paint(colour: bool, style: Style, text: impl Display) -> String {
 /// Names and paths from inside a sandbox may hold escape sequences meant for the reader's terminal.
 #[must_use]
 pub fn printable(text: &str) -> String {
-    let harmful = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    let harmful = |c: char| {
+        (c.is_control() && c != '\n')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
     text.chars().map(|c| if harmful(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 

@@ -3,10 +3,29 @@
 use std::path::Path;
 
 const NOISE_DIRECTORIES: [&str; 12] = [
-    "__pycache__", ".cache", ".pytest_cache", ".mypy_cache", ".ruff_cache", "_cacache", "_logs", ".npm", ".nv", ".dbus", "thumbnails", ".ccache",
+    "__pycache__",
+    ".cache",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    "_cacache",
+    "_logs",
+    ".npm",
+    ".nv",
+    ".dbus",
+    "thumbnails",
+    ".ccache",
 ];
-const NOISE_SYSTEM: [&str; 8] =
-    ["/var/cache", "/var/log", "/var/tmp", "/var/lib/apt/lists", "/var/lib/man-db", "/var/lib/systemd", "/var/spool", "/etc/ld.so.cache"];
+const NOISE_SYSTEM: [&str; 8] = [
+    "/var/cache",
+    "/var/log",
+    "/var/tmp",
+    "/var/lib/apt/lists",
+    "/var/lib/man-db",
+    "/var/lib/systemd",
+    "/var/spool",
+    "/etc/ld.so.cache",
+];
 const NOISE_ENDINGS: [&str; 4] = [".pyc", ".log", ".lesshst", "_history"];
 
 /// `project` is never noise as a whole: a project in `/var/tmp` or `~/.cache` is still what the user works on.
@@ -27,7 +46,9 @@ mod tests {
     #[test]
     fn caches_and_logs_are_noise_and_work_is_not() {
         let project = Path::new("/var/tmp/p");
-        for noise in ["/home/a/.cache/x", "/var/log/dpkg.log", "/var/tmp/other", "/var/tmp/p/src/__pycache__/a.pyc", "/home/a/.bash_history"] {
+        for noise in
+            ["/home/a/.cache/x", "/var/log/dpkg.log", "/var/tmp/other", "/var/tmp/p/src/__pycache__/a.pyc", "/home/a/.bash_history"]
+        {
             assert!(is_noise(Path::new(noise), project), "{noise}");
         }
         for work in ["/var/tmp/p/a", "/etc/hosts", "/usr/bin/perl", "/home/a/.bashrc"] {

@@ -120,7 +120,8 @@ impl Walk<'_> {
             }
             let Ok(real) = fs::read_dir(self.tree.base.join(&directory)) else { continue };
             for entry in real.filter_map(Result::ok) {
-                let special = entry.file_type().is_ok_and(|t| t.is_socket() || t.is_fifo() || t.is_char_device() || t.is_block_device());
+                let special =
+                    entry.file_type().is_ok_and(|t| t.is_socket() || t.is_fifo() || t.is_char_device() || t.is_block_device());
                 if !special && fs::symlink_metadata(here.join(entry.file_name())).is_err() {
                     self.note(ChangeKind::Deleted, &directory.join(entry.file_name()));
                 }

@@ -149,7 +149,11 @@ impl Engine {
     pub(crate) fn first_choice(&self, asked_for: Option<Backend>) -> Choice {
         let remembered = Choice::load(&self.context.state_dir);
         match asked_for {
-            Some(backend) => Choice { backend, same_ids: remembered.same_ids || (self.context.is_root() && backend == Backend::Fuse), ..Choice::default() },
+            Some(backend) => Choice {
+                backend,
+                same_ids: remembered.same_ids || (self.context.is_root() && backend == Backend::Fuse),
+                ..Choice::default()
+            },
             None => remembered,
         }
     }

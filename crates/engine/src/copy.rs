@@ -47,7 +47,14 @@ impl Engine {
     }
 }
 
-fn out(client: &mut Client, inside: &Path, kind: EntryKind, mode: u32, outside: &Path, copied: &mut Copied) -> Result<(), EngineError> {
+fn out(
+    client: &mut Client,
+    inside: &Path,
+    kind: EntryKind,
+    mode: u32,
+    outside: &Path,
+    copied: &mut Copied,
+) -> Result<(), EngineError> {
     match kind {
         EntryKind::File => {
             let (mut source, _) = client.open(inside, Access::Read)?;

@@ -79,7 +79,10 @@ impl Engine {
         let config = self.context.config_for(&project)?;
         let net = new.net.or(config.network.mode).unwrap_or_default();
         // A name given on the command line may open the network; a project that closed it may not be overruled silently.
-        if net == NetMode::Host && config.network.mode == Some(NetMode::None) && self.context.config.network.mode != Some(NetMode::None) {
+        if net == NetMode::Host
+            && config.network.mode == Some(NetMode::None)
+            && self.context.config.network.mode != Some(NetMode::None)
+        {
             return Err(EngineError::Usage {
                 message: format!("the project's {} allows no network", crate::context::PROJECT_CONFIG),
                 hint: "leave out --net host, or change that file".to_owned(),
@@ -133,7 +136,7 @@ impl Engine {
             backend_reason: booting.choice.reason.clone(),
             identity: booting.identity,
             trees: trees_by_number(&booting),
-            masked_paths: secrets.hidden.clone(),
+            masked: new.mask.clone(),
             exposed: new.expose.clone(),
             dropped_env: environment.dropped,
             carried_env: new.env.iter().map(|e| e.split('=').next().unwrap_or(e).to_owned()).collect(),

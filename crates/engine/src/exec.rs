@@ -52,7 +52,13 @@ impl Running {
         Self { client, pid, terminal }
     }
 
-    /// Readable when the keeper has something to say; then `wait` does not block for long.
+    /// Whether the keeper has said something already.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        self.client.has_reply()
+    }
+
+    /// Becomes readable when the keeper says something; then `wait` does not block for long.
     #[must_use]
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.client.as_fd()
@@ -156,7 +162,8 @@ impl Engine {
             DirBuilder::new().mode(0o700).create(&logs).map_err(|e| EngineError::io("create", &logs, e))?;
         }
         let path = logs.join(format!("starting-{}", rustix::process::getpid().as_raw_nonzero()));
-        let file = File::options().append(true).create(true).mode(0o600).open(&path).map_err(|e| EngineError::io("create", &path, e))?;
+        let file =
+            File::options().append(true).create(true).mode(0o600).open(&path).map_err(|e| EngineError::io("create", &path, e))?;
         Ok((file, path))
     }
 }

@@ -7,7 +7,14 @@ use std::{fs, io};
 
 /// Keys that name no program, no file and no credential.
 const CARRIED: [&str; 9] = [
-    "user.name", "user.email", "init.defaultbranch", "core.autocrlf", "core.eol", "pull.rebase", "push.default", "merge.conflictstyle",
+    "user.name",
+    "user.email",
+    "init.defaultbranch",
+    "core.autocrlf",
+    "core.eol",
+    "pull.rebase",
+    "push.default",
+    "merge.conflictstyle",
     "color.ui",
 ];
 

@@ -39,7 +39,8 @@ pub fn live(birth: OwnedFd, listener: OwnedFd) -> Result<(), KeeperError> {
 
 fn become_sandbox(boot: &Boot, prepared: &Joined) -> Result<Protection, Failed> {
     native::join(prepared, boot.identity, boot.net).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
-    let mut protection = assemble::assemble(boot, prepared.user.as_ref().map(std::os::fd::AsFd::as_fd)).map_err(|e| not_assembled(&e))?;
+    let mut protection =
+        assemble::assemble(boot, prepared.user.as_ref().map(std::os::fd::AsFd::as_fd)).map_err(|e| not_assembled(&e))?;
     native::join_user_namespace(prepared).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
     let confinement = native::confine(boot.identity).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;

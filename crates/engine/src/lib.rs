@@ -37,8 +37,8 @@ pub use self::exec::{CommandSpec, Foreground, Running};
 pub use self::gc::Collected;
 pub use self::list::Listed;
 pub use self::run::{Finished, Keep, Run};
-pub use self::stop::DEFAULT_GRACE;
 pub use self::show::Shown;
+pub use self::stop::DEFAULT_GRACE;
 pub use whatif_diff::{Change, ChangeKind, Summary};
 pub use whatif_keeper::protocol::{Exited, Process, Stdio};
 
@@ -54,10 +54,21 @@ impl Engine {
     /// Opens the state directory and repairs what a crash left there.
     pub fn open(context: Context) -> Result<Self, EngineError> {
         let state = StateDir::open(&context.state_dir)?;
-        let store = Arc::new(SqliteStore::open(&state.database())?);
+        let store = Arc::new(SqliteStore::at(state.database()));
         let engine = Self { context, state, store };
         engine.recover()?;
         Ok(engine)
+    }
+
+    /// Whether somebody should call `tidy` in the background.
+    #[must_use]
+    pub fn wants_tidying(&self) -> bool {
+        self.store.wants_tidying()
+    }
+
+    /// Does what can wait.
+    pub fn tidy(&self) -> Result<(), EngineError> {
+        Ok(self.store.tidy()?)
     }
 }
 

@@ -42,7 +42,9 @@ impl Engine {
         mark_lost(&mut sandbox);
         match self.store.update(&mut sandbox) {
             // Somebody else has noticed as well.
-            Err(StoreError::Conflict { .. }) => self.store.get(&sandbox.id)?.ok_or(EngineError::NoSuchSandbox { name: sandbox.name }),
+            Err(StoreError::Conflict { .. }) => {
+                self.store.get(&sandbox.id)?.ok_or(EngineError::NoSuchSandbox { name: sandbox.name })
+            }
             other => {
                 other?;
                 Ok(sandbox)
@@ -68,7 +70,8 @@ impl Engine {
     /// What the sandbox has changed so far.
     pub fn summarize(&self, sandbox: &Sandbox) -> Result<Summary, EngineError> {
         let directory = self.directory(sandbox)?;
-        let trees: Vec<TreeHead> = sandbox
+        let masked = self.masked_paths(sandbox)?;
+        let trees: Vec<TreeHead<'_>> = sandbox
             .details
             .trees
             .iter()
@@ -76,10 +79,16 @@ impl Engine {
             .map(|(number, base)| TreeHead {
                 head: directory.join("head").join(number.to_string()),
                 base: base.clone(),
-                masked: &sandbox.details.masked_paths,
+                masked: &masked,
                 copied: sandbox.details.backend == Backend::Copy,
             })
             .collect();
         summarize(&trees, &sandbox.project).map_err(|e| EngineError::io("examine the changes in", &directory, e))
+    }
+
+    /// What a sandbox does not see of reality.
+    pub(crate) fn masked_paths(&self, sandbox: &Sandbox) -> Result<Vec<std::path::PathBuf>, EngineError> {
+        let config = self.context.config_for(&sandbox.project)?;
+        Ok(crate::secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed).hidden)
     }
 }

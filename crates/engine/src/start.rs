@@ -24,8 +24,7 @@ impl Engine {
         let directory = self.directory(&sandbox)?;
         let config = self.context.config_for(&sandbox.project)?;
         let provider = whatif_provider::by_name(&sandbox.provider)?;
-        let mut secrets = secrets::of(&self.context, &config, &[], &sandbox.details.exposed);
-        secrets.hidden = sandbox.details.masked_paths.clone();
+        let secrets = secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed);
         let wish = Wish {
             id: &sandbox.id,
             directory: &directory,

@@ -107,6 +107,12 @@ impl Channel {
         Ok(Some(message))
     }
 
+    /// Whether a whole frame has arrived already; then there may be nothing left for `poll` to see.
+    #[must_use]
+    pub fn has_frame(&self) -> bool {
+        self.incoming.first_chunk::<4>().is_some_and(|header| self.incoming.len() >= 4 + u32::from_le_bytes(*header) as usize)
+    }
+
     /// The next descriptor that came along.
     pub fn take_descriptor(&mut self) -> Option<OwnedFd> {
         self.descriptors.pop_front()

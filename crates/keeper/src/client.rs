@@ -61,6 +61,12 @@ impl Client {
         self.channel.as_fd()
     }
 
+    /// Whether a reply has arrived already; then there may be nothing left for `poll` to see.
+    #[must_use]
+    pub fn has_reply(&self) -> bool {
+        self.channel.has_frame()
+    }
+
     pub fn send(&mut self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
         Ok(self.channel.send(request, descriptors)?)
     }

@@ -15,20 +15,44 @@ use whatif_types::boot::Protection;
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// The first frame of a keeper's life, on the socket it is born with. Descriptors: those of `Namespaces`.
-    Boot { boot: Box<Boot>, namespaces: Namespaces },
+    Boot {
+        boot: Box<Boot>,
+        namespaces: Namespaces,
+    },
     /// Descriptors: one for each `Stdio::Passed`, then the log for a detached command.
     Exec(Box<Exec>),
     /// To the process group of a command started by `Exec`.
-    Signal { pid: i32, signal: i32 },
-    Resize { pid: i32, columns: u16, rows: u16 },
-    Wait { pid: i32 },
+    Signal {
+        pid: i32,
+        signal: i32,
+    },
+    Resize {
+        pid: i32,
+        columns: u16,
+        rows: u16,
+    },
+    Wait {
+        pid: i32,
+    },
     List,
-    Open { path: Text, access: Access },
-    Directory { path: Text },
-    MakeDirectory { path: Text, mode: u32 },
-    Examine { path: Text },
+    Open {
+        path: Text,
+        access: Access,
+    },
+    Directory {
+        path: Text,
+    },
+    MakeDirectory {
+        path: Text,
+        mode: u32,
+    },
+    Examine {
+        path: Text,
+    },
     /// TERM to everything, then KILL when `grace_ms` have passed, then the keeper ends and the sandbox with it.
-    Stop { grace_ms: u64 },
+    Stop {
+        grace_ms: u64,
+    },
 }
 
 /// Which namespaces were made beforehand and come along as descriptors, in this order.
@@ -73,19 +97,29 @@ pub enum Stdio {
 pub enum Access {
     Read,
     /// Created or emptied, with this mode.
-    Replace { mode: u32 },
+    Replace {
+        mode: u32,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    Booted { version: u32, protection: Protection },
+    Booted {
+        version: u32,
+        protection: Protection,
+    },
     /// With a terminal, its master comes along.
-    Started { pid: i32 },
+    Started {
+        pid: i32,
+    },
     Exited(Exited),
     Processes(Vec<Process>),
     /// The opened file comes along.
-    Opened { size: u64, mode: u32 },
+    Opened {
+        size: u64,
+        mode: u32,
+    },
     Entries(Vec<Entry>),
     Examined(Option<Entry>),
     Done,

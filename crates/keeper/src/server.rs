@@ -35,6 +35,7 @@ struct Server {
     connections: Connections,
     commands: Commands,
     stopping: Option<Stopping>,
+    has_rested: bool,
 }
 
 /// A stop in progress: who asked, and when patience ends.
@@ -52,6 +53,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         connections: Connections::new(rule, parts.birth),
         commands: Commands::new()?,
         stopping: None,
+        has_rested: false,
     };
     // The birth channel may already hold the first command.
     server.answer_all();
@@ -64,6 +66,11 @@ pub fn serve(parts: Parts) -> io::Result<()> {
 
 impl Server {
     fn wait_and_work(&mut self) -> io::Result<()> {
+        if !self.has_rested && self.commands.is_idle() {
+            // The first time there is nothing to do: nobody waits for this.
+            self.has_rested = true;
+            whatif_sys::memory::release_start_up_code();
+        }
         let timeout = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
         let (accept, children) = self.wait(timeout)?;
         if children {

@@ -119,7 +119,8 @@ fn make_runtime_dir(boot: &Boot, root: &OwnedFd) -> Result<(), AssembleError> {
     if in_memory {
         mounts::make_directories(root.as_fd(), relative(directory), 0o755).map_err(step("make the runtime directory"))?;
         let own = (rustix::fs::Uid::from_raw(boot.identity.outer_uid()), rustix::fs::Gid::from_raw(boot.identity.outer_gid()));
-        rustix::fs::chmodat(root, relative(directory), Mode::RWXU, rustix::fs::AtFlags::empty()).map_err(step("make the runtime directory"))?;
+        rustix::fs::chmodat(root, relative(directory), Mode::RWXU, rustix::fs::AtFlags::empty())
+            .map_err(step("make the runtime directory"))?;
         rustix::fs::chownat(root, relative(directory), Some(own.0), Some(own.1), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
             .map_err(step("make the runtime directory"))?;
     }

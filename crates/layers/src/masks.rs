@@ -85,7 +85,9 @@ impl Masks<'_> {
     fn locate(&mut self, path: &Path) -> Option<(usize, PathBuf)> {
         let (parent, name) = (path.parent()?, path.file_name()?);
         let (tree, root) = self.tree_of(path)?;
-        let known = |trees: &BTreeMap<usize, OneTree>| trees.get(&tree).and_then(|t| t.directories.get(parent.strip_prefix(&root).ok()?)).copied();
+        let known = |trees: &BTreeMap<usize, OneTree>| {
+            trees.get(&tree).and_then(|t| t.directories.get(parent.strip_prefix(&root).ok()?)).copied()
+        };
         let parent = match known(&self.trees) {
             Some(Some(_)) => parent.to_owned(),
             Some(None) => return None,
@@ -129,23 +131,27 @@ impl Masks<'_> {
 
 impl OneTree {
     fn into_mask(mut self) -> TreeMask {
-        self.hidden.sort();
-        self.hidden.dedup();
         // What is rewritten is shown, and what lies within something hidden needs no mark of its own.
-        let rewritten = &self.rewritten;
-        let all = self.hidden.clone();
-        self.hidden.retain(|h| !rewritten.iter().any(|r| r.path == *h) && !all.iter().any(|other| other != h && h.starts_with(other)));
-        let directories = self.directories.into_iter().filter_map(|(path, attributes)| Some(MaskDirectory { path, attributes: attributes? }));
-        let hidden = &self.hidden;
-        TreeMask {
-            tree: 0,
-            directories: directories.filter(|d| !hidden.iter().any(|h| d.path.starts_with(h))).collect(),
-            hidden: self.hidden.clone(),
-            rewritten: self.rewritten,
+        self.hidden.sort();
+        let mut hidden: Vec<PathBuf> = Vec::with_capacity(self.hidden.len());
+        for path in self.hidden {
+            let covered = hidden.last().is_some_and(|last| path.starts_with(last));
+            if !covered && !self.rewritten.iter().any(|r| r.path == path) {
+                hidden.push(path);
+            }
         }
+        let is_covered = |path: &Path| path.ancestors().any(|a| hidden.binary_search_by(|h| h.as_path().cmp(a)).is_ok());
+        let directories =
+            self.directories.into_iter().filter_map(|(path, attributes)| Some(MaskDirectory { path, attributes: attributes? }));
+        TreeMask { tree: 0, directories: directories.filter(|d| !is_covered(&d.path)).collect(), rewritten: self.rewritten, hidden }
     }
 }
 
 fn attributes(metadata: &Metadata) -> Attributes {
-    Attributes { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid(), mtime: (metadata.mtime(), metadata.mtime_nsec()) }
+    Attributes {
+        mode: metadata.mode() & 0o7777,
+        uid: metadata.uid(),
+        gid: metadata.gid(),
+        mtime: (metadata.mtime(), metadata.mtime_nsec()),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use whatif_types::mountinfo::{Mount, aliases_of, mount_of};
+use whatif_types::mountinfo::{Mount, aliases_of, is_within, mount_of};
 use whatif_types::{Backend, Place, PlaceKind, Plan};
 
 /// Trees that are made anew inside, whatever reality has there.
@@ -133,13 +133,12 @@ impl Planner<'_> {
 
     /// Mask layers hide things in copy-on-write trees; elsewhere an empty mount must.
     fn hide_what_masks_cannot(&mut self) {
-        let mut paths = vec![self.inputs.state_dir.to_owned()];
-        paths.extend(self.inputs.secrets.iter().cloned());
-        let aliases: Vec<PathBuf> = paths.iter().flat_map(|p| aliases_of(self.inputs.mounts, p)).collect();
-        paths.extend(aliases);
-        for path in outermost(&paths) {
-            let read_only = self.deepest_place(&path).is_some_and(|p| matches!(p.kind, PlaceKind::ReadOnly));
-            if read_only && !is_made_anew(&path) {
+        let secrets = self.inputs.secrets.iter().map(PathBuf::as_path).chain([self.inputs.state_dir]);
+        let names = secrets.flat_map(|p| aliases_of(self.inputs.mounts, p).into_iter().chain([p.to_owned()]));
+        let in_plain_sight: Vec<PathBuf> =
+            names.filter(|p| self.deepest_place(p).is_some_and(|place| matches!(place.kind, PlaceKind::ReadOnly))).collect();
+        for path in outermost(&in_plain_sight) {
+            if !is_made_anew(&path) {
                 self.places.retain(|p| !p.path.starts_with(&path));
                 self.put(&path, PlaceKind::Hidden);
             }
@@ -168,7 +167,7 @@ impl Planner<'_> {
     }
 
     fn deepest_place(&self, path: &Path) -> Option<&Place> {
-        self.places.iter().filter(|p| path.starts_with(&p.path)).max_by_key(|p| p.path.components().count())
+        self.places.iter().filter(|p| is_within(path, &p.path)).max_by_key(|p| p.path.as_os_str().len())
     }
 
     fn put_tree(&mut self, path: &Path) {
@@ -200,7 +199,8 @@ fn outermost(paths: &[PathBuf]) -> Vec<PathBuf> {
     sorted.dedup();
     let mut kept: Vec<PathBuf> = Vec::new();
     for path in sorted {
-        if !kept.iter().any(|k| path.starts_with(k)) {
+        // Sorted, whatever lies within a path follows it directly.
+        if !kept.last().is_some_and(|k| path.starts_with(k)) {
             kept.push(path);
         }
     }

@@ -31,7 +31,9 @@ impl StateDir {
         // The last directory made is the sign that all of them are there.
         if !state.root.join("cache").is_dir() {
             fs::create_dir_all(root.parent().unwrap_or(root)).map_err(on("create", root))?;
-            for directory in [state.root.clone(), state.root.join("sandboxes"), state.root.join("transient"), state.root.join("cache")] {
+            for directory in
+                [state.root.clone(), state.root.join("sandboxes"), state.root.join("transient"), state.root.join("cache")]
+            {
                 make_private(&directory)?;
             }
         }

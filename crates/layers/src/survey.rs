@@ -47,7 +47,8 @@ pub fn take(scope: &Scope<'_>) -> Result<Survey, PathError> {
 #[must_use]
 pub fn subdirectories(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = entries.filter_map(Result::ok).filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()).collect();
+    let mut paths: Vec<PathBuf> =
+        entries.filter_map(Result::ok).filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()).collect();
     paths.sort();
     paths
 }

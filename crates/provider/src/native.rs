@@ -39,7 +39,11 @@ impl Provider for Native {
             .map_err(|e| failed("make a socket")(e.into()))?;
         let executable = std::env::current_exe().map_err(failed("find the whatif binary"))?;
         let executable = c_string(executable.into_os_string().into_vec()).map_err(failed("use the path of the whatif binary"))?;
-        let arguments = [executable.clone(), c_string(KEEPER_COMMAND).map_err(failed("name the keeper"))?, c_string(launch.id.as_str()).map_err(failed("name the keeper"))?];
+        let arguments = [
+            executable.clone(),
+            c_string(KEEPER_COMMAND).map_err(failed("name the keeper"))?,
+            c_string(launch.id.as_str()).map_err(failed("name the keeper"))?,
+        ];
         let maps = match launch.identity {
             Identity::Own { uid, gid } => Some((
                 c_string(format!("{uid} {uid} 1\n")).map_err(failed("map the user"))?,

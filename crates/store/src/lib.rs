@@ -22,6 +22,10 @@ pub trait Store: std::fmt::Debug {
     fn list(&self) -> Result<Vec<Sandbox>, StoreError>;
     /// Writes the row if its version is still the one in `sandbox`; the new version is stored in it.
     fn update(&self, sandbox: &mut Sandbox) -> Result<(), StoreError>;
+    /// Whether `tidy` is worth its disk flushes now. Cheap.
+    fn wants_tidying(&self) -> bool;
+    /// Work that keeps later commands fast; better done in the background.
+    fn tidy(&self) -> Result<(), StoreError>;
     /// Removes the row. One that is gone already is a success.
     fn delete(&self, id: &SandboxId) -> Result<(), StoreError>;
 }
@@ -72,7 +76,9 @@ impl Explain for StoreError {
             Self::NameTaken { name } => vec![format!("choose another --name, or remove it: whatif rm {name}")],
             Self::Conflict { .. } => vec!["run the command again".to_owned()],
             Self::TooNew { .. } => vec!["use the newer whatif, or another state directory: WHATIF_HOME=…".to_owned()],
-            Self::Database(_) | Self::Malformed(_) => vec!["'whatif doctor' checks the state directory and its free space".to_owned()],
+            Self::Database(_) | Self::Malformed(_) => {
+                vec!["'whatif doctor' checks the state directory and its free space".to_owned()]
+            }
             Self::Transition(_) => Vec::new(),
         }
     }

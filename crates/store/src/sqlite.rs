@@ -1,5 +1,6 @@
 //! Records in SQLite, in write-ahead mode: readers never wait, and a commit costs no disk flush.
 
+use std::cell::OnceCell;
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -29,44 +30,65 @@ const MIGRATIONS: [&str; 1] = ["
     PRAGMA user_version = 1;
 "];
 const COLUMNS: &str = "id, name, status, version, created_at, updated_at, project, provider, details";
+/// A command that is the only one reads the whole log when it opens the records.
+const LONGEST_LOG: u64 = 96 << 10;
 /// Longer than any of our transactions; two commands at once take turns.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The records of a state directory. They are opened when they are first needed: many commands have better things to do first.
 #[derive(Debug)]
 pub struct SqliteStore {
-    connection: Connection,
+    path: PathBuf,
+    connection: OnceCell<Connection>,
 }
 
 impl SqliteStore {
-    /// Opens the records, making or upgrading them if needed.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let fresh = !path.exists();
-        if fresh {
-            // Before SQLite makes it with the modes of the umask.
-            let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    #[must_use]
+    pub fn at(path: PathBuf) -> Self {
+        Self { path, connection: OnceCell::new() }
+    }
+
+    fn connection(&self) -> Result<&Connection, StoreError> {
+        if self.connection.get().is_none() {
+            let opened = open(&self.path)?;
+            let _ = self.connection.set(opened);
         }
-        let mut connection = Connection::open(path)?;
-        connection.busy_timeout(PATIENCE)?;
-        // Flushing and removing the log when the last connection closes would put two disk flushes at the end of every command.
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        connection.pragma_update(None, "synchronous", "NORMAL")?;
-        migrate(&mut connection, path)?;
-        if fresh {
-            for suffix in ["", "-wal", "-shm"] {
-                let mut file = path.as_os_str().to_owned();
-                file.push(suffix);
-                let _ = std::fs::set_permissions(file, Permissions::from_mode(0o600));
-            }
-        }
-        Ok(Self { connection })
+        self.connection.get().ok_or_else(|| StoreError::Malformed("the records cannot be opened".to_owned()))
     }
 
     fn query_one(&self, condition: &str, parameter: &str) -> Result<Option<Sandbox>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM sandboxes WHERE {condition}");
-        self.connection.prepare_cached(&sql)?.query_row([parameter], read)
-            .optional()?
-            .transpose()
+        self.connection()?.prepare_cached(&sql)?.query_row([parameter], read).optional()?.transpose()
     }
+
+    fn log_size(&self) -> u64 {
+        let mut log = self.path.as_os_str().to_owned();
+        log.push("-wal");
+        std::fs::metadata(log).map_or(0, |m| m.len())
+    }
+}
+
+/// Opens the records, making or upgrading them if needed.
+fn open(path: &Path) -> Result<Connection, StoreError> {
+    let fresh = !path.exists();
+    if fresh {
+        // Before SQLite makes it with the modes of the umask.
+        let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    }
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(PATIENCE)?;
+    // Flushing and removing the log when the last connection closes would put two disk flushes at the end of every command.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    migrate(&mut connection, path)?;
+    if fresh {
+        for suffix in ["", "-wal", "-shm"] {
+            let mut file = path.as_os_str().to_owned();
+            file.push(suffix);
+            let _ = std::fs::set_permissions(file, Permissions::from_mode(0o600));
+        }
+    }
+    Ok(connection)
 }
 
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
@@ -78,6 +100,8 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     if found == known {
         return Ok(());
     }
+    // Rows are small; so are the pages, and with them the log that the next command has to read through.
+    connection.pragma_update(None, "page_size", 1024)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another command may have done it while we waited.
@@ -98,7 +122,7 @@ impl Store for SqliteStore {
         }
         let details = to_json(sandbox)?;
         let inserted = self
-            .connection
+            .connection()?
             .prepare_cached("INSERT INTO sandboxes (id, name, status, version, created_at, updated_at, project, provider, idempotency_key, details) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
             .execute(params![
                 sandbox.id.as_str(),
@@ -138,7 +162,7 @@ impl Store for SqliteStore {
             return Ok(Found::One(Box::new(sandbox)));
         }
         let sql = format!("SELECT {COLUMNS} FROM sandboxes WHERE substr(id, 1, length(?1)) = ?1 LIMIT 6");
-        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut statement = self.connection()?.prepare_cached(&sql)?;
         let mut found = statement.query_map([name_or_prefix], read)?.map(|row| row?).collect::<Result<Vec<_>, _>>()?;
         match (found.pop(), found.is_empty()) {
             (Some(only), true) if !name_or_prefix.is_empty() => Ok(Found::One(Box::new(only))),
@@ -149,13 +173,13 @@ impl Store for SqliteStore {
 
     fn list(&self) -> Result<Vec<Sandbox>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM sandboxes ORDER BY created_at DESC, id");
-        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut statement = self.connection()?.prepare_cached(&sql)?;
         statement.query_map([], read)?.map(|row| row?).collect()
     }
 
     fn update(&self, sandbox: &mut Sandbox) -> Result<(), StoreError> {
         let changed = self
-            .connection
+            .connection()?
             .prepare_cached("UPDATE sandboxes SET name = ?1, status = ?2, version = version + 1, updated_at = ?3, details = ?4 WHERE id = ?5 AND version = ?6")?
             .execute(params![
                 sandbox.name,
@@ -172,8 +196,18 @@ impl Store for SqliteStore {
         Ok(())
     }
 
+    fn wants_tidying(&self) -> bool {
+        self.log_size() > LONGEST_LOG
+    }
+
+    fn tidy(&self) -> Result<(), StoreError> {
+        // Its row says whether other connections were in the way; then the next command will try again.
+        self.connection()?.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        Ok(())
+    }
+
     fn delete(&self, id: &SandboxId) -> Result<(), StoreError> {
-        self.connection.prepare_cached("DELETE FROM sandboxes WHERE id = ?1")?.execute([id.as_str()])?;
+        self.connection()?.prepare_cached("DELETE FROM sandboxes WHERE id = ?1")?.execute([id.as_str()])?;
         Ok(())
     }
 }

@@ -39,10 +39,25 @@ impl Verdict {
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
     /// The first match decides.
-    Equals { argument: u32, table: Vec<(u32, Verdict)>, otherwise: Verdict },
-    AnyBit { argument: u32, mask: u32, then: Verdict, otherwise: Verdict },
+    Equals {
+        argument: u32,
+        table: Vec<(u32, Verdict)>,
+        otherwise: Verdict,
+    },
+    AnyBit {
+        argument: u32,
+        mask: u32,
+        then: Verdict,
+        otherwise: Verdict,
+    },
     /// `argument` equals `value` and `second` equals `second_value`: allow; else go on with `rest`.
-    BothEqual { argument: u32, value: u32, second: u32, second_value: u32, rest: Box<Test> },
+    BothEqual {
+        argument: u32,
+        value: u32,
+        second: u32,
+        second_value: u32,
+        rest: Box<Test>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -99,7 +114,8 @@ fn decide(decision: &Decision) -> Vec<sock_filter> {
 }
 
 fn ask(test: &Test) -> Vec<sock_filter> {
-    let load = |argument: u32| statement(LOAD_WORD, OFFSET_ARGUMENTS + 8 * argument + if cfg!(target_endian = "big") { 4 } else { 0 });
+    let load =
+        |argument: u32| statement(LOAD_WORD, OFFSET_ARGUMENTS + 8 * argument + if cfg!(target_endian = "big") { 4 } else { 0 });
     match test {
         Test::Equals { argument, table, otherwise } => {
             let mut code = vec![load(*argument)];
@@ -161,8 +177,9 @@ mod tests {
 
     #[test]
     fn every_number_gets_the_decision_of_its_range() {
-        let ranges: Vec<(u32, Decision)> =
-            (0..200).map(|i| (i * 3, Decision::Plain(if i % 2 == 0 { Verdict::Allow } else { Verdict::Errno(i as i32) }))).collect();
+        let ranges: Vec<(u32, Decision)> = (0..200)
+            .map(|i| (i * 3, Decision::Plain(if i % 2 == 0 { Verdict::Allow } else { Verdict::Errno(i as i32) })))
+            .collect();
         let program = program(7, Some(0x4000_0000), &ranges);
         for number in 0..650 {
             let i = (number / 3).min(199);

@@ -1,6 +1,8 @@
 //! Which capabilities commands keep.
 
-use rustix::thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+};
 
 /// What package managers and service scripts need, and no more. Held in the sandbox's own user namespace.
 pub const FOR_ROOT: CapabilitySet = CapabilitySet::CHOWN

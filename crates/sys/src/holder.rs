@@ -37,11 +37,13 @@ impl Holder {
         }
         // SAFETY: the stack grows down from the end of an owned buffer that lives as long as the task (see `drop`); the
         // task only ever sleeps, so sharing memory with it cannot race.
-        let pid = check(unsafe {
-            let top = stack.as_mut_ptr().add(STACK_SIZE & !15).cast();
-            libc::clone(sleep_for_ever, top, flags, std::ptr::null_mut())
-        }
-        .into())?;
+        let pid = check(
+            unsafe {
+                let top = stack.as_mut_ptr().add(STACK_SIZE & !15).cast();
+                libc::clone(sleep_for_ever, top, flags, std::ptr::null_mut())
+            }
+            .into(),
+        )?;
         let pid = Pid::from_raw(pid as i32).ok_or(io::ErrorKind::InvalidData)?;
         let holder = Self { pid, _stack: stack };
         let map = format!("0 {base} {count}\n");

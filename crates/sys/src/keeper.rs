@@ -175,8 +175,12 @@ fn read_only_view(path: &CStr) -> io::Result<RawFd> {
             return check(libc::open(c"/proc/self/exe".as_ptr(), libc::O_PATH | libc::O_CLOEXEC).into()).map(|fd| fd as RawFd);
         }
         let tree = check(tree)?;
-        let attributes =
-            libc::mount_attr { attr_set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID, attr_clr: 0, propagation: 0, userns_fd: 0 };
+        let attributes = libc::mount_attr {
+            attr_set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID,
+            attr_clr: 0,
+            propagation: 0,
+            userns_fd: 0,
+        };
         check(libc::syscall(
             libc::SYS_mount_setattr,
             tree,

@@ -10,6 +10,7 @@ pub mod holder;
 pub mod keeper;
 pub mod landlock;
 pub mod loopback;
+pub mod memory;
 pub mod mount;
 pub mod namespaces;
 pub mod peer;

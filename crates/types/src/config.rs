@@ -103,7 +103,8 @@ mod tests {
             files: ProjectFiles { mask: vec!["~/notes".into()] },
             network: NetworkRules::default(),
         };
-        let user = UserConfig { files: FileRules { expose: vec!["~/notes".into()], ..FileRules::default() }, ..UserConfig::default() };
+        let user =
+            UserConfig { files: FileRules { expose: vec!["~/notes".into()], ..FileRules::default() }, ..UserConfig::default() };
         let merged = user.tightened_by(&project).unwrap();
         assert_eq!(merged.environment.drop, ["FOO"]);
         assert_eq!(merged.files.mask, ["~/notes"]);

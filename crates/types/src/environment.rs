@@ -7,26 +7,85 @@ use crate::config::EnvironmentRules;
 
 /// Substrings of a name that make it a secret. Names, because values of short secrets look like anything else.
 const SECRET_WORDS: [&str; 14] = [
-    "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE", "COOKIE",
-    "BEARER", "KEYRING", "_PAT",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "APIKEY",
+    "API_KEY",
+    "ACCESS_KEY",
+    "PRIVATE",
+    "COOKIE",
+    "BEARER",
+    "KEYRING",
+    "_PAT",
 ];
-const SECRET_PREFIXES: [&str; 9] = ["AWS_", "GITHUB_", "GH_", "GITLAB_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "VAULT_", "DIGITALOCEAN_"];
+const SECRET_PREFIXES: [&str; 9] =
+    ["AWS_", "GITHUB_", "GH_", "GITLAB_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "VAULT_", "DIGITALOCEAN_"];
 const SECRET_SUFFIXES: [&str; 7] = ["_KEY", "_AUTH", "_DSN", "_PASS", "_PWD", "_CREDS", "_SIGNATURE"];
 const SECRET_NAMES: [&str; 8] = ["DATABASE_URL", "REDIS_URL", "MONGODB_URI", "MONGO_URL", "AMQP_URL", "PGPASSFILE", "KEY", "PASS"];
 
 /// Handles to services of the desktop and the session; what they name is absent inside.
 const HOST_SERVICES: [&str; 30] = [
-    "SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "SUDO_ASKPASS", "GIT_ASKPASS", "GPG_AGENT_INFO", "GNUPGHOME", "DISPLAY",
-    "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XAUTHORITY", "ICEAUTHORITY", "SESSION_MANAGER", "KRB5CCNAME", "TMUX", "TMUX_PANE", "STY",
-    "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "JOURNAL_STREAM", "INVOCATION_ID", "DOCKER_HOST", "CONTAINER_HOST",
-    "PULSE_SERVER", "PIPEWIRE_REMOTE", "AT_SPI_BUS_ADDRESS", "DESKTOP_STARTUP_ID", "CREDENTIALS_DIRECTORY",
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "SSH_ASKPASS",
+    "SUDO_ASKPASS",
+    "GIT_ASKPASS",
+    "GPG_AGENT_INFO",
+    "GNUPGHOME",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "WAYLAND_SOCKET",
+    "XAUTHORITY",
+    "ICEAUTHORITY",
+    "SESSION_MANAGER",
+    "KRB5CCNAME",
+    "TMUX",
+    "TMUX_PANE",
+    "STY",
+    "NOTIFY_SOCKET",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_FDNAMES",
+    "JOURNAL_STREAM",
+    "INVOCATION_ID",
+    "DOCKER_HOST",
+    "CONTAINER_HOST",
+    "PULSE_SERVER",
+    "PIPEWIRE_REMOTE",
+    "AT_SPI_BUS_ADDRESS",
+    "DESKTOP_STARTUP_ID",
+    "CREDENTIALS_DIRECTORY",
 ];
 const HOST_SERVICE_PREFIXES: [&str; 5] = ["DBUS_", "VSCODE_", "IBUS_", "XMODIFIERS", "BUILDKIT_"];
 
 /// Beginnings of well-known kinds of tokens.
 const TOKEN_PREFIXES: [&str; 22] = [
-    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_live_", "rk_live_", "xoxb-", "xoxp-", "xoxa-", "npm_",
-    "pypi-", "AKIA", "ASIA", "AIza", "ya29.", "eyJ", "-----BEGIN", "e2b_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "sk-",
+    "sk_live_",
+    "rk_live_",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "npm_",
+    "pypi-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "ya29.",
+    "eyJ",
+    "-----BEGIN",
+    "e2b_",
 ];
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -41,7 +100,13 @@ pub fn filter(variables: impl IntoIterator<Item = (String, String)>, rules: &Env
     let mut filtered = Filtered::default();
     for (name, value) in variables {
         let wanted = asked_for.contains(&name) || (rules.keep.contains(&name) && !rules.drop.contains(&name));
-        if wanted || !(rules.drop.contains(&name) || is_ours(&name) || names_a_secret(&name) || names_a_host_service(&name) || looks_secret(&value)) {
+        if wanted
+            || !(rules.drop.contains(&name)
+                || is_ours(&name)
+                || names_a_secret(&name)
+                || names_a_host_service(&name)
+                || looks_secret(&value))
+        {
             filtered.carried.push((name, value));
         } else {
             filtered.dropped.push(name);
@@ -72,7 +137,9 @@ fn names_a_host_service(name: &str) -> bool {
 }
 
 fn looks_secret(value: &str) -> bool {
-    TOKEN_PREFIXES.iter().any(|p| value.strip_prefix(p).is_some_and(|rest| rest.len() >= 12)) || has_password_in_url(value) || looks_random(value)
+    TOKEN_PREFIXES.iter().any(|p| value.strip_prefix(p).is_some_and(|rest| rest.len() >= 12))
+        || has_password_in_url(value)
+        || looks_random(value)
 }
 
 /// `scheme://user:password@host`.
@@ -130,7 +197,16 @@ mod tests {
 
     #[test]
     fn secrets_are_dropped_by_name() {
-        for name in ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "OPENAI_API_KEY", "DB_PASSWORD", "DATABASE_URL", "MY_KEY", "SENTRY_DSN", "npm_config__authToken"] {
+        for name in [
+            "AWS_SECRET_ACCESS_KEY",
+            "GITHUB_TOKEN",
+            "OPENAI_API_KEY",
+            "DB_PASSWORD",
+            "DATABASE_URL",
+            "MY_KEY",
+            "SENTRY_DSN",
+            "npm_config__authToken",
+        ] {
             assert!(dropped(name, "x"), "{name} was carried");
         }
     }
@@ -158,7 +234,8 @@ mod tests {
     #[test]
     fn a_variable_asked_for_is_carried_and_the_rules_apply() {
         let rules = EnvironmentRules { keep: vec!["A_TOKEN".into()], drop: vec!["LANG".into()] };
-        let variables = [("A_TOKEN", "1"), ("B_TOKEN", "2"), ("C_TOKEN", "3"), ("LANG", "C")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        let variables =
+            [("A_TOKEN", "1"), ("B_TOKEN", "2"), ("C_TOKEN", "3"), ("LANG", "C")].map(|(n, v)| (n.to_owned(), v.to_owned()));
         let filtered = filter(variables, &rules, &["B_TOKEN".to_owned()]);
         assert_eq!(filtered.dropped, ["C_TOKEN", "LANG"]);
     }

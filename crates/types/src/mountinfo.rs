@@ -1,7 +1,7 @@
 //! The kernel's mount table, parsed from the text of `/proc/self/mountinfo`.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +21,29 @@ impl Mount {
     pub fn is_pseudo(&self) -> bool {
         matches!(
             self.fs_type.as_str(),
-            "proc" | "sysfs" | "devtmpfs" | "devpts" | "cgroup" | "cgroup2" | "mqueue" | "debugfs" | "tracefs" | "securityfs"
-                | "pstore" | "bpf" | "configfs" | "fusectl" | "hugetlbfs" | "binfmt_misc" | "efivarfs" | "autofs" | "rpc_pipefs"
-                | "nsfs" | "selinuxfs" | "nfsd" | "resctrl"
+            "proc"
+                | "sysfs"
+                | "devtmpfs"
+                | "devpts"
+                | "cgroup"
+                | "cgroup2"
+                | "mqueue"
+                | "debugfs"
+                | "tracefs"
+                | "securityfs"
+                | "pstore"
+                | "bpf"
+                | "configfs"
+                | "fusectl"
+                | "hugetlbfs"
+                | "binfmt_misc"
+                | "efivarfs"
+                | "autofs"
+                | "rpc_pipefs"
+                | "nsfs"
+                | "selinuxfs"
+                | "nfsd"
+                | "resctrl"
         )
     }
 }
@@ -76,24 +96,28 @@ fn unescape(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
+/// Whether `path` is `base` or lies within it. For absolute paths without dots, and much faster than comparing components.
+#[must_use]
+pub fn is_within(path: &Path, base: &Path) -> bool {
+    let (path, base) = (path.as_os_str().as_bytes(), base.as_os_str().as_bytes());
+    base == b"/" || path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
 /// The mount a path lies on: the deepest one, and of those at the same place the last, which is on top.
 #[must_use]
 pub fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
-    let mut found: Option<&Mount> = None;
-    for mount in mounts.iter().filter(|m| path.starts_with(&m.mount_point)) {
-        if found.is_none_or(|f| mount.mount_point.components().count() >= f.mount_point.components().count()) {
-            found = Some(mount);
-        }
-    }
-    found
+    mounts.iter().filter(|m| is_within(path, &m.mount_point)).max_by_key(|m| m.mount_point.as_os_str().len())
 }
 
 /// Every other path under which the tree at `path` can be seen, through bind mounts or a second mount of its file system.
 #[must_use]
 pub fn aliases_of(mounts: &[Mount], path: &Path) -> Vec<PathBuf> {
     let Some(own) = mount_of(mounts, path) else { return Vec::new() };
+    if !mounts.iter().any(|m| m.device == own.device && m.mount_point != own.mount_point) {
+        return Vec::new();
+    }
     let Ok(below) = path.strip_prefix(&own.mount_point) else { return Vec::new() };
-    let inside = own.root.join(below);
+    let inside = join(&own.root, below);
     let mut aliases: Vec<PathBuf> = mounts
         .iter()
         .filter(|m| m.device == own.device)

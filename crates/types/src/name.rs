@@ -1,16 +1,16 @@
 //! Names of sandboxes: generated ones are memorable, given ones are checked.
 
 const ADJECTIVES: [&str; 48] = [
-    "amber", "bold", "brave", "bright", "brisk", "calm", "clear", "clever", "cosmic", "crisp", "daring", "deep", "early",
-    "fair", "fleet", "fresh", "gentle", "glad", "golden", "grand", "happy", "hidden", "humble", "jolly", "keen", "kind",
-    "lively", "lucky", "lunar", "mellow", "merry", "mild", "misty", "noble", "polar", "proud", "quick", "quiet", "rapid",
-    "rosy", "sharp", "silver", "smooth", "solar", "steady", "sunny", "swift", "warm",
+    "amber", "bold", "brave", "bright", "brisk", "calm", "clear", "clever", "cosmic", "crisp", "daring", "deep", "early", "fair",
+    "fleet", "fresh", "gentle", "glad", "golden", "grand", "happy", "hidden", "humble", "jolly", "keen", "kind", "lively", "lucky",
+    "lunar", "mellow", "merry", "mild", "misty", "noble", "polar", "proud", "quick", "quiet", "rapid", "rosy", "sharp", "silver",
+    "smooth", "solar", "steady", "sunny", "swift", "warm",
 ];
 const NOUNS: [&str; 48] = [
     "acorn", "badger", "beacon", "birch", "bridge", "brook", "canyon", "cedar", "comet", "coral", "crane", "delta", "dune",
-    "ember", "falcon", "fern", "fjord", "forest", "garden", "geyser", "harbor", "hazel", "heron", "island", "juniper",
-    "lagoon", "lantern", "lark", "maple", "meadow", "moss", "otter", "owl", "pebble", "pine", "prairie", "quartz", "raven",
-    "reef", "river", "robin", "sparrow", "spruce", "summit", "thicket", "tundra", "valley", "willow",
+    "ember", "falcon", "fern", "fjord", "forest", "garden", "geyser", "harbor", "hazel", "heron", "island", "juniper", "lagoon",
+    "lantern", "lark", "maple", "meadow", "moss", "otter", "owl", "pebble", "pine", "prairie", "quartz", "raven", "reef", "river",
+    "robin", "sparrow", "spruce", "summit", "thicket", "tundra", "valley", "willow",
 ];
 const LONGEST: usize = 63;
 
@@ -29,7 +29,8 @@ pub fn generate(random: [u8; 4], with_suffix: bool) -> String {
 /// A name may be typed, printed and used as a DNS label: letters, digits, `-`, `_` and `.`, starting with a letter or digit.
 pub fn validate(name: &str) -> Result<(), InvalidName> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || name.len() > LONGEST || !name.chars().all(plain) || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+    if name.is_empty() || name.len() > LONGEST || !name.chars().all(plain) || !name.starts_with(|c: char| c.is_ascii_alphanumeric())
+    {
         return Err(InvalidName { name: name.escape_debug().to_string() });
     }
     Ok(())

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::mountinfo::is_within;
+
 /// How copy-on-write is done. Best first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -79,7 +81,7 @@ impl Plan {
     /// The place that decides what is seen at a path.
     #[must_use]
     pub fn place_of(&self, path: &Path) -> Option<&Place> {
-        self.places.iter().rev().filter(|p| path.starts_with(&p.path)).max_by_key(|p| p.path.components().count())
+        self.places.iter().filter(|p| is_within(path, &p.path)).max_by_key(|p| p.path.as_os_str().len())
     }
 
     /// The copy-on-write trees with their numbers.

@@ -46,7 +46,8 @@ pub struct Details {
     pub identity: Identity,
     /// Paths of the copy-on-write trees; the position is the number of the tree's directory in the head.
     pub trees: Vec<PathBuf>,
-    pub masked_paths: Vec<PathBuf>,
+    /// What was asked to be hidden besides the defaults.
+    pub masked: Vec<String>,
     /// What was asked to be shown although it is masked by default.
     pub exposed: Vec<String>,
     /// Names of environment variables that were not carried inside.

@@ -46,6 +46,9 @@ mod tests {
 
     #[test]
     fn ages() {
-        assert_eq!((age(59_000), age(60_000), age(7_200_000), age(172_800_000)), ("59s".into(), "1m".into(), "2h".into(), "2d".into()));
+        assert_eq!(
+            (age(59_000), age(60_000), age(7_200_000), age(172_800_000)),
+            ("59s".into(), "1m".into(), "2h".into(), "2d".into())
+        );
     }
 }

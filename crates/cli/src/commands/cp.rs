@@ -34,7 +34,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     output.document(&json!({ "files": copied.files, "bytes": copied.bytes, "skipped": copied.skipped }));
     output.note(format!("{} copied, {}", counted(copied.files, "file"), bytes(copied.bytes)));
     if copied.skipped > 0 {
-        output.note(format!("{} skipped: links, pipes and sockets are not carried across", counted(copied.skipped, "entry").replace("entrys", "entries")));
+        output.note(format!(
+            "{} skipped: links, pipes and sockets are not carried across",
+            counted(copied.skipped, "entry").replace("entrys", "entries")
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -47,7 +50,9 @@ enum Place<'a> {
 /// As with scp: a colon before any slash makes it a place in a sandbox.
 fn place(text: &str) -> Place<'_> {
     match text.split_once(':') {
-        Some((name, path)) if !name.is_empty() && !name.contains('/') => Place::Inside(name, Path::new(if path.is_empty() { "." } else { path })),
+        Some((name, path)) if !name.is_empty() && !name.contains('/') => {
+            Place::Inside(name, Path::new(if path.is_empty() { "." } else { path }))
+        }
         _ => Place::Outside(PathBuf::from(text)),
     }
 }

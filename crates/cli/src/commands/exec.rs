@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::json;
 use whatif_engine::{CommandSpec, Engine, EngineError, Stdio};
 
-use super::sandbox_options::duration;
 use super::Outcome;
+use super::sandbox_options::duration;
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style};
 
@@ -45,7 +45,13 @@ pub struct Args {
 
 impl Args {
     /// `whatif run --in NAME` is this, with standard input.
-    pub fn for_run_in(name: String, command: Vec<OsString>, timeout: Option<Duration>, env: Vec<String>, cwd: Option<PathBuf>) -> Self {
+    pub fn for_run_in(
+        name: String,
+        command: Vec<OsString>,
+        timeout: Option<Duration>,
+        env: Vec<String>,
+        cwd: Option<PathBuf>,
+    ) -> Self {
         Self { name: Some(name), interactive: true, tty: false, detach: false, env, cwd, timeout, command }
     }
 
@@ -57,12 +63,22 @@ impl Args {
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let name = args.name.as_deref();
-    let mut spec =
-        CommandSpec { arguments: args.command, env: args.env, cwd: args.cwd, stdio: [Stdio::Null; 3], terminal: None, timeout: args.timeout };
+    let mut spec = CommandSpec {
+        arguments: args.command,
+        env: args.env,
+        cwd: args.cwd,
+        stdio: [Stdio::Null; 3],
+        terminal: None,
+        timeout: args.timeout,
+    };
     if args.detach {
         let (sandbox, pid) = engine.exec_detached(name, &spec)?;
         output.document(&json!({ "sandbox": sandbox.name, "pid": pid }));
-        output.line(format!("started as process {pid} in {}; its output: whatif logs {} {pid}", output.paint(Style::Bold, &sandbox.name), sandbox.name));
+        output.line(format!(
+            "started as process {pid} in {}; its output: whatif logs {} {pid}",
+            output.paint(Style::Bold, &sandbox.name),
+            sandbox.name
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     let terminal = !output.json && (args.tty || foreground::is_interactive());

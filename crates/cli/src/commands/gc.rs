@@ -26,7 +26,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     for path in &collected.unknown {
         let shown = printable(&path.to_string_lossy());
-        output.line(format!("{} {shown} belongs to no record; look at it and delete it by hand if it holds nothing of value", output.paint(Style::Yellow, "unknown:")));
+        output.line(format!(
+            "{} {shown} belongs to no record; look at it and delete it by hand if it holds nothing of value",
+            output.paint(Style::Yellow, "unknown:")
+        ));
     }
     if collected.found_stopped.is_empty() && collected.forgotten.is_empty() && collected.unknown.is_empty() {
         output.line("nothing to do");

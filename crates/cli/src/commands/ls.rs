@@ -47,7 +47,8 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
-    let mut rows = vec![["NAME", "STATUS", "AGE", "CHANGED", "SIZE", "PIDS", "PROJECT"].map(|h| output.paint(Style::Dim, h)).to_vec()];
+    let mut rows =
+        vec![["NAME", "STATUS", "AGE", "CHANGED", "SIZE", "PIDS", "PROJECT"].map(|h| output.paint(Style::Dim, h)).to_vec()];
     for s in &sandboxes {
         let style = if s.status == Status::Active { Style::Green } else { Style::Yellow };
         rows.push(vec![

@@ -25,7 +25,14 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut rows = vec![["PID", "PARENT", "STATE", "CPU", "MEMORY", "COMMAND"].map(|h| output.paint(Style::Dim, h)).to_vec()];
     for p in &processes {
         let cpu = format!("{:.1}s", p.cpu_ms as f64 / 1000.0);
-        rows.push(vec![p.pid.to_string(), p.parent.to_string(), p.state.to_string(), cpu, bytes(p.memory_bytes), printable(&p.command)]);
+        rows.push(vec![
+            p.pid.to_string(),
+            p.parent.to_string(),
+            p.state.to_string(),
+            cpu,
+            bytes(p.memory_bytes),
+            printable(&p.command),
+        ]);
     }
     output.line(table::render(&rows));
     Ok(ExitCode::SUCCESS)

@@ -99,8 +99,18 @@ fn report(finished: &Finished, exited: &Exited, timeout: Option<Duration>, outpu
         output.note(format!("{tag} it tried to reach a network and had none; to allow the host's: whatif run --net host -- …"));
     }
     if !finished.kept {
-        let what = if summary.changed_files == 0 { "nothing changed".to_owned() } else { format!("{} changed", counted(summary.changed_files, "file")) };
-        let why = if summary.matters { "as asked" } else if summary.changed_files > 0 { "caches and logs only" } else { "" };
+        let what = if summary.changed_files == 0 {
+            "nothing changed".to_owned()
+        } else {
+            format!("{} changed", counted(summary.changed_files, "file"))
+        };
+        let why = if summary.matters {
+            "as asked"
+        } else if summary.changed_files > 0 {
+            "caches and logs only"
+        } else {
+            ""
+        };
         let detail = if why.is_empty() { String::new() } else { format!(" ({why})") };
         output.note(format!("{tag} {what}{detail}; reality is untouched and the sandbox is gone"));
         return;

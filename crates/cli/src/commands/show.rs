@@ -30,21 +30,34 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
     let mut rows: Vec<(&str, String)> = vec![
         ("name", output.paint(Style::Bold, &shown.listed.name)),
         ("id", shown.listed.id.clone()),
-        ("status", match details.stop_reason {
-            Some(reason) => format!("{} ({})", shown.listed.status, format!("{reason:?}").to_lowercase()),
-            None => shown.listed.status.to_string(),
-        }),
+        (
+            "status",
+            match details.stop_reason {
+                Some(reason) => format!("{} ({})", shown.listed.status, format!("{reason:?}").to_lowercase()),
+                None => shown.listed.status.to_string(),
+            },
+        ),
         ("created", shown.listed.created_at.clone()),
         ("project", path(&shown.listed.project)),
         ("started in", path(&details.cwd)),
         ("provider", shown.listed.provider.clone()),
-        ("backend", match &details.backend_reason {
-            Some(reason) => format!("{} (because: {})", details.backend, printable(reason)),
-            None => details.backend.to_string(),
-        }),
+        (
+            "backend",
+            match &details.backend_reason {
+                Some(reason) => format!("{} (because: {})", details.backend, printable(reason)),
+                None => details.backend.to_string(),
+            },
+        ),
         ("identity", identity(details.identity)),
         ("network", details.net.to_string()),
-        ("landlock", if shown.protection.landlock_abi == 0 { "not available in this kernel".to_owned() } else { format!("ABI {}", shown.protection.landlock_abi) }),
+        (
+            "landlock",
+            if shown.protection.landlock_abi == 0 {
+                "not available in this kernel".to_owned()
+            } else {
+                format!("ABI {}", shown.protection.landlock_abi)
+            },
+        ),
         ("copy-on-write", details.trees.iter().map(|t| path(t)).collect::<Vec<_>>().join(" ")),
         ("changed", format!("{} files, {}", shown.changes.changed_files, bytes(shown.changes.size_bytes))),
     ];
@@ -52,7 +65,7 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
         rows.push(("read-only", format!("{} ({})", path(place), printable(reason))));
     }
     rows.push(("variables left out", or_none(&details.dropped_env)));
-    rows.push(("masked", format!("{} paths of credentials and histories (--json lists them)", details.masked_paths.len())));
+    rows.push(("masked", format!("{} paths of credentials and histories (--json lists them)", shown.masked_paths.len())));
     if !details.labels.is_empty() {
         rows.push(("labels", details.labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")));
     }

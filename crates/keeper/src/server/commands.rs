@@ -78,7 +78,9 @@ impl Server {
             Request::MakeDirectory { path, mode } => super::files::make_directory(&path.to_path(), mode),
             Request::Examine { path } => super::files::examine(&path.to_path()),
             Request::Stop { grace_ms } => return self.begin_stop(client, Duration::from_millis(grace_ms)),
-            Request::Boot { .. } => Reply::Failed(Failed { reason: Reason::Refused, message: "this keeper has booted".into(), errno: 0 }),
+            Request::Boot { .. } => {
+                Reply::Failed(Failed { reason: Reason::Refused, message: "this keeper has booted".into(), errno: 0 })
+            }
         };
         self.connections.send(client, &reply, &[]);
     }
@@ -118,8 +120,8 @@ impl Commands {
         let mut passed = passed.iter();
         let mut stdio: [BorrowedFd<'_>; 3] = [self.null.as_fd(); 3];
         for (place, kind) in stdio.iter_mut().zip(exec.stdio) {
-            if let (Stdio::Passed, Some(fd)) = (kind, passed.next()) {
-                *place = fd.as_fd();
+            if kind == Stdio::Passed {
+                *place = passed.next().map_or(self.null.as_fd(), AsFd::as_fd);
             }
         }
         let terminal = exec.terminal.map(open_terminal).transpose()?;
@@ -158,6 +160,10 @@ impl Commands {
             kill_at: None,
             status: None,
         })
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.is_empty()
     }
 
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
@@ -278,10 +284,12 @@ impl Commands {
                 Reply::Done
             }
             // Any process of the sandbox, by the number `ps` shows; never the keeper.
-            None if pid > 1 => match Pid::from_raw(pid).zip(Signal::from_named_raw(signal)).map(|(p, s)| rustix::process::kill_process(p, s)) {
-                Some(Ok(())) => Reply::Done,
-                _ => no_such_process(pid),
-            },
+            None if pid > 1 => {
+                match Pid::from_raw(pid).zip(Signal::from_named_raw(signal)).map(|(p, s)| rustix::process::kill_process(p, s)) {
+                    Some(Ok(())) => Reply::Done,
+                    _ => no_such_process(pid),
+                }
+            }
             None => no_such_process(pid),
         }
     }
@@ -360,17 +368,27 @@ impl Strings {
     fn of(exec: &Exec) -> io::Result<Self> {
         let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
         let program = exec.arguments.first().ok_or(io::ErrorKind::InvalidInput)?.as_bytes();
-        let search = exec.environment.iter().find(|(name, _)| name.as_bytes() == b"PATH").map_or(&b"/usr/bin:/bin"[..], |(_, v)| v.as_bytes());
+        let search = exec
+            .environment
+            .iter()
+            .find(|(name, _)| name.as_bytes() == b"PATH")
+            .map_or(&b"/usr/bin:/bin"[..], |(_, v)| v.as_bytes());
         let candidates = if program.contains(&b'/') {
             vec![c_string(program)?]
         } else {
             let directories = search.split(|b| *b == b':').map(|d| if d.is_empty() { &b"."[..] } else { d });
-            directories.map(|d| c_string(Path::new(OsStr::from_bytes(d)).join(OsStr::from_bytes(program)).as_os_str().as_bytes())).collect::<io::Result<_>>()?
+            directories
+                .map(|d| c_string(Path::new(OsStr::from_bytes(d)).join(OsStr::from_bytes(program)).as_os_str().as_bytes()))
+                .collect::<io::Result<_>>()?
         };
         Ok(Self {
             candidates,
             arguments: exec.arguments.iter().map(|a| c_string(a.as_bytes())).collect::<io::Result<_>>()?,
-            environment: exec.environment.iter().map(|(n, v)| c_string(&[n.as_bytes(), b"=", v.as_bytes()].concat())).collect::<io::Result<_>>()?,
+            environment: exec
+                .environment
+                .iter()
+                .map(|(n, v)| c_string(&[n.as_bytes(), b"=", v.as_bytes()].concat()))
+                .collect::<io::Result<_>>()?,
             directory: c_string(exec.directory.as_bytes())?,
         })
     }

@@ -13,8 +13,13 @@ use super::{AssembleError, step};
 /// Name, major and minor: checked, so that a device is never mistaken for one a hostile system put under its name.
 const DEVICES: [(&str, u32, u32); 6] =
     [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
-const LINKS: [(&str, &str); 5] =
-    [("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2"), ("ptmx", "pts/ptmx")];
+const LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
 const TTY_GROUP: u32 = 5;
 
 pub(super) fn mount(boot: &Boot, root: &OwnedFd) -> Result<(), AssembleError> {
@@ -39,8 +44,7 @@ pub(super) fn mount(boot: &Boot, root: &OwnedFd) -> Result<(), AssembleError> {
         other => other.outer_gid() + TTY_GROUP,
     };
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let terminals =
-        detached("devpts", &format!("mode=620,ptmxmode=666,gid={group}"), attributes).map_err(step("make /dev/pts"))?;
+    let terminals = detached("devpts", &format!("mode=620,ptmxmode=666,gid={group}"), attributes).map_err(step("make /dev/pts"))?;
     attach(&terminals, &memory, Path::new("pts")).map_err(step("mount /dev/pts"))?;
     let shared = detached_tmpfs(&format!("mode=1777,{owner}"), whatif_sys::mount::NO_DEV as u32).map_err(step("make /dev/shm"))?;
     attach(&shared, &memory, Path::new("shm")).map_err(step("mount /dev/shm"))

@@ -13,7 +13,18 @@ use super::{AssembleError, step};
 
 const PROC_READ_ONLY: [&str; 5] = ["sys", "bus", "fs", "irq", "sysrq-trigger"];
 const PROC_MASKED: [&str; 12] = [
-    "acpi", "asound", "interrupts", "kcore", "keys", "key-users", "kmsg", "latency_stats", "sched_debug", "scsi", "timer_list", "timer_stats",
+    "acpi",
+    "asound",
+    "interrupts",
+    "kcore",
+    "keys",
+    "key-users",
+    "kmsg",
+    "latency_stats",
+    "sched_debug",
+    "scsi",
+    "timer_list",
+    "timer_stats",
 ];
 const SYS_MASKED: [&str; 4] = ["firmware", "fs/cgroup", "kernel", "devices/virtual/powercap"];
 const HARMLESS: MountAttrFlags =

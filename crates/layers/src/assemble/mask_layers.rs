@@ -3,7 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, mkdirat, mknodat, openat, utimensat};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, mkdirat, mknodat, openat, utimensat,
+};
 use rustix::io::Errno;
 use whatif_types::Identity;
 use whatif_types::boot::{Attributes, TreeMask};
@@ -38,7 +40,8 @@ fn make_one(memory: &OwnedFd, mask: &TreeMask, identity: Identity) -> rustix::io
     }
     for file in &mask.rewritten {
         let path = root.join(&file.path);
-        let made = openat(memory, &path, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?;
+        let made =
+            openat(memory, &path, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?;
         let mut rest = file.content.as_bytes();
         while !rest.is_empty() {
             rest = &rest[rustix::io::write(&made, rest)?..];

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
-    move_mount, open_tree,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_string, fsmount,
+    fsopen, move_mount, open_tree,
 };
 use whatif_sys::mount::{self, Reach};
 use whatif_types::boot::Boot;
@@ -29,7 +29,8 @@ impl Clones {
         let open = |path: &Path, recursive: bool, map: bool| -> Result<OwnedFd, AssembleError> {
             let clone = clone_of(path, recursive).map_err(step(format!("clone {}", path.display())))?;
             if let (true, Some(namespace)) = (map, user_namespace) {
-                mount::map_ids(&clone, namespace).map_err(step_of(Cause::IdMapping, format!("map the owners of {}", path.display())))?;
+                mount::map_ids(&clone, namespace)
+                    .map_err(step_of(Cause::IdMapping, format!("map the owners of {}", path.display())))?;
             }
             Ok(clone)
         };
@@ -37,7 +38,9 @@ impl Clones {
         for place in &boot.plan.places {
             match place.kind {
                 PlaceKind::Writable { .. } => trees.push((place.path.clone(), open(&place.path, false, mapped)?)),
-                PlaceKind::ReadOnly if place.path == Path::new("/") => trees.push((place.path.clone(), open(&place.path, true, false)?)),
+                PlaceKind::ReadOnly if place.path == Path::new("/") => {
+                    trees.push((place.path.clone(), open(&place.path, true, false)?))
+                }
                 PlaceKind::ReadOnly => {
                     // A file system that cannot be idmapped is still worth reading.
                     let clone = open(&place.path, false, mapped).or_else(|_| open(&place.path, false, false))?;

@@ -65,7 +65,8 @@ pub(super) fn mount_place(
         PlaceKind::Private { mode } => {
             let (uid, gid) = (boot.identity.outer_uid(), boot.identity.outer_gid());
             let options = format!("mode={mode:o},uid={uid},gid={gid}");
-            let memory = detached_tmpfs(&options, whatif_sys::mount::NO_DEV as u32).map_err(step(format!("make a private {shown}")))?;
+            let memory =
+                detached_tmpfs(&options, whatif_sys::mount::NO_DEV as u32).map_err(step(format!("make a private {shown}")))?;
             attach_on(&memory, &target).map_err(step(format!("mount a private {shown}")))
         }
         PlaceKind::Hidden => hide(&target).map_err(step(format!("hide {shown}"))),
@@ -75,7 +76,8 @@ pub(super) fn mount_place(
 fn mount_read_only(clones: &Clones, path: &Path, target: &OwnedFd) -> Result<(), AssembleError> {
     let clone = clones.tree(path).map_err(step(format!("find the clone of {}", path.display())))?;
     // A clone that already serves as a lower layer is used a second time here.
-    let copy = open_tree(clone, "", OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH);
+    let copy =
+        open_tree(clone, "", OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH);
     let copy = copy.as_ref().unwrap_or(clone);
     make_read_only(copy, Reach::One).map_err(step(format!("make {} read-only", path.display())))?;
     attach_on(copy, target).map_err(step(format!("mount {} read-only", path.display())))
@@ -130,7 +132,12 @@ fn kernel_options(boot: &Boot, layers: &str) -> std::ffi::CString {
 
 /// Runs the user-space implementation; it returns when its mount is up and serves it from the background.
 fn fuse_overlay(options: &str, target: &Path) -> io::Result<()> {
-    let output = std::process::Command::new("fuse-overlayfs").arg("-o").arg(options).arg(target).env("PATH", "/usr/local/bin:/usr/bin:/bin").output()?;
+    let output = std::process::Command::new("fuse-overlayfs")
+        .arg("-o")
+        .arg(options)
+        .arg(target)
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .output()?;
     if output.status.success() { Ok(()) } else { Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())) }
 }
 

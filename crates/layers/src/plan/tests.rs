@@ -17,7 +17,12 @@ struct Machine {
 
 impl Machine {
     fn new(extra: &[Mount]) -> Self {
-        let mut mounts = vec![mount("/", "ext4", false), mount("/proc", "proc", false), mount("/sys", "sysfs", false), mount("/dev", "devtmpfs", false)];
+        let mut mounts = vec![
+            mount("/", "ext4", false),
+            mount("/proc", "proc", false),
+            mount("/sys", "sysfs", false),
+            mount("/dev", "devtmpfs", false),
+        ];
         mounts.extend_from_slice(extra);
         Self {
             mounts,

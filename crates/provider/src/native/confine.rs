@@ -20,7 +20,8 @@ pub fn confine(identity: Identity) -> Result<Confinement, (&'static str, io::Err
     let errno = |step: &'static str| move |errno: rustix::io::Errno| (step, errno.into());
 
     // 1. A crash inside must not run the host's core dump handler, which lives outside.
-    rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).map_err(errno("forbid core dumps"))?;
+    rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
+        .map_err(errno("forbid core dumps"))?;
 
     // 2. Only what commands may have; everything else is gone from every set it could come back from.
     let kept = if identity.started_by_root() { capabilities::FOR_ROOT } else { CapabilitySet::empty() };
@@ -30,7 +31,8 @@ pub fn confine(identity: Identity) -> Result<Confinement, (&'static str, io::Err
     rustix::thread::set_no_new_privs(true).map_err(errno("set no_new_privs"))?;
 
     // 4. Nothing outside the new root can be opened, even through a descriptor that leads there.
-    let root = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(errno("open the root"))?;
+    let root =
+        rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(errno("open the root"))?;
     let landlock_abi = landlock::confine_beneath(root).map_err(at("apply Landlock"))?;
 
     // 5. The kernel's rarely needed and often exploited parts.
