@@ -70,6 +70,10 @@ impl Engine {
     /// What the sandbox has changed so far.
     pub fn summarize(&self, sandbox: &Sandbox) -> Result<Summary, EngineError> {
         let directory = self.directory(sandbox)?;
+        let heads = (0..sandbox.details.trees.len()).map(|number| directory.join("head").join(number.to_string()));
+        if sandbox.details.backend != Backend::Copy && heads.into_iter().all(|head| whatif_layers::state_dir::is_empty(&head)) {
+            return Ok(Summary::default());
+        }
         let masked = self.masked_paths(sandbox)?;
         let trees: Vec<TreeHead<'_>> = sandbox
             .details

@@ -17,25 +17,36 @@ pub(crate) struct Secrets {
 
 pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose: &[String]) -> Secrets {
     let homes = homes(context);
-    let extra: Vec<String> = config.files.mask.iter().chain(mask).cloned().collect();
+    let masked: Vec<String> = config.files.mask.iter().chain(mask).cloned().collect();
     // What is masked by name on the command line wins over what the configuration exposes in general.
     let exposed: Vec<String> = config.files.expose.iter().chain(expose).filter(|e| !mask.contains(e)).cloned().collect();
-    let mut hidden = credentials::masked_paths(&homes, context.is_root(), &extra, &exposed);
-    let mut rewrites = Vec::new();
-    let is_exposed = |path: &Path| credentials::is_exposed(&homes, &exposed, path);
+    let exposed = credentials::resolve_all(&homes, &exposed);
+    let is_exposed = |path: &Path| exposed.iter().any(|e| path.starts_with(e));
+
     let git_config = context.home.join(credentials::GIT_CONFIG);
-    if !is_exposed(&git_config) {
-        rewrites.push(Rewrite { path: git_config, content: git_identity::only_identity });
-    }
-    for home in homes.iter().filter(|h| **h != context.home) {
-        hidden.push(home.join(credentials::GIT_CONFIG));
-    }
-    if context.is_root() {
-        for file in credentials::PASSWORD_FILES.iter().map(PathBuf::from).filter(|f| !is_exposed(f)) {
-            rewrites.push(Rewrite { path: file, content: without_passwords });
+    let mut hidden = Vec::new();
+    for home in &homes {
+        let own = *home == context.home;
+        hidden.extend(credentials::in_home(home, own, &listing(home)));
+        if !own {
+            hidden.push(home.join(credentials::GIT_CONFIG));
         }
     }
+    let mut rewrites = vec![Rewrite { path: git_config, content: git_identity::only_identity }];
+    if context.is_root() {
+        hidden.extend(credentials::SYSTEM.iter().map(PathBuf::from).filter(|p| p.symlink_metadata().is_ok()));
+        rewrites.extend(credentials::PASSWORD_FILES.iter().map(|f| Rewrite { path: f.into(), content: without_passwords }));
+    }
+    hidden.extend(credentials::resolve_all(&homes, &masked));
+    hidden.retain(|p| !is_exposed(p));
+    hidden.sort();
+    hidden.dedup();
+    rewrites.retain(|r| !is_exposed(&r.path));
     Secrets { hidden, rewrites }
+}
+
+fn listing(directory: &Path) -> Vec<std::ffi::OsString> {
+    std::fs::read_dir(directory).into_iter().flatten().filter_map(|e| Some(e.ok()?.file_name())).collect()
 }
 
 /// Root can read every home, so every home's credentials are root's to hide.

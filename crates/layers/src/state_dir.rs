@@ -128,6 +128,12 @@ fn ids_in(directory: &Path) -> Result<Vec<SandboxId>, PathError> {
     Ok(entries.filter_map(|e| SandboxId::parse(e.ok()?.file_name().to_str()?)).collect())
 }
 
+/// Whether nothing is in a directory; one that is not there holds nothing either.
+#[must_use]
+pub fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
+}
+
 fn make_private(path: &Path) -> Result<(), PathError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

@@ -1,5 +1,6 @@
 //! Where credentials and private histories usually lie, and how a user's own rules change that list.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Relative to a home directory.
@@ -126,26 +127,27 @@ pub const PASSWORD_FILES: &[&str] = &["/etc/shadow", "/etc/gshadow"];
 /// The one file that is rewritten rather than hidden: git must know who commits.
 pub const GIT_CONFIG: &str = ".gitconfig";
 
-/// Resolves the paths to mask for these homes: the defaults and `extra`, without `exposed` and everything beneath it.
-/// Entries may be absolute, begin with `~/`, or be relative to each home.
-#[must_use]
-pub fn masked_paths(homes: &[PathBuf], as_root: bool, extra: &[String], exposed: &[String]) -> Vec<PathBuf> {
-    let exposed: Vec<PathBuf> = exposed.iter().flat_map(|e| resolve(homes, e)).collect();
-    let mut paths: Vec<PathBuf> = homes.iter().flat_map(|h| IN_HOME.iter().map(|p| h.join(p))).collect();
-    if as_root {
-        paths.extend(SYSTEM.iter().map(PathBuf::from));
-    }
-    paths.extend(extra.iter().flat_map(|e| resolve(homes, e)));
-    paths.retain(|p| !exposed.iter().any(|e| p.starts_with(e)));
-    paths.sort();
-    paths.dedup();
-    paths
+/// Masked in the caller's own home even while absent, so that signing in somewhere later does not show inside.
+pub const ALWAYS: &[&str] = &[
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".netrc", ".git-credentials", ".npmrc", ".pypirc", ".pgpass", ".vault-token", ".claude",
+    ".claude.json", ".codex", ".gemini", ".bash_history", ".zsh_history",
+];
+
+/// The defaults for one home: those whose first component is in the listing of that home, and for `own` also the `ALWAYS` ones.
+pub fn in_home<'a>(home: &'a Path, own: bool, listing: &'a [OsString]) -> impl Iterator<Item = PathBuf> + 'a {
+    IN_HOME
+        .iter()
+        .filter(move |entry| {
+            let first = entry.split('/').next().unwrap_or(entry);
+            listing.iter().any(|name| name == first) || (own && ALWAYS.contains(entry))
+        })
+        .map(|entry| home.join(entry))
 }
 
-/// Whether a path such as `.gitconfig` or `/etc/shadow` was asked to be shown as it is.
+/// Resolves entries of a rule: absolute, beginning with `~/`, or relative to each home.
 #[must_use]
-pub fn is_exposed(homes: &[PathBuf], exposed: &[String], path: &Path) -> bool {
-    exposed.iter().flat_map(|e| resolve(homes, e)).any(|e| path.starts_with(e))
+pub fn resolve_all(homes: &[PathBuf], entries: &[String]) -> Vec<PathBuf> {
+    entries.iter().flat_map(|e| resolve(homes, e)).collect()
 }
 
 fn resolve(homes: &[PathBuf], entry: &str) -> Vec<PathBuf> {
@@ -173,13 +175,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exposing_a_directory_exposes_what_is_beneath_it() {
+    fn a_home_is_masked_by_what_it_contains_and_the_own_one_also_by_what_it_may_contain() {
+        let home = Path::new("/home/ann");
+        let listing = [OsString::from(".config"), OsString::from("src"), OsString::from(".mozilla")];
+        let other: Vec<PathBuf> = in_home(home, false, &listing).collect();
+        assert!(other.contains(&home.join(".config/gh")) && other.contains(&home.join(".mozilla")));
+        assert!(!other.contains(&home.join(".ssh")));
+        assert!(in_home(home, true, &listing).any(|p| p == home.join(".ssh")));
+        assert!(ALWAYS.iter().all(|a| IN_HOME.contains(a)));
+    }
+
+    #[test]
+    fn rules_name_paths_in_three_ways() {
         let homes = [PathBuf::from("/home/ann")];
-        let all = masked_paths(&homes, false, &[], &[]);
-        assert!(all.contains(&PathBuf::from("/home/ann/.ssh")));
-        let fewer = masked_paths(&homes, false, &["~/notes".into()], &["~/.config".into(), ".ssh".into()]);
-        assert!(fewer.contains(&PathBuf::from("/home/ann/notes")));
-        assert!(!fewer.iter().any(|p| p.starts_with("/home/ann/.config") || p.starts_with("/home/ann/.ssh")));
+        let resolved = resolve_all(&homes, &["~/notes".into(), ".x".into(), "/etc/y".into()]);
+        assert_eq!(resolved, [Path::new("/home/ann/notes"), Path::new("/home/ann/.x"), Path::new("/etc/y")]);
     }
 
     #[test]
