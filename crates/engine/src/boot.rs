@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Signal, pidfd_send_signal};
 use whatif_keeper::client::{self, ClientError};
-use whatif_keeper::protocol::{Exec, Namespaces, Reason, Reply, Request};
+use whatif_keeper::protocol::{Exec, Reason, Reply, Request};
 use whatif_keeper::{Channel, Client};
 use whatif_layers::copy::{self, Depth};
 use whatif_layers::plan::{self, Inputs};
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{masks, remove};
 use whatif_provider::{Launch, Provider};
-use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection};
+use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection, TreeMask};
 use whatif_types::config::UserConfig;
 use whatif_types::{Backend, Identity, NetMode, PlaceKind, Plan, SandboxId};
 
@@ -45,6 +45,8 @@ pub(crate) struct Booting {
     pub choice: Choice,
     pub identity: Identity,
     pub plan: Plan,
+    /// Not needed any more once the keeper has joined what it holds.
+    _holder: Option<whatif_sys::holder::Holder>,
 }
 
 impl Engine {
@@ -55,15 +57,14 @@ impl Engine {
         choice: Choice,
         first: Option<(&Exec, &[BorrowedFd<'_>])>,
     ) -> Result<Booting, EngineError> {
-        let survey = self.survey(wish)?;
+        // The keeper loads while its layers are planned and prepared.
         let identity = if choice.same_ids && self.context.is_root() { Identity::Same } else { self.context.identity() };
-        let plan = self.plan(wish, &survey, choice.backend);
-        let masks = masks::describe(&plan, &survey.mounts, &self.hidden(wish), &wish.secrets.rewrites, &self.state.cache())?;
-        make_heads(wish, &plan, &self.hidden(wish))?;
-
         let listener = client::listener(wish.directory)?;
         let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd() };
         let launched = wish.provider.launch(&launch)?;
+        let (plan, masks) = self.prepare_layers(wish, choice.backend).inspect_err(|_| {
+            let _ = pidfd_send_signal(&launched.pidfd, Signal::KILL);
+        })?;
         let boot = Boot {
             version: PROTOCOL_VERSION,
             id: wish.id.clone(),
@@ -74,16 +75,10 @@ impl Engine {
             net: wish.net,
             runtime_dir: self.context.runtime_dir.clone(),
         };
-        let mut namespaces = Namespaces::default();
-        let mut descriptors = Vec::new();
-        if let Some(made) = &launched.namespaces {
-            namespaces = Namespaces { user: true, ipc: true, uts: true, net: made.net.is_some() };
-            descriptors.extend([made.user.as_fd(), made.ipc.as_fd(), made.uts.as_fd()]);
-            descriptors.extend(made.net.as_ref().map(AsFd::as_fd));
-        }
         let mut client = Client::over(Channel::new(launched.birth));
+        let prepared: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
         let talk = || -> Result<(), ClientError> {
-            client.send(&Request::Boot { boot: Box::new(boot), namespaces }, &descriptors)?;
+            client.send(&Request::Boot { boot: Box::new(boot), prepared: !prepared.is_empty() }, &prepared)?;
             if let Some((exec, descriptors)) = first {
                 client.send(&Request::Exec(Box::new(exec.clone())), descriptors)?;
             }
@@ -91,7 +86,8 @@ impl Engine {
         };
         // A keeper that ended during its start has said why; `wait` reads it.
         let _ = talk();
-        Ok(Booting { pid: launched.pid, pidfd: launched.pidfd, client, choice, identity, plan })
+        drop(prepared);
+        Ok(Booting { _holder: launched.holder, pid: launched.pid, pidfd: launched.pidfd, client, choice, identity, plan })
     }
 
     /// Waits until the sandbox stands. If a way of layering does not work here, the next best is tried, and remembered.
@@ -156,6 +152,15 @@ impl Engine {
             },
             None => remembered,
         }
+    }
+
+    fn prepare_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<(Plan, Vec<TreeMask>), EngineError> {
+        let survey = self.survey(wish)?;
+        let plan = self.plan(wish, &survey, backend);
+        let hidden = self.hidden(wish);
+        let masks = masks::describe(&plan, &survey.mounts, &hidden, &wish.secrets.rewrites, &self.state.cache())?;
+        make_heads(wish, &plan, &hidden)?;
+        Ok((plan, masks))
     }
 
     fn survey(&self, wish: &Wish<'_>) -> Result<Survey, EngineError> {

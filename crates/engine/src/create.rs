@@ -61,7 +61,14 @@ impl Engine {
         created.sandbox.details.transient = false;
         self.store.update(&mut created.sandbox)?;
         self.state.settle(&created.sandbox.id)?;
+        self.publish(&created.sandbox)?;
         Ok(created.sandbox)
+    }
+
+    /// Lets `exec` find a running sandbox without opening the records.
+    pub(crate) fn publish(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let record = serde_json::to_vec(sandbox).map_err(|e| StoreError::Malformed(e.to_string()))?;
+        Ok(self.state.publish(&sandbox.name, &sandbox.id, &record)?)
     }
 
     fn existing(&self, new: &NewSandbox) -> Result<Option<Sandbox>, EngineError> {

@@ -99,6 +99,9 @@ impl Engine {
 
     /// Connects to the sandbox's keeper, bringing it up again where nobody meant it to be down.
     pub(crate) fn connect_or_start(&self, name: Option<&str>) -> Result<(Sandbox, Client, bool), EngineError> {
+        if let Some(found) = name.and_then(|n| self.connect_published(n)) {
+            return Ok(found);
+        }
         let sandbox = self.resolve(name)?;
         if sandbox.status == Status::Active {
             let client = self.connect(&sandbox)?;
@@ -110,6 +113,13 @@ impl Engine {
         let sandbox = self.start_stopped(sandbox)?;
         let client = self.connect(&sandbox)?;
         Ok((sandbox, client, true))
+    }
+
+    /// The usual case: it runs, and a small file beside its socket says all there is to know.
+    fn connect_published(&self, name: &str) -> Option<(Sandbox, Client, bool)> {
+        let (directory, record) = self.state.published(name)?;
+        let client = Client::connect(&directory).ok()?;
+        Some((serde_json::from_slice(&record).ok()?, client, false))
     }
 
     pub(crate) fn connect(&self, sandbox: &Sandbox) -> Result<Client, EngineError> {

@@ -1,13 +1,13 @@
 //! The keeper's life from birth to end: what `whatif keeper <id>` does, as PID 1 of new namespaces.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
-use whatif_keeper::protocol::{Failed, Namespaces, Reason, Reply, Request};
+use whatif_keeper::protocol::{Failed, Reason, Reply, Request};
 use whatif_keeper::server::{self, Parts};
 use whatif_keeper::{Channel, ChannelError};
 use whatif_layers::assemble::{self, AssembleError, Cause};
-use whatif_provider::native::{self, Joined};
+use whatif_provider::native::{self, Prepared};
 use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection};
 
 /// Becomes the sandbox described on the birth socket, then serves it until it is told to stop.
@@ -20,11 +20,14 @@ pub fn live(birth: OwnedFd, listener: OwnedFd) -> Result<(), KeeperError> {
 
     // 2. What to become.
     let mut birth = Channel::new(birth);
-    let Request::Boot { boot, namespaces } = birth.receive()? else { return Err(KeeperError::NotABoot) };
-    let prepared = take_namespaces(&mut birth, namespaces);
+    let Request::Boot { boot, prepared } = birth.receive()? else { return Err(KeeperError::NotABoot) };
+    let prepared = match (prepared, birth.take_descriptor(), birth.take_descriptor()) {
+        (true, Some(user), Some(holder)) => Some(Prepared { user, holder }),
+        _ => None,
+    };
 
     // 3. Become it, or say what went wrong.
-    match become_sandbox(&boot, &prepared) {
+    match become_sandbox(&boot, prepared.as_ref()) {
         Ok(protection) => birth.send(&Reply::Booted { version: PROTOCOL_VERSION, protection }, &[])?,
         Err(failed) => {
             birth.send(&Reply::Failed(failed), &[])?;
@@ -37,19 +40,14 @@ pub fn live(birth: OwnedFd, listener: OwnedFd) -> Result<(), KeeperError> {
     Ok(server::serve(Parts { listener, birth, child_signals })?)
 }
 
-fn become_sandbox(boot: &Boot, prepared: &Joined) -> Result<Protection, Failed> {
-    native::join(prepared, boot.identity, boot.net).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
+fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>) -> Result<Protection, Failed> {
+    native::join(prepared, boot.net).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
     let mut protection =
-        assemble::assemble(boot, prepared.user.as_ref().map(std::os::fd::AsFd::as_fd)).map_err(|e| not_assembled(&e))?;
-    native::join_user_namespace(prepared).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
+        assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
+    native::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
     let confinement = native::confine(boot.identity).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;
     Ok(protection)
-}
-
-fn take_namespaces(birth: &mut Channel, kinds: Namespaces) -> Joined {
-    let mut next = |wanted: bool| wanted.then(|| birth.take_descriptor()).flatten();
-    Joined { user: next(kinds.user), ipc: next(kinds.ipc), uts: next(kinds.uts), net: next(kinds.net) }
 }
 
 fn not_assembled(error: &AssembleError) -> Failed {

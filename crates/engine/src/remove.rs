@@ -52,6 +52,7 @@ impl Engine {
     }
 
     fn put_away(&self, sandbox: &Sandbox, lock: SandboxLock, pidfd: Option<&OwnedFd>) -> Result<(), EngineError> {
+        self.state.unpublish(&sandbox.name);
         let doomed = self.state.condemn(&sandbox.id)?;
         self.store.delete(&sandbox.id)?;
         match command::continue_in_background() {

@@ -48,6 +48,7 @@ impl Engine {
         sandbox.status = Status::Active;
         sandbox.updated_at = now();
         self.store.update(&mut sandbox)?;
+        self.publish(&sandbox)?;
         Ok(sandbox)
     }
 }

@@ -28,6 +28,7 @@ impl Engine {
             sandbox.details.changed_files = summary.changed_files;
             sandbox.details.size_bytes = summary.size_bytes;
         }
+        self.state.unpublish(&sandbox.name);
         sandbox.status.check_move_to(Status::Stopped).map_err(whatif_store::StoreError::from)?;
         sandbox.status = Status::Stopped;
         sandbox.details.stop_reason = Some(StopReason::Requested);

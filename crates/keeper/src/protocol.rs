@@ -14,10 +14,11 @@ use whatif_types::boot::Protection;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// The first frame of a keeper's life, on the socket it is born with. Descriptors: those of `Namespaces`.
+    /// The first frame of a keeper's life, on the socket it is born with. With `prepared`, the sandbox's user namespace and a
+    /// process that holds its other namespaces come along as descriptors.
     Boot {
         boot: Box<Boot>,
-        namespaces: Namespaces,
+        prepared: bool,
     },
     /// Descriptors: one for each `Stdio::Passed`, then the log for a detached command.
     Exec(Box<Exec>),
@@ -53,22 +54,6 @@ pub enum Request {
     Stop {
         grace_ms: u64,
     },
-}
-
-/// Which namespaces were made beforehand and come along as descriptors, in this order.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Namespaces {
-    pub user: bool,
-    pub ipc: bool,
-    pub uts: bool,
-    pub net: bool,
-}
-
-impl Namespaces {
-    #[must_use]
-    pub fn count(self) -> usize {
-        [self.user, self.ipc, self.uts, self.net].into_iter().filter(|n| *n).count()
-    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -19,6 +19,9 @@ use self::commands::Commands;
 use self::connections::{Connections, PeerRule};
 use crate::channel::Channel;
 
+/// Idle for this long, memory is given back.
+const REST_AFTER: Duration = Duration::from_millis(50);
+
 /// What the keeper is given once the sandbox stands around it.
 #[derive(Debug)]
 pub struct Parts {
@@ -35,7 +38,8 @@ struct Server {
     connections: Connections,
     commands: Commands,
     stopping: Option<Stopping>,
-    has_rested: bool,
+    /// When to give back the memory of what was just done.
+    rest_at: Option<Instant>,
 }
 
 /// A stop in progress: who asked, and when patience ends.
@@ -53,7 +57,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         connections: Connections::new(rule, parts.birth),
         commands: Commands::new()?,
         stopping: None,
-        has_rested: false,
+        rest_at: Some(Instant::now() + REST_AFTER),
     };
     // The birth channel may already hold the first command.
     server.answer_all();
@@ -66,11 +70,6 @@ pub fn serve(parts: Parts) -> io::Result<()> {
 
 impl Server {
     fn wait_and_work(&mut self) -> io::Result<()> {
-        if !self.has_rested && self.commands.is_idle() {
-            // The first time there is nothing to do: nobody waits for this.
-            self.has_rested = true;
-            whatif_sys::memory::release_start_up_code();
-        }
         let timeout = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
         let (accept, children) = self.wait(timeout)?;
         if children {
@@ -87,7 +86,18 @@ impl Server {
             self.commands.client_left(gone);
         }
         self.commands.enforce_deadlines();
+        self.rest_when_idle(accept || children);
         Ok(())
+    }
+
+    /// A keeper does a little work now and then, for hours; in between it need not hold the code it did it with.
+    fn rest_when_idle(&mut self, worked: bool) {
+        if worked {
+            self.rest_at = Some(Instant::now() + REST_AFTER);
+        } else if self.commands.is_idle() && self.rest_at.is_some_and(|at| at <= Instant::now()) {
+            self.rest_at = None;
+            whatif_sys::memory::release_code();
+        }
     }
 
     /// Sleeps until something happens; says whether a client knocks and whether children ended.
@@ -113,7 +123,7 @@ impl Server {
     fn next_deadline(&self) -> Option<Instant> {
         // While stopping, look often whether everybody is gone.
         let stop = self.stopping.as_ref().map(|s| s.deadline.min(Instant::now() + Duration::from_millis(20)));
-        [stop, self.commands.next_deadline()].into_iter().flatten().min()
+        [stop, self.rest_at.filter(|_| self.commands.is_idle()), self.commands.next_deadline()].into_iter().flatten().min()
     }
 
     fn answer_all(&mut self) {

@@ -75,10 +75,7 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<P
         rustix::fs::mkdir(directory, Mode::RWXU).map_err(step("fill the stage"))?;
     }
     attach(&clones.state, CWD, Path::new(STATE)).map_err(step("attach the head"))?;
-    if let Some(masks) = mask_layers::make(&boot.masks, boot.identity)? {
-        rustix::fs::mkdir(MASKS, Mode::RWXU).map_err(step("fill the stage"))?;
-        attach(&masks, CWD, Path::new(MASKS)).map_err(step("attach the masks"))?;
-    }
+    mask_layers::make(&boot.masks, boot.identity)?;
 
     // 4. Overlays keep the credentials of who mounts them; over idmapped layers those must be ids the mapping knows.
     if let Identity::Mapped { base, .. } = boot.identity {

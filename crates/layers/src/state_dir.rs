@@ -3,6 +3,7 @@
 //! ```text
 //! state.db          records
 //! sandboxes/<id>/   head/<tree>  work/<tree>  keeper.sock  logs/
+//! names/<name>      a link to the directory of a sandbox that runs, so that `exec` need not open the records
 //! transient/<id>/   the same, while a command is still making it, deciding about it, or deleting it
 //! cache/            what was costly to find out; may be deleted at any time
 //! ```
@@ -19,6 +20,9 @@ use whatif_types::SandboxId;
 
 use crate::{PathError, on};
 
+/// The copy of a sandbox's record in its own directory.
+const RECORD: &str = "sandbox.json";
+
 #[derive(Clone, Debug)]
 pub struct StateDir {
     root: PathBuf,
@@ -30,12 +34,16 @@ impl StateDir {
         let state = Self { root: root.to_owned() };
         // The last directory made is the sign that all of them are there.
         if !state.root.join("cache").is_dir() {
-            fs::create_dir_all(root.parent().unwrap_or(root)).map_err(on("create", root))?;
+            let parent = root.parent().unwrap_or(root);
+            fs::create_dir_all(parent).map_err(on("create", root))?;
+            let before = fs::metadata(parent).map_err(on("examine", parent))?;
             for directory in
-                [state.root.clone(), state.root.join("sandboxes"), state.root.join("transient"), state.root.join("cache")]
+                [state.root.clone(), state.root.join("sandboxes"), state.root.join("names"), state.root.join("transient"), state.root.join("cache")]
             {
                 make_private(&directory)?;
             }
+            // The directory we were put into is part of reality; it need not look touched.
+            let _ = File::open(parent).and_then(|d| d.set_modified(before.modified()?));
         }
         Ok(state)
     }
@@ -92,6 +100,27 @@ impl StateDir {
             make_private(&path.join(part))?;
         }
         Ok((path, lock))
+    }
+
+    /// Makes a sandbox that runs findable by its name, with what `exec` needs to know about it.
+    pub fn publish(&self, name: &str, id: &SandboxId, record: &[u8]) -> Result<(), PathError> {
+        let directory = self.settled_path(id);
+        fs::write(directory.join(RECORD), record).map_err(on("write", &directory))?;
+        let link = self.root.join("names").join(name);
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(Path::new("../sandboxes").join(id.as_str()), &link).map_err(on("create", &link))
+    }
+
+    pub fn unpublish(&self, name: &str) {
+        let _ = fs::remove_file(self.root.join("names").join(name));
+    }
+
+    /// The directory and the record of a sandbox published under this name. It may have stopped since.
+    #[must_use]
+    pub fn published(&self, name: &str) -> Option<(PathBuf, Vec<u8>)> {
+        whatif_types::name::validate(name).ok()?;
+        let directory = self.root.join("names").join(name);
+        fs::read(directory.join(RECORD)).ok().map(|record| (directory, record))
     }
 
     /// The sandbox is complete and kept.

@@ -7,6 +7,7 @@ pub mod native;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use whatif_sys::holder::Holder;
 use whatif_types::{Explain, Identity, NetMode, SandboxId};
 
 /// What a provider needs to know to start a keeper.
@@ -26,16 +27,8 @@ pub struct Launched {
     pub pidfd: OwnedFd,
     /// Our end of the socket it was born with.
     pub birth: OwnedFd,
-    /// Namespaces made beforehand, to be sent with the boot description. Kept alive by `holder` until the keeper has joined.
-    pub namespaces: Option<PreparedNamespaces>,
-}
-
-#[derive(Debug)]
-pub struct PreparedNamespaces {
-    pub user: OwnedFd,
-    pub ipc: OwnedFd,
-    pub uts: OwnedFd,
-    pub net: Option<OwnedFd>,
+    /// Holds namespaces made beforehand; to be kept until the keeper has joined them.
+    pub holder: Option<Holder>,
 }
 
 /// One way of isolating processes. The caller owns the returned keeper: dropping `Launched` does not end it.

@@ -16,8 +16,8 @@ use whatif_sys::keeper::{self, Start};
 use whatif_types::{Identity, NetMode};
 
 pub use self::confine::{Confinement, confine};
-pub use self::join::{Joined, join, join_user_namespace};
-use crate::{Launch, LaunchError, Launched, PreparedNamespaces, Provider};
+pub use self::join::{Prepared, join, join_user_namespace};
+use crate::{Launch, LaunchError, Launched, Provider};
 
 pub const NAME: &str = "native";
 /// How the command line of a keeper begins after the program: `whatif keeper <id>`.
@@ -59,29 +59,22 @@ impl Provider for Native {
         };
         let started = keeper::start(&start).map_err(|e| LaunchError { step: e.step, source: e.error })?;
         // While the keeper loads, the namespaces root's sandboxes need beforehand are made.
-        let namespaces = prepare_namespaces(launch).map_err(failed("make the sandbox's namespaces"));
-        if namespaces.is_err() {
+        let holder = hold_namespaces(launch).map_err(failed("make the sandbox's namespaces"));
+        if holder.is_err() {
             let _ = rustix::process::pidfd_send_signal(&started.pidfd, rustix::process::Signal::KILL);
         }
-        Ok(Launched { pid: started.pid, pidfd: started.pidfd, birth: ours, namespaces: namespaces? })
+        Ok(Launched { pid: started.pid, pidfd: started.pidfd, birth: ours, holder: holder? })
     }
 }
 
-fn prepare_namespaces(launch: &Launch<'_>) -> io::Result<Option<PreparedNamespaces>> {
+fn hold_namespaces(launch: &Launch<'_>) -> io::Result<Option<Holder>> {
     let (base, count) = match launch.identity {
         Identity::Own { .. } => return Ok(None),
         Identity::Mapped { base, count } => (base, count),
         Identity::Same => (0, u32::MAX),
     };
     let network = if launch.net == NetMode::None { Network::New } else { Network::Host };
-    let holder = Holder::start(network, base, count)?;
-    // Descriptors keep namespaces alive by themselves; the task that made them ends here.
-    Ok(Some(PreparedNamespaces {
-        user: holder.namespace("user")?,
-        ipc: holder.namespace("ipc")?,
-        uts: holder.namespace("uts")?,
-        net: if network == Network::New { Some(holder.namespace("net")?) } else { None },
-    }))
+    Holder::start(network, base, count).map(Some)
 }
 
 fn c_string(text: impl Into<Vec<u8>>) -> io::Result<CString> {

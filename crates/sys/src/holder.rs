@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
@@ -23,6 +23,8 @@ pub enum Network {
 #[derive(Debug)]
 pub struct Holder {
     pid: Pid,
+    pidfd: OwnedFd,
+    user_namespace: OwnedFd,
     /// The task runs on this; it must not be freed before the task is gone.
     _stack: Box<[u8]>,
 }
@@ -31,30 +33,36 @@ impl Holder {
     /// Starts the task and gives its user namespace the maps `0 → base` for `count` ids.
     pub fn start(network: Network, base: u32, count: u32) -> io::Result<Self> {
         let mut stack = vec![0_u8; STACK_SIZE].into_boxed_slice();
-        let mut flags = libc::CLONE_VM | libc::CLONE_NEWUSER | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::SIGCHLD;
+        let mut flags = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_NEWUSER | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::SIGCHLD;
         if network == Network::New {
             flags |= libc::CLONE_NEWNET;
         }
+        let mut pidfd: RawFd = -1;
         // SAFETY: the stack grows down from the end of an owned buffer that lives as long as the task (see `drop`); the
-        // task only ever sleeps, so sharing memory with it cannot race.
-        let pid = check(
-            unsafe {
-                let top = stack.as_mut_ptr().add(STACK_SIZE & !15).cast();
-                libc::clone(sleep_for_ever, top, flags, std::ptr::null_mut())
-            }
-            .into(),
-        )?;
+        // task only ever sleeps, so sharing memory with it cannot race. CLONE_PIDFD stores a descriptor in `pidfd`.
+        let (pid, pidfd) = unsafe {
+            let top = stack.as_mut_ptr().add(STACK_SIZE & !15).cast();
+            let pid = check(libc::clone(sleep_for_ever, top, flags, std::ptr::null_mut(), &raw mut pidfd).into())?;
+            (pid, OwnedFd::from_raw_fd(pidfd))
+        };
         let pid = Pid::from_raw(pid as i32).ok_or(io::ErrorKind::InvalidData)?;
-        let holder = Self { pid, _stack: stack };
+        let user_namespace = File::open(format!("/proc/{}/ns/user", pid.as_raw_nonzero()));
+        let holder = Self { pid, pidfd, user_namespace: user_namespace?.into(), _stack: stack };
         let map = format!("0 {base} {count}\n");
         holder.write("uid_map", &map)?;
         holder.write("gid_map", &map)?;
         Ok(holder)
     }
 
-    /// A descriptor of one of the namespaces, by its name in `/proc/<pid>/ns`.
-    pub fn namespace(&self, kind: &str) -> io::Result<OwnedFd> {
-        Ok(File::open(format!("/proc/{}/ns/{kind}", self.pid.as_raw_nonzero()))?.into())
+    /// Stands for all its namespaces at once.
+    #[must_use]
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    #[must_use]
+    pub fn user_namespace(&self) -> BorrowedFd<'_> {
+        self.user_namespace.as_fd()
     }
 
     fn write(&self, file: &str, text: &str) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Gives memory back that only the start needed.
+//! Gives memory back between times of work.
 
 unsafe extern "C" {
     // Provided by the linker: the first byte of the program and the first after its code.
@@ -6,9 +6,9 @@ unsafe extern "C" {
     static etext: u8;
 }
 
-/// Unmaps the pages of our own program; those still in use come back one by one from the page cache. A keeper runs a few
-/// kilobytes of code for hours after megabytes of it ran once.
-pub fn release_start_up_code() {
+/// Unmaps the pages of our own program; those still in use come back one by one from the page cache. Most of
+/// a keeper's life is waiting, and what it ran last it may not run again for hours.
+pub fn release_code() {
     let page = rustix::param::page_size();
     // SAFETY: only the addresses of these symbols are taken. The range is mapped from a file, read-only and never written, so
     // dropping its pages loses nothing; they are read again when touched.

@@ -10,19 +10,16 @@ use rustix::io::Errno;
 use whatif_types::Identity;
 use whatif_types::boot::{Attributes, TreeMask};
 
-use super::mounts::detached_tmpfs;
-use super::{AssembleError, step};
+use super::{AssembleError, MASKS, step};
 
-/// Makes one directory for each tree that has something to hide, named by its number. Nothing where there is nothing to do.
-pub(super) fn make(masks: &[TreeMask], identity: Identity) -> Result<Option<OwnedFd>, AssembleError> {
-    if masks.is_empty() {
-        return Ok(None);
-    }
-    let memory = detached_tmpfs("mode=0700", 0).map_err(step("make room for masks"))?;
+/// Makes one directory on the stage for each tree that has something to hide, named by its number.
+pub(super) fn make(masks: &[TreeMask], identity: Identity) -> Result<(), AssembleError> {
+    rustix::fs::mkdir(MASKS, Mode::RWXU).map_err(step("make room for masks"))?;
+    let memory = rustix::fs::open(MASKS, super::mounts::DIRECTORY, Mode::empty()).map_err(step("make room for masks"))?;
     for mask in masks {
         make_one(&memory, mask, identity).map_err(step("make the masks"))?;
     }
-    Ok(Some(memory))
+    Ok(())
 }
 
 fn make_one(memory: &OwnedFd, mask: &TreeMask, identity: Identity) -> rustix::io::Result<()> {

@@ -5,53 +5,58 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::{Gid, Uid};
 use rustix::thread::{
-    LinkNameSpaceType, UnshareFlags, move_into_link_name_space, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+    LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags, move_into_link_name_space, move_into_thread_name_spaces, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
 };
 use whatif_sys::namespaces;
 use whatif_types::{Identity, NetMode};
 
-/// Descriptors of namespaces made beforehand; empty for an ordinary user, whose keeper makes its own.
-#[derive(Debug, Default)]
-pub struct Joined {
-    pub user: Option<OwnedFd>,
-    pub ipc: Option<OwnedFd>,
-    pub uts: Option<OwnedFd>,
-    pub net: Option<OwnedFd>,
+/// Namespaces made beforehand, when root starts a sandbox. An ordinary user's keeper makes its own.
+#[derive(Debug)]
+pub struct Prepared {
+    pub user: OwnedFd,
+    /// The process that holds them all.
+    pub holder: OwnedFd,
 }
 
 /// Enters everything but the user namespace, which root enters last: until then its layers are put together with real rights.
-pub fn join(prepared: &Joined, identity: Identity, net: NetMode) -> io::Result<()> {
-    if identity.started_by_root() {
-        let kinds = [
-            (&prepared.ipc, LinkNameSpaceType::InterProcessCommunication),
-            (&prepared.uts, LinkNameSpaceType::HostNameAndNISDomainName),
-            (&prepared.net, LinkNameSpaceType::Network),
-        ];
-        for (namespace, kind) in kinds {
-            if let Some(namespace) = namespace {
-                move_into_link_name_space(namespace.as_fd(), Some(kind))?;
+pub fn join(prepared: Option<&Prepared>, net: NetMode) -> io::Result<()> {
+    let own_network = net == NetMode::None;
+    match prepared {
+        Some(prepared) => {
+            let mut kinds = ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
+            if own_network {
+                kinds |= ThreadNameSpaceType::NETWORK;
             }
+            move_into_thread_name_spaces(prepared.holder.as_fd(), kinds)?;
+            namespaces::unshare(UnshareFlags::NEWCGROUP)?;
         }
-        namespaces::unshare(UnshareFlags::NEWCGROUP)?;
-    } else {
-        let mut flags = UnshareFlags::NEWIPC | UnshareFlags::NEWUTS | UnshareFlags::NEWCGROUP;
-        if net == NetMode::None {
-            flags |= UnshareFlags::NEWNET;
+        None => {
+            let mut kinds = UnshareFlags::NEWIPC | UnshareFlags::NEWUTS | UnshareFlags::NEWCGROUP;
+            if own_network {
+                kinds |= UnshareFlags::NEWNET;
+            }
+            namespaces::unshare(kinds)?;
         }
-        namespaces::unshare(flags)?;
     }
-    if net == NetMode::None {
+    if own_network {
         whatif_sys::loopback::bring_up()?;
     }
     Ok(())
 }
 
 /// Root's last step into the sandbox: from here on it is root inside and nobody outside.
-pub fn join_user_namespace(prepared: &Joined) -> io::Result<()> {
-    let Some(user) = &prepared.user else { return Ok(()) };
-    move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))?;
-    set_thread_groups(&[])?;
-    set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT)?;
-    set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT)?;
-    Ok(())
+pub fn join_user_namespace(prepared: Option<&Prepared>, identity: Identity) -> io::Result<()> {
+    match prepared {
+        Some(prepared) => {
+            move_into_link_name_space(prepared.user.as_fd(), Some(LinkNameSpaceType::User))?;
+            set_thread_groups(&[])?;
+            set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT)?;
+            set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT)?;
+            Ok(())
+        }
+        // Without one, root would stay root of the host.
+        None if identity.started_by_root() => Err(io::Error::other("no user namespace was prepared")),
+        None => Ok(()),
+    }
 }
