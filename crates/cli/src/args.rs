@@ -1,8 +1,10 @@
 //! The command line as a whole; each command's own arguments stand in its file.
 
+use std::ffi::OsString;
+
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{completions, cp, doctor, exec, gc, kill, logs, ls, new, ps, rm, run, shell, show, start, stop};
 
@@ -47,4 +49,31 @@ pub enum Command {
     /// Work that keeps later commands fast; started by other commands in the background
     #[command(hide = true)]
     Tidy,
+}
+
+/// Parses our own command line.
+///
+/// Describing all commands to the parser takes longer than everything else `exec` does on this side, so the two commands that
+/// are run thousands of times are parsed by themselves first. Whatever that does not accept (mistakes, `--help`) goes the
+/// full way, which also words the message.
+#[must_use]
+pub fn parse() -> Cli {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let rest = || arguments.iter().skip(1);
+    let quick = match arguments.get(1).and_then(|a| a.to_str()) {
+        Some("run") => Only::<run::Args>::try_parse_from(rest()).map(|only| Cli { json: only.json, command: Command::Run(only.args) }).ok(),
+        Some("exec") => Only::<exec::Args>::try_parse_from(rest()).map(|only| Cli { json: only.json, command: Command::Exec(only.args) }).ok(),
+        _ => None,
+    };
+    quick.unwrap_or_else(Cli::parse)
+}
+
+/// One command without the others.
+#[derive(Debug, Parser)]
+#[command(disable_help_flag = true, disable_version_flag = true, disable_help_subcommand = true)]
+struct Only<A: Args> {
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    args: A,
 }

@@ -10,8 +10,6 @@ mod table;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     // A keeper is started by us thousands of times a day; it does not wait for an argument parser.
     let mut arguments = std::env::args_os().skip(1);
@@ -19,7 +17,7 @@ fn main() -> ExitCode {
         return keeper();
     }
     whatif_sys::signals::restore_default_sigpipe();
-    let cli = args::Cli::parse();
+    let cli = args::parse();
     let output = output::Output::new(cli.json);
     match commands::dispatch(cli, &output) {
         Ok(code) => code,
