@@ -61,11 +61,27 @@ pub fn parse() -> Cli {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let rest = || arguments.iter().skip(1);
     let quick = match arguments.get(1).and_then(|a| a.to_str()) {
-        Some("run") => Only::<run::Args>::try_parse_from(rest()).map(|only| Cli { json: only.json, command: Command::Run(only.args) }).ok(),
-        Some("exec") => Only::<exec::Args>::try_parse_from(rest()).map(|only| Cli { json: only.json, command: Command::Exec(only.args) }).ok(),
+        Some("run") => {
+            Only::<run::Args>::try_parse_from(rest()).map(|only| Cli { json: only.json, command: Command::Run(only.args) }).ok()
+        }
+        Some("exec") => {
+            Only::<exec::Args>::try_parse_from(rest()).map(|only| Cli { json: only.json, command: Command::Exec(only.args) }).ok()
+        }
         _ => None,
     };
-    quick.unwrap_or_else(Cli::parse)
+    quick.unwrap_or_else(|| Cli::try_parse_from(&arguments).unwrap_or_else(|error| refuse(&error, &arguments)))
+}
+
+/// Help and versions go to people; a mistake in JSON mode is a JSON document like every other failure.
+fn refuse(error: &clap::Error, arguments: &[OsString]) -> ! {
+    let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
+    if json && error.use_stderr() {
+        let message = error.to_string();
+        let first_line = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        crate::output::usage_error(first_line);
+        std::process::exit(2)
+    }
+    error.exit()
 }
 
 /// One command without the others.

@@ -95,6 +95,13 @@ impl Output {
     }
 }
 
+/// A command line that is not understood, in JSON mode.
+pub fn usage_error(message: &str) {
+    let error =
+        Explained { code: "usage", message: message.to_owned(), hints: vec!["see: whatif --help".to_owned()], retryable: false };
+    eprintln!("{}", serde_json::json!({ "error": error }));
+}
+
 fn paint(colour: bool, style: Style, text: impl Display) -> String {
     if colour { format!("\x1b[{}m{text}\x1b[0m", style.code()) } else { text.to_string() }
 }

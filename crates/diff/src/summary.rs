@@ -19,6 +19,8 @@ pub struct TreeHead<'a> {
     pub base: PathBuf,
     /// Absolute paths that are not there inside, whatever reality has.
     pub masked: &'a [PathBuf],
+    /// All trees of the sandbox: what is a tree of its own is not counted as part of this one.
+    pub others: &'a [PathBuf],
     /// A full copy rather than an overlay: what is missing in it was deleted.
     pub copied: bool,
 }
@@ -110,6 +112,9 @@ impl Walk<'_> {
                 let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
                 self.summary.size_bytes += metadata.blocks() * 512;
                 if metadata.is_dir() {
+                    if self.is_another_tree(&relative) {
+                        continue;
+                    }
                     if self.before(&relative).is_none() {
                         self.note(ChangeKind::Added, &relative);
                     }
@@ -122,8 +127,10 @@ impl Walk<'_> {
             for entry in real.filter_map(Result::ok) {
                 let special =
                     entry.file_type().is_ok_and(|t| t.is_socket() || t.is_fifo() || t.is_char_device() || t.is_block_device());
-                if !special && fs::symlink_metadata(here.join(entry.file_name())).is_err() {
-                    self.note(ChangeKind::Deleted, &directory.join(entry.file_name()));
+                let relative = directory.join(entry.file_name());
+                let gone = fs::symlink_metadata(here.join(entry.file_name())).is_err();
+                if !special && gone && self.before(&relative).is_some() {
+                    self.note(ChangeKind::Deleted, &relative);
                 }
             }
         }
@@ -139,6 +146,11 @@ impl Walk<'_> {
                 }
             }
         }
+    }
+
+    fn is_another_tree(&self, relative: &Path) -> bool {
+        let path = self.tree.base.join(relative);
+        self.tree.others.contains(&path)
     }
 
     /// What the sandbox saw here before it changed anything.

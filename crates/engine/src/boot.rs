@@ -30,6 +30,7 @@ pub(crate) struct Wish<'a> {
     /// For a sandbox that has been up before: its trees by number. Its head is precious then, and nothing else is tried.
     pub known_trees: Option<&'a [PathBuf]>,
     pub net: NetMode,
+    pub environment: &'a [(String, String)],
     pub provider: &'a dyn Provider,
     /// Asked for by name: if it does not work there is no other try.
     pub backend: Option<Backend>,
@@ -73,6 +74,7 @@ impl Engine {
             plan: plan.clone(),
             identity,
             net: wish.net,
+            environment: wish.environment.to_vec(),
             runtime_dir: self.context.runtime_dir.clone(),
         };
         let mut client = Client::over(Channel::new(launched.birth));
@@ -159,7 +161,7 @@ impl Engine {
         let plan = self.plan(wish, &survey, backend);
         let hidden = self.hidden(wish);
         let masks = masks::describe(&plan, &survey.mounts, &hidden, &wish.secrets.rewrites, &self.state.cache())?;
-        make_heads(wish, &plan, &hidden)?;
+        make_heads(wish, &plan, &hidden, &self.state.cache())?;
         Ok((plan, masks))
     }
 
@@ -208,7 +210,7 @@ fn next_best(backend: Backend) -> Option<Backend> {
 }
 
 /// A head and a fresh work directory for every tree. Heads that exist are what the sandbox already changed.
-fn make_heads(wish: &Wish<'_>, plan: &Plan, hidden: &[PathBuf]) -> Result<(), EngineError> {
+fn make_heads(wish: &Wish<'_>, plan: &Plan, hidden: &[PathBuf], cache: &Path) -> Result<(), EngineError> {
     for place in &plan.places {
         let (tree, depth) = match place.kind {
             PlaceKind::Writable { tree } => (tree, (plan.backend == Backend::Copy).then_some(Depth::Tree)),
@@ -225,12 +227,27 @@ fn make_heads(wish: &Wish<'_>, plan: &Plan, hidden: &[PathBuf]) -> Result<(), En
         }
         make_private(&head)?;
         match depth {
-            Some(depth) => copy::into_directory(&place.path, &head, depth, hidden)?,
+            Some(depth) => {
+                copy::into_directory(&place.path, &head, depth, hidden)?;
+                rewrite_in_copy(wish, &place.path, &head, cache)?;
+            }
             None => {
                 let metadata = fs::symlink_metadata(&place.path).map_err(|e| EngineError::io("examine", &place.path, e))?;
                 copy::copy_attributes(&place.path, &head, &metadata)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// In a copy there is no layer to put a rewritten file into; it replaces the copied one.
+fn rewrite_in_copy(wish: &Wish<'_>, base: &Path, head: &Path, cache: &Path) -> Result<(), EngineError> {
+    for rewrite in &wish.secrets.rewrites {
+        let Some(copy) = rewrite.path.strip_prefix(base).ok().map(|r| head.join(r)).filter(|c| c.is_file()) else { continue };
+        let failed = |e: std::io::Error| EngineError::io("rewrite", &rewrite.path, e);
+        let metadata = fs::metadata(&rewrite.path).map_err(failed)?;
+        fs::write(&copy, (rewrite.content)(&rewrite.path, cache).map_err(failed)?).map_err(failed)?;
+        copy::copy_attributes(&rewrite.path, &copy, &metadata)?;
     }
     Ok(())
 }

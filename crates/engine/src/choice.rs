@@ -3,6 +3,7 @@
 //! Normally nothing is stored: the best way is tried and works. Only when it failed once is there a note, so that the next
 //! command does not fail first.
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,8 @@ impl Choice {
     pub(crate) fn store(&self, state_dir: &Path) {
         let stamped = Self { boot_id: boot_id(), ..self.clone() };
         if let Ok(text) = serde_json::to_vec(&stamped) {
-            let _ = std::fs::write(state_dir.join(FILE), text);
+            let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(state_dir.join(FILE));
+            let _ = file.and_then(|mut f| std::io::Write::write_all(&mut f, &text));
         }
     }
 

@@ -13,7 +13,7 @@ use whatif_store::{Inserted, StoreError};
 use whatif_types::boot::Protection;
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::Details;
-use whatif_types::{Backend, NetMode, Sandbox, SandboxId, Status, name};
+use whatif_types::{Backend, NetMode, PlaceKind, Sandbox, SandboxId, Status, name};
 
 use crate::boot::{Booting, Wish, wait_for_end};
 use crate::{Engine, EngineError, now, secrets};
@@ -57,7 +57,7 @@ impl Engine {
         if let Some(existing) = self.existing(new)? {
             return Ok(existing);
         }
-        let mut created = self.create_with(new, &validated, Vec::new(), None)?;
+        let mut created = with_a_name(new.name.as_deref(), |name| self.create_with(name, new, &validated, Vec::new(), None))?;
         created.sandbox.details.transient = false;
         self.store.update(&mut created.sandbox)?;
         self.state.settle(&created.sandbox.id)?;
@@ -100,6 +100,7 @@ impl Engine {
 
     pub(crate) fn create_with(
         &self,
+        name: &str,
         new: &NewSandbox,
         validated: &Validated,
         command: Vec<String>,
@@ -110,12 +111,15 @@ impl Engine {
         let id = new_id()?;
         let (directory, lock) = self.state.create(&id)?;
         let backend = new.backend.or(validated.config.layers.backend);
+        let set: Vec<(String, String)> =
+            new.env.iter().filter_map(|e| e.split_once('=')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
         let wish = Wish {
             id: &id,
             directory: &directory,
             project: &validated.project,
             known_trees: None,
             net: validated.net,
+            environment: &set,
             provider: &*provider,
             backend,
             config: &validated.config,
@@ -143,10 +147,12 @@ impl Engine {
             backend_reason: booting.choice.reason.clone(),
             identity: booting.identity,
             trees: trees_by_number(&booting),
+            copied_trees: copied_trees(&booting),
             masked: new.mask.clone(),
             exposed: new.expose.clone(),
             dropped_env: environment.dropped,
-            carried_env: new.env.iter().map(|e| e.split('=').next().unwrap_or(e).to_owned()).collect(),
+            carried_env: new.env.iter().filter(|e| !e.contains('=')).cloned().collect(),
+            set_env: set.iter().map(|(name, _)| name.clone()).collect(),
             keeper_pid: Some(booting.pid),
             protection: Protection::default(),
             stop_reason: None,
@@ -159,7 +165,7 @@ impl Engine {
         };
         let mut sandbox = Sandbox {
             id: id.clone(),
-            name: new.name.clone().unwrap_or_default(),
+            name: name.to_owned(),
             status: Status::Creating,
             version: 1,
             created_at: now(),
@@ -168,7 +174,7 @@ impl Engine {
             provider: provider.name().to_owned(),
             details,
         };
-        self.reserve(&mut sandbox, new).map_err(|e| unwind(Some(&booting), e))?;
+        self.reserve(&sandbox, new).map_err(|e| unwind(Some(&booting), e))?;
 
         let (booting, protection) = self.finish_boot(&wish, booting, first).map_err(|e| unwind(None, e))?;
         sandbox.details.protection = protection;
@@ -177,29 +183,48 @@ impl Engine {
         sandbox.details.backend_reason = booting.choice.reason.clone();
         sandbox.details.identity = booting.identity;
         sandbox.details.trees = trees_by_number(&booting);
+        sandbox.details.copied_trees = copied_trees(&booting);
         sandbox.status = Status::Active;
         self.store.update(&mut sandbox).map_err(|e| unwind(Some(&booting), e.into()))?;
         Ok(Created { sandbox, lock, client: booting.client, pidfd: booting.pidfd })
     }
 
-    /// Inserts the row under the given name or a generated one.
-    fn reserve(&self, sandbox: &mut Sandbox, new: &NewSandbox) -> Result<(), EngineError> {
-        for attempt in 0.. {
-            if new.name.is_none() {
-                let mut random = [0; 4];
-                fill_random(&mut random)?;
-                sandbox.name = name::generate(random, attempt > 0);
-            }
-            match self.store.insert(sandbox, new.idempotency_key.as_deref()) {
-                Ok(Inserted::New) => return Ok(()),
-                // Made by another command with the same key since we looked.
-                Ok(Inserted::Existing(other)) => return Err(EngineError::Busy { name: other.name }),
-                Err(StoreError::NameTaken { .. }) if new.name.is_none() && attempt < 20 => {}
-                Err(error) => return Err(error.into()),
-            }
+    /// Inserts the row.
+    fn reserve(&self, sandbox: &Sandbox, new: &NewSandbox) -> Result<(), EngineError> {
+        match self.store.insert(sandbox, new.idempotency_key.as_deref())? {
+            Inserted::New => Ok(()),
+            // Made by another command with the same key since we looked.
+            Inserted::Existing(other) => Err(EngineError::Busy { name: other.name }),
         }
-        Ok(())
     }
+}
+
+/// Calls `make` with the given name or with generated ones until one is free.
+pub(crate) fn with_a_name<T>(given: Option<&str>, mut make: impl FnMut(&str) -> Result<T, EngineError>) -> Result<T, EngineError> {
+    if let Some(name) = given {
+        return make(name);
+    }
+    let mut attempt = 0;
+    loop {
+        let mut random = [0; 4];
+        fill_random(&mut random)?;
+        match make(&name::generate(random, attempt > 0)) {
+            Err(EngineError::Store(StoreError::NameTaken { .. })) if attempt < MOST_NAMES_TRIED => attempt += 1,
+            other => return other,
+        }
+    }
+}
+
+const MOST_NAMES_TRIED: usize = 20;
+
+pub(crate) fn copied_trees(booting: &Booting) -> Vec<usize> {
+    let copies_all = booting.plan.backend == Backend::Copy;
+    let copied = booting.plan.places.iter().filter_map(|place| match place.kind {
+        PlaceKind::Skeleton { tree } => Some(tree),
+        PlaceKind::Writable { tree } if copies_all => Some(tree),
+        _ => None,
+    });
+    copied.collect()
 }
 
 pub(crate) fn trees_by_number(booting: &Booting) -> Vec<PathBuf> {

@@ -134,7 +134,13 @@ impl Explain for EngineError {
             Self::Launch(error) => error.hints(),
             Self::Provider(error) => error.hints(),
             Self::Keeper(_) => vec!["'whatif ls' shows its state; 'whatif start' starts it again".to_owned()],
-            Self::Command(_) | Self::Name(_) => Vec::new(),
+            Self::Command(failed) => match failed.reason {
+                Reason::NotFound => vec!["is it installed? For a shell's own words and pipes: whatif run -- sh -c '…'".to_owned()],
+                Reason::CannotExecute => vec!["is it executable, and for this machine? Try 'ls -l' and 'file' on it inside".to_owned()],
+                Reason::NoSuchProcess => vec!["'whatif ps' lists the processes".to_owned()],
+                _ => vec!["'whatif show' tells what the sandbox sees".to_owned()],
+            },
+            Self::Name(_) => vec!["leave out --name to get a memorable one".to_owned()],
         }
     }
 
@@ -172,7 +178,7 @@ fn boot_hints(errno: i32) -> Vec<String> {
 fn io_hints(error: &io::Error) -> Vec<String> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            vec!["the disk is full: 'whatif gc' removes what is not needed any more, 'whatif rm NAME' a sandbox".to_owned()]
+            vec!["the disk is full: 'whatif ls' shows what each sandbox holds, 'whatif rm NAME' frees it".to_owned()]
         }
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
             vec!["the state directory must be writable: set WHATIF_HOME to one that is".to_owned()]

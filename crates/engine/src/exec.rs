@@ -138,7 +138,11 @@ impl Engine {
             // Where the caller stands, if that is within the sandbox's project; else where the sandbox was made.
             if self.context.cwd.starts_with(&sandbox.project) { self.context.cwd.clone() } else { sandbox.details.cwd.clone() }
         });
-        Ok(self.request(&config, &sandbox.name, &cwd, &CommandSpec { env: carried, ..spec.clone() }, detached))
+        let mut exec = self.request(&config, &sandbox.name, &cwd, &CommandSpec { env: carried, ..spec.clone() }, detached);
+        // What was set when the sandbox was made wins over reality's value; the keeper adds it.
+        let set_now = |name: &str| spec.env.iter().any(|e| e.split('=').next() == Some(name));
+        exec.environment.retain(|(n, _)| !sandbox.details.set_env.iter().any(|s| s.as_bytes() == n.as_bytes() && !set_now(s)));
+        Ok(exec)
     }
 
     /// The request for a command in a sandbox of this name.

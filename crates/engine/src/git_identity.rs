@@ -1,6 +1,7 @@
 //! The one part of a user's git configuration that goes inside: who commits, and harmless habits.
 
-use std::os::unix::fs::MetadataExt;
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{fs, io};
@@ -28,7 +29,8 @@ pub(crate) fn only_identity(config: &Path, cache: &Path) -> io::Result<String> {
         return Ok(text);
     }
     let text = extract(config);
-    let _ = fs::write(&cached, format!("{stamp}{text}"));
+    let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&cached);
+    let _ = file.and_then(|mut f| f.write_all(format!("{stamp}{text}").as_bytes()));
     Ok(text)
 }
 

@@ -21,10 +21,9 @@ pub fn live(birth: OwnedFd, listener: OwnedFd) -> Result<(), KeeperError> {
     // 2. What to become.
     let mut birth = Channel::new(birth);
     let Request::Boot { boot, prepared } = birth.receive()? else { return Err(KeeperError::NotABoot) };
-    let prepared = match (prepared, birth.take_descriptor(), birth.take_descriptor()) {
-        (true, Some(user), Some(holder)) => Some(Prepared { user, holder }),
-        _ => None,
-    };
+    // Only if they were announced: the next descriptors may belong to a command that has arrived already.
+    let mut descriptor = || birth.take_descriptor().ok_or(KeeperError::NotABoot);
+    let prepared = if prepared { Some(Prepared { user: descriptor()?, holder: descriptor()? }) } else { None };
 
     // 3. Become it, or say what went wrong.
     match become_sandbox(&boot, prepared.as_ref()) {
@@ -37,13 +36,12 @@ pub fn live(birth: OwnedFd, listener: OwnedFd) -> Result<(), KeeperError> {
     drop(prepared);
 
     // 4. Serve.
-    Ok(server::serve(Parts { listener, birth, child_signals })?)
+    Ok(server::serve(Parts { listener, birth, child_signals, environment: boot.environment })?)
 }
 
 fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>) -> Result<Protection, Failed> {
     native::join(prepared, boot.net).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
-    let mut protection =
-        assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
+    let mut protection = assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
     native::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
     let confinement = native::confine(boot.identity).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;

@@ -5,7 +5,7 @@ use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_store::{Found, StoreError};
-use whatif_types::{Backend, Sandbox, Status};
+use whatif_types::{Sandbox, Status};
 
 use crate::recover::mark_lost;
 use crate::{Engine, EngineError};
@@ -71,7 +71,7 @@ impl Engine {
     pub fn summarize(&self, sandbox: &Sandbox) -> Result<Summary, EngineError> {
         let directory = self.directory(sandbox)?;
         let heads = (0..sandbox.details.trees.len()).map(|number| directory.join("head").join(number.to_string()));
-        if sandbox.details.backend != Backend::Copy && heads.into_iter().all(|head| whatif_layers::state_dir::is_empty(&head)) {
+        if sandbox.details.copied_trees.is_empty() && heads.into_iter().all(|head| whatif_layers::state_dir::is_empty(&head)) {
             return Ok(Summary::default());
         }
         let masked = self.masked_paths(sandbox)?;
@@ -84,7 +84,8 @@ impl Engine {
                 head: directory.join("head").join(number.to_string()),
                 base: base.clone(),
                 masked: &masked,
-                copied: sandbox.details.backend == Backend::Copy,
+                others: &sandbox.details.trees,
+                copied: sandbox.details.copied_trees.contains(&number),
             })
             .collect();
         summarize(&trees, &sandbox.project).map_err(|e| EngineError::io("examine the changes in", &directory, e))

@@ -8,7 +8,7 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
-use crate::create::Created;
+use crate::create::{Created, with_a_name};
 use crate::exec::{CommandSpec, Running};
 use crate::{Engine, EngineError, NewSandbox, now};
 
@@ -43,12 +43,14 @@ pub struct Finished {
 impl Engine {
     pub fn run(&self, new: &NewSandbox, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Run, EngineError> {
         let validated = self.validate(new)?;
-        let name = new.name.clone().unwrap_or_default();
         let asked_for: Vec<String> = new.env.iter().chain(&spec.env).cloned().collect();
-        let exec = self.request(&validated.config, &name, &validated.cwd, &CommandSpec { env: asked_for, ..spec.clone() }, false);
-        let command = spec.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
-        let Created { sandbox, lock, mut client, pidfd, .. } =
-            self.create_with(new, &validated, command, Some((&exec, descriptors)))?;
+        let spec = CommandSpec { env: asked_for, ..spec.clone() };
+        let command: Vec<String> = spec.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        let created = with_a_name(new.name.as_deref(), |name| {
+            let exec = self.request(&validated.config, name, &validated.cwd, &spec, false);
+            self.create_with(name, new, &validated, command.clone(), Some((&exec, descriptors)))
+        })?;
+        let Created { sandbox, lock, mut client, pidfd } = created;
         match client.started() {
             Ok(started) => Ok(Run { sandbox, running: Running::new(client, started), lock, pidfd }),
             Err(error) => {
@@ -70,7 +72,7 @@ impl Engine {
             Keep::IfItMatters => summary.matters || left_processes,
         };
         if !kept {
-            let copy = sandbox.clone();
+            let copy = Sandbox { status: Status::Deleted, ..sandbox.clone() };
             self.discard(sandbox, lock, &pidfd)?;
             return Ok(Finished { sandbox: copy, summary, kept, left_processes });
         }

@@ -39,9 +39,10 @@ pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose
     }
     hidden.extend(credentials::resolve_all(&homes, &masked));
     hidden.retain(|p| !is_exposed(p));
+    hidden.extend(credentials::resolve_all(&homes, &config.files.masked_by_project));
     hidden.sort();
     hidden.dedup();
-    rewrites.retain(|r| !is_exposed(&r.path));
+    rewrites.retain(|r| !is_exposed(&r.path) && !hidden.contains(&r.path));
     Secrets { hidden, rewrites }
 }
 

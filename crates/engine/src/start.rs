@@ -4,7 +4,7 @@ use whatif_types::{Sandbox, Status};
 
 use crate::boot::Wish;
 use crate::choice::Choice;
-use crate::create::trees_by_number;
+use crate::create::{copied_trees, trees_by_number};
 use crate::{Engine, EngineError, now, secrets};
 
 impl Engine {
@@ -31,6 +31,7 @@ impl Engine {
             project: &sandbox.project,
             known_trees: Some(&sandbox.details.trees),
             net: sandbox.details.net,
+            environment: &[],
             provider: &*provider,
             // Its head was made for this one; another could not read it.
             backend: Some(sandbox.details.backend),
@@ -42,6 +43,7 @@ impl Engine {
         let booting = self.begin_boot(&wish, choice, None)?;
         let (booting, protection) = self.finish_boot(&wish, booting, None)?;
         sandbox.details.trees = known_and_new(&sandbox, &trees_by_number(&booting));
+        sandbox.details.copied_trees = copied_trees(&booting);
         sandbox.details.protection = protection;
         sandbox.details.keeper_pid = Some(booting.pid);
         sandbox.details.stop_reason = None;

@@ -30,6 +30,8 @@ pub struct Parts {
     pub birth: Channel,
     /// Reports ended children.
     pub child_signals: OwnedFd,
+    /// Variables every command gets unless it sets them itself.
+    pub environment: Vec<(String, String)>,
 }
 
 struct Server {
@@ -55,7 +57,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         listener: parts.listener,
         child_signals: parts.child_signals,
         connections: Connections::new(rule, parts.birth),
-        commands: Commands::new()?,
+        commands: Commands::new(parts.environment)?,
         stopping: None,
         rest_at: Some(Instant::now() + REST_AFTER),
     };

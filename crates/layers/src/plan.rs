@@ -71,8 +71,14 @@ impl Planner<'_> {
     /// As a user, and with the backends that work on a few trees only: everything read-only but these.
     fn some_writable(&mut self) {
         self.put(Path::new("/"), PlaceKind::ReadOnly);
-        for tree in outermost(&self.candidates()) {
-            self.put_tree_around_mounts(&tree);
+        // Home and project are trees of their own even within another: a directory of somebody else on the way to them could
+        // not be copied up by the user, and with it nothing beneath it.
+        let (own, others): (Vec<_>, Vec<_>) =
+            self.candidates().into_iter().partition(|t| t == self.inputs.home || t == self.inputs.project);
+        let own = outermost(&own);
+        let others: Vec<PathBuf> = outermost(&others).into_iter().filter(|t| !own.iter().any(|o| t.starts_with(o))).collect();
+        for tree in others.iter().chain(&own) {
+            self.put_tree_around_mounts(tree);
         }
     }
 
@@ -100,6 +106,10 @@ impl Planner<'_> {
         let number = self.number_of(tree);
         self.put(tree, PlaceKind::Skeleton { tree: number });
         for child in (self.inputs.subdirectories)(tree) {
+            // The copy of this level leaves out what is hidden, so there is nothing to mount on.
+            if self.is_hidden(&child) {
+                continue;
+            }
             let usable = mount_of(self.inputs.mounts, &child).is_some_and(|m| !m.read_only && !m.is_pseudo());
             if usable {
                 self.put_tree_around_mounts(&child);
@@ -164,6 +174,10 @@ impl Planner<'_> {
 
     fn is_within_private(&self, path: &Path) -> bool {
         self.inputs.private.iter().any(|(p, _)| path.starts_with(p))
+    }
+
+    fn is_hidden(&self, path: &Path) -> bool {
+        path == self.inputs.state_dir || self.inputs.secrets.iter().any(|s| s == path)
     }
 
     fn deepest_place(&self, path: &Path) -> Option<&Place> {

@@ -12,7 +12,8 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -37,9 +38,13 @@ impl StateDir {
             let parent = root.parent().unwrap_or(root);
             fs::create_dir_all(parent).map_err(on("create", root))?;
             let before = fs::metadata(parent).map_err(on("examine", parent))?;
-            for directory in
-                [state.root.clone(), state.root.join("sandboxes"), state.root.join("names"), state.root.join("transient"), state.root.join("cache")]
-            {
+            for directory in [
+                state.root.clone(),
+                state.root.join("sandboxes"),
+                state.root.join("names"),
+                state.root.join("transient"),
+                state.root.join("cache"),
+            ] {
                 make_private(&directory)?;
             }
             // The directory we were put into is part of reality; it need not look touched.
@@ -105,7 +110,8 @@ impl StateDir {
     /// Makes a sandbox that runs findable by its name, with what `exec` needs to know about it.
     pub fn publish(&self, name: &str, id: &SandboxId, record: &[u8]) -> Result<(), PathError> {
         let directory = self.settled_path(id);
-        fs::write(directory.join(RECORD), record).map_err(on("write", &directory))?;
+        let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(directory.join(RECORD));
+        file.and_then(|mut f| f.write_all(record)).map_err(on("write", &directory))?;
         let link = self.root.join("names").join(name);
         let _ = fs::remove_file(&link);
         std::os::unix::fs::symlink(Path::new("../sandboxes").join(id.as_str()), &link).map_err(on("create", &link))

@@ -58,6 +58,8 @@ pub struct Boot {
     pub plan: Plan,
     pub identity: Identity,
     pub net: NetMode,
+    /// Variables every command gets unless it sets them itself.
+    pub environment: Vec<(String, String)>,
     /// Where `/run/user/<uid>` or its like must exist inside.
     pub runtime_dir: Option<PathBuf>,
 }

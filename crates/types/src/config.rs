@@ -23,6 +23,9 @@ pub struct EnvironmentRules {
     pub keep: Vec<String>,
     /// Variables never carried.
     pub drop: Vec<String>,
+    /// Variables the project asks not to carry; nothing overrules that.
+    #[serde(skip)]
+    pub dropped_by_project: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +35,9 @@ pub struct FileRules {
     pub mask: Vec<String>,
     /// Paths to show although they are masked by default.
     pub expose: Vec<String>,
+    /// Paths the project asks to mask; nothing overrules that.
+    #[serde(skip)]
+    pub masked_by_project: Vec<String>,
     /// An ordinary user's further trees to make copy-on-write.
     pub writable: Vec<PathBuf>,
 }
@@ -78,10 +84,8 @@ impl UserConfig {
         if project.network.mode == Some(NetMode::None) {
             self.network.mode = Some(NetMode::None);
         }
-        self.environment.drop.extend(project.environment.drop.iter().cloned());
-        self.files.mask.extend(project.files.mask.iter().cloned());
-        // What the project masks stays masked even if the user's file exposes it in general.
-        self.files.expose.retain(|e| !project.files.mask.contains(e));
+        self.environment.dropped_by_project.clone_from(&project.environment.drop);
+        self.files.masked_by_project.clone_from(&project.files.mask);
         Ok(self)
     }
 }
@@ -103,12 +107,9 @@ mod tests {
             files: ProjectFiles { mask: vec!["~/notes".into()] },
             network: NetworkRules::default(),
         };
-        let user =
-            UserConfig { files: FileRules { expose: vec!["~/notes".into()], ..FileRules::default() }, ..UserConfig::default() };
-        let merged = user.tightened_by(&project).unwrap();
-        assert_eq!(merged.environment.drop, ["FOO"]);
-        assert_eq!(merged.files.mask, ["~/notes"]);
-        assert!(merged.files.expose.is_empty());
+        let merged = UserConfig::default().tightened_by(&project).unwrap();
+        assert_eq!(merged.environment.dropped_by_project, ["FOO"]);
+        assert_eq!(merged.files.masked_by_project, ["~/notes"]);
 
         let loosening = ProjectConfig { network: NetworkRules { mode: Some(NetMode::Host) }, ..ProjectConfig::default() };
         assert!(UserConfig::default().tightened_by(&loosening).is_err());

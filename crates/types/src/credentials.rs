@@ -129,8 +129,23 @@ pub const GIT_CONFIG: &str = ".gitconfig";
 
 /// Masked in the caller's own home even while absent, so that signing in somewhere later does not show inside.
 pub const ALWAYS: &[&str] = &[
-    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".netrc", ".git-credentials", ".npmrc", ".pypirc", ".pgpass", ".vault-token", ".claude",
-    ".claude.json", ".codex", ".gemini", ".bash_history", ".zsh_history",
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".netrc",
+    ".git-credentials",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".vault-token",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".bash_history",
+    ".zsh_history",
 ];
 
 /// The defaults for one home: those whose first component is in the listing of that home, and for `own` also the `ALWAYS` ones.

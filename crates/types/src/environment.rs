@@ -99,14 +99,14 @@ pub struct Filtered {
 pub fn filter(variables: impl IntoIterator<Item = (String, String)>, rules: &EnvironmentRules, asked_for: &[String]) -> Filtered {
     let mut filtered = Filtered::default();
     for (name, value) in variables {
+        let forbidden = rules.dropped_by_project.contains(&name);
         let wanted = asked_for.contains(&name) || (rules.keep.contains(&name) && !rules.drop.contains(&name));
-        if wanted
-            || !(rules.drop.contains(&name)
-                || is_ours(&name)
-                || names_a_secret(&name)
-                || names_a_host_service(&name)
-                || looks_secret(&value))
-        {
+        let suspicious = rules.drop.contains(&name)
+            || is_ours(&name)
+            || names_a_secret(&name)
+            || names_a_host_service(&name)
+            || looks_secret(&value);
+        if !forbidden && (wanted || !suspicious) {
             filtered.carried.push((name, value));
         } else {
             filtered.dropped.push(name);
@@ -233,10 +233,11 @@ mod tests {
 
     #[test]
     fn a_variable_asked_for_is_carried_and_the_rules_apply() {
-        let rules = EnvironmentRules { keep: vec!["A_TOKEN".into()], drop: vec!["LANG".into()] };
-        let variables =
-            [("A_TOKEN", "1"), ("B_TOKEN", "2"), ("C_TOKEN", "3"), ("LANG", "C")].map(|(n, v)| (n.to_owned(), v.to_owned()));
-        let filtered = filter(variables, &rules, &["B_TOKEN".to_owned()]);
-        assert_eq!(filtered.dropped, ["C_TOKEN", "LANG"]);
+        let rules =
+            EnvironmentRules { keep: vec!["A_TOKEN".into()], drop: vec!["LANG".into()], dropped_by_project: vec!["D".into()] };
+        let variables = [("A_TOKEN", "1"), ("B_TOKEN", "2"), ("C_TOKEN", "3"), ("LANG", "C"), ("D", "4")]
+            .map(|(n, v)| (n.to_owned(), v.to_owned()));
+        let filtered = filter(variables, &rules, &["B_TOKEN".to_owned(), "D".to_owned()]);
+        assert_eq!(filtered.dropped, ["C_TOKEN", "D", "LANG"]);
     }
 }

@@ -46,6 +46,8 @@ pub struct Details {
     pub identity: Identity,
     /// Paths of the copy-on-write trees; the position is the number of the tree's directory in the head.
     pub trees: Vec<PathBuf>,
+    /// Those of them that were copied into the head rather than overlaid.
+    pub copied_trees: Vec<usize>,
     /// What was asked to be hidden besides the defaults.
     pub masked: Vec<String>,
     /// What was asked to be shown although it is masked by default.
@@ -53,6 +55,8 @@ pub struct Details {
     /// Names of environment variables that were not carried inside.
     pub dropped_env: Vec<String>,
     pub carried_env: Vec<String>,
+    /// Names of variables that were set when it was made; the values are known to its keeper only.
+    pub set_env: Vec<String>,
     pub keeper_pid: Option<u32>,
     pub protection: Protection,
     pub stop_reason: Option<StopReason>,

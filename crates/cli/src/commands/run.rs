@@ -22,7 +22,7 @@ pub struct Args {
     #[command(flatten)]
     sandbox: SandboxOptions,
     /// Run in this existing sandbox instead of a fresh one
-    #[arg(long = "in", value_name = "NAME", conflicts_with_all = ["name", "rm", "keep"])]
+    #[arg(long = "in", value_name = "NAME", conflicts_with_all = ["name", "rm", "keep", "net", "label", "provider", "backend", "mask", "expose"])]
     existing: Option<String>,
     /// Remove the sandbox afterwards, whatever changed
     #[arg(long, conflicts_with = "keep")]
@@ -102,7 +102,7 @@ fn report(finished: &Finished, exited: &Exited, timeout: Option<Duration>, outpu
         let what = if summary.changed_files == 0 {
             "nothing changed".to_owned()
         } else {
-            format!("{} changed", counted(summary.changed_files, "file"))
+            format!("{} changed", counted(summary.changed_files, "path"))
         };
         let why = if summary.matters {
             "as asked"
@@ -118,7 +118,7 @@ fn report(finished: &Finished, exited: &Exited, timeout: Option<Duration>, outpu
     let running = if finished.left_processes { ", still running" } else { "" };
     output.note(format!(
         "{tag} {} changed ({}); reality is untouched. Kept as {}{running}",
-        counted(summary.changed_files, "file"),
+        counted(summary.changed_files, "path"),
         bytes(summary.size_bytes),
         output.paint_note(Style::Bold, name),
     ));

@@ -26,6 +26,7 @@ const MOST_ENDED_REMEMBERED: usize = 256;
 
 pub(super) struct Commands {
     null: OwnedFd,
+    environment: Vec<(String, String)>,
     running: Vec<Running>,
     /// The latest that ended, for clients that ask later.
     ended: Vec<Exited>,
@@ -111,9 +112,9 @@ fn refused(message: &str) -> Failed {
 }
 
 impl Commands {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(super) fn new(environment: Vec<(String, String)>) -> io::Result<Self> {
         let null = File::options().read(true).write(true).open("/dev/null")?.into();
-        Ok(Self { null, running: Vec::new(), ended: Vec::new() })
+        Ok(Self { null, environment, running: Vec::new(), ended: Vec::new() })
     }
 
     fn spawn(&self, exec: &Exec, passed: &[OwnedFd], log: Option<File>) -> io::Result<Running> {
@@ -131,7 +132,7 @@ impl Commands {
         } else if let Some((_, write)) = &pipe {
             stdio[1..].fill(write.as_fd());
         }
-        let strings = Strings::of(exec)?;
+        let strings = Strings::of(exec, &self.environment)?;
         let started = command::start(&Command {
             candidates: &strings.candidates,
             arguments: &strings.arguments,
@@ -365,7 +366,7 @@ struct Strings {
 }
 
 impl Strings {
-    fn of(exec: &Exec) -> io::Result<Self> {
+    fn of(exec: &Exec, defaults: &[(String, String)]) -> io::Result<Self> {
         let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
         let program = exec.arguments.first().ok_or(io::ErrorKind::InvalidInput)?.as_bytes();
         let search = exec
@@ -381,14 +382,13 @@ impl Strings {
                 .map(|d| c_string(Path::new(OsStr::from_bytes(d)).join(OsStr::from_bytes(program)).as_os_str().as_bytes()))
                 .collect::<io::Result<_>>()?
         };
+        let own = exec.environment.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
+        let is_set = |name: &str| exec.environment.iter().any(|(n, _)| n.as_bytes() == name.as_bytes());
+        let missing = defaults.iter().filter(|(n, _)| !is_set(n)).map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         Ok(Self {
             candidates,
             arguments: exec.arguments.iter().map(|a| c_string(a.as_bytes())).collect::<io::Result<_>>()?,
-            environment: exec
-                .environment
-                .iter()
-                .map(|(n, v)| c_string(&[n.as_bytes(), b"=", v.as_bytes()].concat()))
-                .collect::<io::Result<_>>()?,
+            environment: own.chain(missing).map(|(n, v)| c_string(&[n, b"=", v].concat())).collect::<io::Result<_>>()?,
             directory: c_string(exec.directory.as_bytes())?,
         })
     }

@@ -78,6 +78,26 @@ fn a_user_gets_the_writable_trees_and_the_rest_read_only() {
 }
 
 #[test]
+fn a_home_within_another_writable_tree_is_a_tree_of_its_own() {
+    let mut machine = Machine::new(&[]);
+    machine.writable = vec!["/var/tmp".into(), "/var/tmp/x/home".into()];
+    let home = Path::new("/var/tmp/x/home");
+    let plan = plan(&Inputs { home, project: home, ..machine.inputs(false) });
+    let trees: Vec<&Path> = plan.trees().map(|(_, path)| path).collect();
+    assert_eq!(trees, [Path::new("/var/tmp"), home]);
+}
+
+#[test]
+fn what_is_hidden_does_not_become_a_tree_of_a_skeleton() {
+    let machine = Machine::new(&[mount("/home/ann/mnt", "ext4", false)]);
+    let children = |_: &Path| -> Vec<PathBuf> { vec!["/home/ann/mnt".into(), "/home/ann/.ssh".into(), "/home/ann/src".into()] };
+    let secrets = [PathBuf::from("/home/ann/.ssh")];
+    let plan = plan(&Inputs { subdirectories: &children, secrets: &secrets, ..machine.inputs(false) });
+    assert!(matches!(kind(&plan, "/home/ann/.ssh/id"), PlaceKind::Skeleton { .. }), "absent from the copy of the level");
+    assert!(matches!(kind(&plan, "/home/ann/src/x"), PlaceKind::Writable { .. }));
+}
+
+#[test]
 fn a_home_with_a_mount_beneath_it_becomes_a_skeleton() {
     let machine = Machine::new(&[mount("/home/ann/mnt/disk", "ext4", false)]);
     let children = |path: &Path| -> Vec<PathBuf> {
