@@ -1,1 +1,56 @@
-fn main() {}
+//! `cargo xtask`: what the project does to itself. `test` proves it, `bench` measures it.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to the person who started it")]
+
+mod bench;
+mod failure;
+mod packages;
+mod programs;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use failure::Failure;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test                      install what the tests need (as root, through apt) and run all of them
+  bench [options]           measure whatif against its peers, as ratios, in one run
+    --quick                 fewer repetitions, trees of up to 100 k files
+    --json FILE             where the figures go (default: target/bench.json)
+    --user                  when started by root: measure as an ordinary user
+
+WHATIF_BIN=PATH makes bench measure that binary instead of building one.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(problem)) => {
+            eprintln!("xtask: {problem}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Failed(problem)) => {
+            eprintln!("xtask: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Result<(), Failure> {
+    let Some((command, rest)) = arguments.split_first() else {
+        return Err(Failure::Usage("no command was given".to_owned()));
+    };
+    match command.as_str() {
+        "test" if rest.is_empty() => test::run(),
+        "test" => Err(Failure::Usage("test takes no arguments".to_owned())),
+        "bench" => bench::run(&bench::Options::parse(rest)?),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        unknown => Err(Failure::Usage(format!("'{unknown}' is not a command"))),
+    }
+}

@@ -63,10 +63,10 @@ impl Output {
 
     /// The one document of JSON mode.
     pub fn document(&self, value: &impl Serialize) {
-        if self.json {
-            if let Ok(text) = serde_json::to_string(value) {
-                let _ = writeln!(std::io::stdout(), "{text}");
-            }
+        if self.json
+            && let Ok(text) = serde_json::to_string(value)
+        {
+            let _ = writeln!(std::io::stdout(), "{text}");
         }
     }
 

@@ -51,13 +51,8 @@ pub(crate) struct Booting {
 }
 
 impl Engine {
-    /// Prepares the layers and starts a keeper, with its first command already under way if there is one.
-    pub(crate) fn begin_boot(
-        &self,
-        wish: &Wish<'_>,
-        choice: Choice,
-        first: Option<(&Exec, &[BorrowedFd<'_>])>,
-    ) -> Result<Booting, EngineError> {
+    /// Starts a keeper and prepares its layers. It has no command yet: nothing runs before the sandbox has its row.
+    pub(crate) fn begin_boot(&self, wish: &Wish<'_>, choice: Choice) -> Result<Booting, EngineError> {
         // The keeper loads while its layers are planned and prepared.
         let identity = if choice.same_ids && self.context.is_root() { Identity::Same } else { self.context.identity() };
         let listener = client::listener(wish.directory)?;
@@ -79,15 +74,8 @@ impl Engine {
         };
         let mut client = Client::over(Channel::new(launched.birth));
         let prepared: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
-        let talk = || -> Result<(), ClientError> {
-            client.send(&Request::Boot { boot: Box::new(boot), prepared: !prepared.is_empty() }, &prepared)?;
-            if let Some((exec, descriptors)) = first {
-                client.send(&Request::Exec(Box::new(exec.clone())), descriptors)?;
-            }
-            Ok(())
-        };
-        // A keeper that ended during its start has said why; `wait` reads it.
-        let _ = talk();
+        // A keeper that ended during its start has said why; `finish_boot` reads it.
+        let _ = client.send(&Request::Boot { boot: Box::new(boot), prepared: !prepared.is_empty() }, &prepared);
         drop(prepared);
         Ok(Booting { _holder: launched.holder, pid: launched.pid, pidfd: launched.pidfd, client, choice, identity, plan })
     }
@@ -101,6 +89,10 @@ impl Engine {
     ) -> Result<(Booting, Protection), EngineError> {
         let mut reasons = Vec::new();
         loop {
+            // Sent before the sandbox stands, so that the keeper goes on to it without a pause.
+            if let Some((exec, descriptors)) = first {
+                let _ = booting.client.send(&Request::Exec(Box::new(exec.clone())), descriptors);
+            }
             let failed = match booting.client.reply() {
                 Ok(Reply::Booted { protection, .. }) => {
                     if !reasons.is_empty() {
@@ -121,6 +113,8 @@ impl Engine {
             let mut choice = booting.choice.clone();
             match failed.reason {
                 Reason::BootIdMapping if !choice.same_ids => choice.same_ids = true,
+                // Before 5.19 overlayfs takes no idmapped layers; then the same ids on both sides are the lesser loss.
+                Reason::BootLayers if self.context.is_root() && !choice.same_ids => choice.same_ids = true,
                 Reason::BootLayers if wish.backend.is_some() => {
                     return Err(EngineError::Backend { backend: booting.choice.backend, message: failed.message });
                 }
@@ -139,7 +133,7 @@ impl Engine {
                 remove::tree(&wish.directory.join(part))?;
                 make_private(&wish.directory.join(part))?;
             }
-            booting = self.begin_boot(wish, choice, first)?;
+            booting = self.begin_boot(wish, choice)?;
         }
     }
 

@@ -85,11 +85,7 @@ impl Engine {
         let project = self.context.project_of(&cwd);
         let config = self.context.config_for(&project)?;
         let net = new.net.or(config.network.mode).unwrap_or_default();
-        // A name given on the command line may open the network; a project that closed it may not be overruled silently.
-        if net == NetMode::Host
-            && config.network.mode == Some(NetMode::None)
-            && self.context.config.network.mode != Some(NetMode::None)
-        {
+        if net == NetMode::Host && config.network.closed_by_project {
             return Err(EngineError::Usage {
                 message: format!("the project's {} allows no network", crate::context::PROJECT_CONFIG),
                 hint: "leave out --net host, or change that file".to_owned(),
@@ -135,7 +131,7 @@ impl Engine {
             let _ = remove::tree(&directory);
             error
         };
-        let booting = self.begin_boot(&wish, self.first_choice(backend), first).map_err(|e| unwind(None, e))?;
+        let booting = self.begin_boot(&wish, self.first_choice(backend)).map_err(|e| unwind(None, e))?;
 
         // The keeper works on its part while the row is written.
         let environment = self.environment(&validated.config, &new.env);
@@ -233,7 +229,7 @@ pub(crate) fn trees_by_number(booting: &Booting) -> Vec<PathBuf> {
     trees.into_iter().map(|(_, path)| path.to_owned()).collect()
 }
 
-fn new_id() -> Result<SandboxId, EngineError> {
+pub(crate) fn new_id() -> Result<SandboxId, EngineError> {
     let mut bytes = [0; 12];
     fill_random(&mut bytes)?;
     Ok(SandboxId::from_random(bytes))

@@ -5,16 +5,19 @@ use std::fs::{DirBuilder, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use whatif_keeper::Client;
 use whatif_keeper::protocol::{Exec, Exited, Stdio, Text};
 use whatif_types::config::UserConfig;
 use whatif_types::environment::{self, Filtered};
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Sandbox, Status};
+use whatif_types::{Identity, Sandbox, Status};
 
 use crate::{Engine, EngineError};
+
+/// How long a process may linger after its command before it counts as left running.
+const LAST_MOMENT: Duration = Duration::from_millis(200);
 
 /// What to run and with what.
 #[derive(Clone, Debug)]
@@ -72,8 +75,34 @@ impl Running {
         Ok(self.client.forward_signal(self.pid, signal)?)
     }
 
+    /// Whether other processes stay. What is merely on its way out (git's own housekeeping, a zombie) gets a moment.
+    pub(crate) fn leaves_others(&mut self) -> bool {
+        let deadline = Instant::now() + LAST_MOMENT;
+        loop {
+            let alive = self.client.list().is_ok_and(|all| all.iter().any(|p| p.state != 'Z'));
+            if !alive || Instant::now() >= deadline {
+                return alive;
+            }
+            std::thread::sleep(LAST_MOMENT / 10);
+        }
+    }
+
     pub fn resize(&mut self, columns: u16, rows: u16) -> Result<(), EngineError> {
         Ok(self.client.forward_resize(self.pid, columns, rows)?)
+    }
+}
+
+/// Gives pipes to the one who is root inside, so that `/dev/stdout` and its like can be opened by name there.
+/// An anonymous pipe is reachable only by who holds it, so its owner matters to nobody else.
+pub(crate) fn hand_over(identity: Identity, descriptors: &[BorrowedFd<'_>]) {
+    if let Identity::Mapped { base, .. } = identity {
+        for descriptor in descriptors {
+            let is_pipe = rustix::fs::fstat(descriptor).is_ok_and(|s| rustix::fs::FileType::from_raw_mode(s.st_mode).is_fifo());
+            if is_pipe {
+                let _ =
+                    rustix::fs::fchown(descriptor, Some(rustix::fs::Uid::from_raw(base)), Some(rustix::fs::Gid::from_raw(base)));
+            }
+        }
     }
 }
 
@@ -82,6 +111,7 @@ impl Engine {
     pub fn exec(&self, name: Option<&str>, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Foreground, EngineError> {
         let (sandbox, mut client, was_stopped) = self.connect_or_start(name)?;
         let exec = self.exec_request(&sandbox, spec, false)?;
+        hand_over(sandbox.details.identity, descriptors);
         let started = client.exec(exec, descriptors)?;
         Ok(Foreground { sandbox, running: Running::new(client, started), was_stopped })
     }

@@ -71,10 +71,11 @@ fn without_git(config: &Path, key: &str) -> Option<String> {
     for line in fs::read_to_string(config).ok()?.lines().map(str::trim) {
         if let Some(header) = line.strip_prefix('[') {
             section = header.trim_end_matches(']').trim().to_ascii_lowercase();
-        } else if let Some((name, value)) = line.split_once('=') {
-            if section == wanted_section && name.trim().eq_ignore_ascii_case(wanted_name) {
-                found = Some(value.trim().trim_matches('"').to_owned());
-            }
+        } else if let Some((name, value)) = line.split_once('=')
+            && section == wanted_section
+            && name.trim().eq_ignore_ascii_case(wanted_name)
+        {
+            found = Some(value.trim().trim_matches('"').to_owned());
         }
     }
     found

@@ -23,7 +23,6 @@ mod show;
 mod start;
 mod stop;
 
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use whatif_layers::StateDir;
@@ -47,14 +46,14 @@ pub use whatif_keeper::protocol::{Exited, Process, Stdio};
 pub struct Engine {
     pub context: Context,
     state: StateDir,
-    store: Arc<dyn Store>,
+    store: Box<dyn Store>,
 }
 
 impl Engine {
     /// Opens the state directory and repairs what a crash left there.
     pub fn open(context: Context) -> Result<Self, EngineError> {
         let state = StateDir::open(&context.state_dir)?;
-        let store = Arc::new(SqliteStore::at(state.database()));
+        let store = Box::new(SqliteStore::at(state.database()));
         let engine = Self { context, state, store };
         engine.recover()?;
         Ok(engine)

@@ -9,7 +9,7 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
 use crate::create::{Created, with_a_name};
-use crate::exec::{CommandSpec, Running};
+use crate::exec::{CommandSpec, Running, hand_over};
 use crate::{Engine, EngineError, NewSandbox, now};
 
 /// Whether the sandbox stays.
@@ -46,6 +46,7 @@ impl Engine {
         let asked_for: Vec<String> = new.env.iter().chain(&spec.env).cloned().collect();
         let spec = CommandSpec { env: asked_for, ..spec.clone() };
         let command: Vec<String> = spec.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        hand_over(self.context.identity(), descriptors);
         let created = with_a_name(new.name.as_deref(), |name| {
             let exec = self.request(&validated.config, name, &validated.cwd, &spec, false);
             self.create_with(name, new, &validated, command.clone(), Some((&exec, descriptors)))
@@ -63,9 +64,9 @@ impl Engine {
 
     /// Decides about the sandbox of a run whose command has ended, and puts it away or keeps it.
     pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
-        let Run { mut sandbox, running, lock, pidfd } = run;
+        let Run { mut sandbox, mut running, lock, pidfd } = run;
         let summary = self.summarize(&sandbox)?;
-        let left_processes = exited.others_alive;
+        let left_processes = exited.others_alive && running.leaves_others();
         let kept = match keep {
             Keep::Always => true,
             Keep::Never => false,

@@ -40,7 +40,7 @@ impl Engine {
         };
         let same_ids = sandbox.details.identity == whatif_types::Identity::Same;
         let choice = Choice { backend: sandbox.details.backend, same_ids, ..Choice::default() };
-        let booting = self.begin_boot(&wish, choice, None)?;
+        let booting = self.begin_boot(&wish, choice)?;
         let (booting, protection) = self.finish_boot(&wish, booting, None)?;
         sandbox.details.trees = known_and_new(&sandbox, &trees_by_number(&booting));
         sandbox.details.copied_trees = copied_trees(&booting);

@@ -59,7 +59,8 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         connections: Connections::new(rule, parts.birth),
         commands: Commands::new(parts.environment)?,
         stopping: None,
-        rest_at: Some(Instant::now() + REST_AFTER),
+        // What set the sandbox up is not needed again.
+        rest_at: Some(Instant::now()),
     };
     // The birth channel may already hold the first command.
     server.answer_all();

@@ -28,7 +28,7 @@ pub fn into_directory(from: &Path, to: &Path, depth: Depth, excluded: &[PathBuf]
         for entry in fs::read_dir(&source).map_err(on("list", &source))? {
             let entry = entry.map_err(on("list", &source))?;
             let (path, copy) = (entry.path(), target.join(entry.file_name()));
-            if excluded.iter().any(|e| *e == path) {
+            if excluded.contains(&path) {
                 continue;
             }
             let metadata = fs::symlink_metadata(&path).map_err(on("examine", &path))?;

@@ -35,10 +35,10 @@ pub fn describe(
     for path in hidden {
         masks.hide(path);
         // A link to the secret must not leave the secret itself in the open.
-        if fs::symlink_metadata(path).is_ok_and(|m| m.is_symlink()) {
-            if let Ok(real) = fs::canonicalize(path) {
-                masks.hide(&real);
-            }
+        if fs::symlink_metadata(path).is_ok_and(|m| m.is_symlink())
+            && let Ok(real) = fs::canonicalize(path)
+        {
+            masks.hide(&real);
         }
         for alias in aliases_of(mounts, path) {
             masks.hide(&alias);

@@ -69,16 +69,16 @@ fn private_places(runtime_dir: Option<&Path>) -> Vec<(PathBuf, u32)> {
     let mut places = Vec::new();
     for (path, mode) in [("/tmp", 0o1777), ("/run", 0o755), ("/var/run", 0o755)] {
         // `/var/run` is a link to `/run` nearly everywhere; where it is not, its sockets must go as well.
-        if let Ok(real) = fs::canonicalize(path) {
-            if !places.iter().any(|(p, _)| *p == real) {
-                places.push((real, mode));
-            }
+        if let Ok(real) = fs::canonicalize(path)
+            && !places.iter().any(|(p, _)| *p == real)
+        {
+            places.push((real, mode));
         }
     }
-    if let Some(directory) = runtime_dir.filter(|d| d.is_dir()) {
-        if !places.iter().any(|(p, _)| directory.starts_with(p)) {
-            places.push((directory.to_owned(), 0o700));
-        }
+    if let Some(directory) = runtime_dir.filter(|d| d.is_dir())
+        && !places.iter().any(|(p, _)| directory.starts_with(p))
+    {
+        places.push((directory.to_owned(), 0o700));
     }
     places
 }

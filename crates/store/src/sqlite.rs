@@ -115,10 +115,10 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
 
 impl Store for SqliteStore {
     fn insert(&self, sandbox: &Sandbox, idempotency_key: Option<&str>) -> Result<Inserted, StoreError> {
-        if let Some(key) = idempotency_key {
-            if let Some(existing) = self.find_by_key(key)? {
-                return Ok(Inserted::Existing(Box::new(existing)));
-            }
+        if let Some(key) = idempotency_key
+            && let Some(existing) = self.find_by_key(key)?
+        {
+            return Ok(Inserted::Existing(Box::new(existing)));
         }
         let details = to_json(sandbox)?;
         let inserted = self

@@ -33,7 +33,8 @@ impl Holder {
     /// Starts the task and gives its user namespace the maps `0 → base` for `count` ids.
     pub fn start(network: Network, base: u32, count: u32) -> io::Result<Self> {
         let mut stack = vec![0_u8; STACK_SIZE].into_boxed_slice();
-        let mut flags = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_NEWUSER | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::SIGCHLD;
+        let mut flags =
+            libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_NEWUSER | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::SIGCHLD;
         if network == Network::New {
             flags |= libc::CLONE_NEWNET;
         }

@@ -46,6 +46,9 @@ pub struct FileRules {
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkRules {
     pub mode: Option<NetMode>,
+    /// The project wants no network; nothing overrules that.
+    #[serde(skip)]
+    pub closed_by_project: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -83,6 +86,7 @@ impl UserConfig {
         }
         if project.network.mode == Some(NetMode::None) {
             self.network.mode = Some(NetMode::None);
+            self.network.closed_by_project = true;
         }
         self.environment.dropped_by_project.clone_from(&project.environment.drop);
         self.files.masked_by_project.clone_from(&project.files.mask);
@@ -111,7 +115,10 @@ mod tests {
         assert_eq!(merged.environment.dropped_by_project, ["FOO"]);
         assert_eq!(merged.files.masked_by_project, ["~/notes"]);
 
-        let loosening = ProjectConfig { network: NetworkRules { mode: Some(NetMode::Host) }, ..ProjectConfig::default() };
+        let loosening = ProjectConfig {
+            network: NetworkRules { mode: Some(NetMode::Host), closed_by_project: false },
+            ..ProjectConfig::default()
+        };
         assert!(UserConfig::default().tightened_by(&loosening).is_err());
     }
 }

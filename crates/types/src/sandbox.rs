@@ -47,6 +47,7 @@ pub struct Details {
     /// Paths of the copy-on-write trees; the position is the number of the tree's directory in the head.
     pub trees: Vec<PathBuf>,
     /// Those of them that were copied into the head rather than overlaid.
+    #[serde(default)]
     pub copied_trees: Vec<usize>,
     /// What was asked to be hidden besides the defaults.
     pub masked: Vec<String>,
@@ -56,6 +57,7 @@ pub struct Details {
     pub dropped_env: Vec<String>,
     pub carried_env: Vec<String>,
     /// Names of variables that were set when it was made; the values are known to its keeper only.
+    #[serde(default)]
     pub set_env: Vec<String>,
     pub keeper_pid: Option<u32>,
     pub protection: Protection,

@@ -2,13 +2,30 @@
 
 use std::process::ExitCode;
 
+use whatif_engine::doctor::{self, Verdict};
+
 use super::Outcome;
-use crate::output::Output;
+use crate::context;
+use crate::output::{Output, Style, printable};
 
 /// Test everything a sandbox needs, and say how to fix what is missing
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
-pub fn execute(_args: &Args, _output: &Output) -> Outcome {
-    Ok(ExitCode::SUCCESS)
+pub fn execute(_args: &Args, output: &Output) -> Outcome {
+    let probes = doctor::examine(context::from_process()?);
+    output.document(&probes);
+    for probe in &probes {
+        let mark = match probe.verdict {
+            Verdict::Ok => output.paint(Style::Green, "ok  "),
+            Verdict::Warn => output.paint(Style::Yellow, "warn"),
+            Verdict::Fail => output.paint(Style::Red, "fail"),
+        };
+        output.line(format!("{mark}  {:<16} {}", probe.name, printable(&probe.detail.replace('\n', "; "))));
+        if let Some(fix) = &probe.fix {
+            output.line(format!("      {} {}", output.paint(Style::Cyan, "fix:"), fix));
+        }
+    }
+    let worst = probes.iter().map(|p| p.verdict).max().unwrap_or(Verdict::Ok);
+    Ok(if worst == Verdict::Fail { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

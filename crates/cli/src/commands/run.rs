@@ -104,15 +104,9 @@ fn report(finished: &Finished, exited: &Exited, timeout: Option<Duration>, outpu
         } else {
             format!("{} changed", counted(summary.changed_files, "path"))
         };
-        let why = if summary.matters {
-            "as asked"
-        } else if summary.changed_files > 0 {
-            "caches and logs only"
-        } else {
-            ""
-        };
-        let detail = if why.is_empty() { String::new() } else { format!(" ({why})") };
-        output.note(format!("{tag} {what}{detail}; reality is untouched and the sandbox is gone"));
+        let noise = if !summary.matters && summary.changed_files > 0 { " (caches and logs only)" } else { "" };
+        let asked = if summary.matters { ", as asked" } else { "" };
+        output.note(format!("{tag} {what}{noise}; reality is untouched and the sandbox is gone{asked}"));
         return;
     }
     let running = if finished.left_processes { ", still running" } else { "" };

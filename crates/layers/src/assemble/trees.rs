@@ -120,7 +120,7 @@ fn overlay_options(boot: &Boot, clones: &Clones, path: &Path, tree: usize) -> io
     let base = format!("{tree}.base");
     rustix::fs::mkdir(&base, Mode::RWXU)?;
     attach(clones.tree(path)?, CWD, Path::new(&base))?;
-    let mask = boot.masks.iter().any(|m| m.tree == tree).then(|| format!("{MASKS}/{tree}:")).unwrap_or_default();
+    let mask = if boot.masks.iter().any(|m| m.tree == tree) { format!("{MASKS}/{tree}:") } else { Default::default() };
     Ok(format!("lowerdir={mask}{base},upperdir={},workdir={STATE}/work/{tree}", head_of(tree).display()))
 }
 

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::{Gid, Uid};
 use rustix::thread::{
-    LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags, move_into_link_name_space, move_into_thread_name_spaces, set_thread_groups,
-    set_thread_res_gid, set_thread_res_uid,
+    LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags, move_into_link_name_space, move_into_thread_name_spaces,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 use whatif_sys::namespaces;
 use whatif_types::{Identity, NetMode};

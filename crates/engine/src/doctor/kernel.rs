@@ -1,0 +1,115 @@
+//! What the kernel offers.
+
+use std::fs;
+use std::path::Path;
+
+use super::Probe;
+
+/// Overlayfs in user namespaces came with 5.11, `mount_setattr` with 5.12, idmapped overlay layers with 5.19.
+const NEEDED: (u32, u32) = (5, 12);
+const RECOMMENDED: (u32, u32) = (5, 19);
+
+pub(super) fn version() -> Probe {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<u32>().ok());
+    let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if found < NEEDED {
+        return Probe::fail("kernel", format!("Linux {release}"), "Linux 5.12 or newer is needed");
+    }
+    if found < RECOMMENDED {
+        return Probe::warn("kernel", format!("Linux {release}"), "with 5.19 or newer, root's sandboxes are nobody outside");
+    }
+    Probe::ok("kernel", format!("Linux {release}"))
+}
+
+/// The settings only; whether it really works is tried later by mounting.
+pub(super) fn user_namespaces(is_root: bool) -> Probe {
+    const NAME: &str = "user namespaces";
+    let setting = |path: &str| fs::read_to_string(Path::new("/proc/sys").join(path)).ok().map(|t| t.trim().to_owned());
+    if setting("user/max_user_namespaces").as_deref() == Some("0") {
+        return Probe::fail(NAME, "user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces=15000");
+    }
+    if !is_root && setting("kernel/unprivileged_userns_clone").as_deref() == Some("0") {
+        return Probe::fail(NAME, "kernel.unprivileged_userns_clone is 0", "sysctl -w kernel.unprivileged_userns_clone=1");
+    }
+    if !is_root && setting("kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1") {
+        return Probe::warn(
+            NAME,
+            "AppArmor takes their rights away from programs without a profile",
+            "add a profile: printf 'abi <abi/4.0>,\\nprofile whatif %s flags=(unconfined) { userns, }\\n' \"$(command -v whatif)\" | sudo tee /etc/apparmor.d/whatif && sudo apparmor_parser -r /etc/apparmor.d/whatif",
+        );
+    }
+    Probe::ok(NAME, "allowed")
+}
+
+pub(super) fn seccomp() -> Probe {
+    match fs::read_to_string("/proc/sys/kernel/seccomp/actions_avail") {
+        Ok(actions) if actions.contains("errno") => Probe::ok("seccomp", "system call filters are available"),
+        _ => Probe::fail("seccomp", "the kernel has no system call filters", "use a kernel with CONFIG_SECCOMP_FILTER"),
+    }
+}
+
+pub(super) fn landlock() -> Probe {
+    match whatif_sys::landlock::abi() {
+        abi @ 0..2 => Probe::warn(
+            "landlock",
+            if abi == 0 { "not available" } else { "too old to be used" },
+            "a second wall is missing; enable it with the kernel parameter lsm=landlock,… (Linux 5.19 or newer)",
+        ),
+        abi @ 2..6 => Probe::warn(
+            "landlock",
+            format!("ABI {abi}"),
+            "with Linux 6.12 or newer, the host's abstract sockets are out of reach even with --net host",
+        ),
+        abi => Probe::ok("landlock", format!("ABI {abi}")),
+    }
+}
+
+pub(super) fn cgroups() -> Probe {
+    const NAME: &str = "cgroups";
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let of_type = |kind: &str| mounts.lines().filter(|l| l.contains(&format!(" - {kind} "))).count();
+    let (first, second) = (of_type("cgroup"), of_type("cgroup2"));
+    let first_has_memory = mounts
+        .lines()
+        .any(|l| l.contains(" - cgroup ") && l.rsplit(' ').next().is_some_and(|o| o.split(',').any(|c| c == "memory")));
+    let unified_controllers = mounts
+        .lines()
+        .find(|l| l.contains(" - cgroup2 "))
+        .and_then(|l| l.split(' ').nth(4))
+        .and_then(|mount| fs::read_to_string(Path::new(mount).join("cgroup.controllers")).ok())
+        .is_some_and(|c| !c.trim().is_empty());
+    if first_has_memory || (first > 1 && !unified_controllers) {
+        return Probe::ok(
+            NAME,
+            format!(
+                "version 1 with {first} hierarchies{}",
+                if second > 0 { ", version 2 without the controllers for limits" } else { "" }
+            ),
+        );
+    }
+    if second == 0 {
+        return Probe::warn(NAME, "none mounted", "limits on memory and processes will need them");
+    }
+    let path = own.lines().find_map(|l| l.strip_prefix("0::")).unwrap_or("/");
+    let directory = Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
+    match rustix::fs::access(&directory, rustix::fs::Access::WRITE_OK) {
+        Ok(()) => Probe::ok(NAME, format!("version 2, delegated at {path}")),
+        Err(_) => Probe::warn(
+            NAME,
+            format!("version 2, not delegated ({path})"),
+            "limits will need a delegated one: systemd-run --user --scope -p Delegate=yes",
+        ),
+    }
+}
+
+pub(super) fn providers() -> Vec<Probe> {
+    let found: Vec<&str> = [("docker", "docker"), ("gvisor", "runsc"), ("microvm", "qemu-system-x86_64")]
+        .into_iter()
+        .filter(|(_, program)| ["/usr/bin", "/usr/local/bin", "/usr/sbin"].iter().any(|d| Path::new(d).join(program).exists()))
+        .map(|(name, _)| name)
+        .collect();
+    let others = if found.is_empty() { String::new() } else { format!("; found on this machine for later: {}", found.join(", ")) };
+    vec![Probe::ok("providers", format!("native{others}"))]
+}

@@ -1,0 +1,33 @@
+//! The state directory and the room in it.
+
+use std::path::Path;
+
+use super::Probe;
+use crate::Context;
+
+const LITTLE: u64 = 1 << 30;
+const TOO_LITTLE: u64 = 64 << 20;
+
+pub(super) fn probes(context: &Context) -> Vec<Probe> {
+    const NAME: &str = "disk space";
+    // The directory may not exist yet; its nearest parent is on the same file system.
+    let existing = context.state_dir.ancestors().find(|a| a.exists()).unwrap_or(Path::new("/"));
+    let Ok(found) = rustix::fs::statvfs(existing) else {
+        return vec![Probe::fail(
+            NAME,
+            format!("{} cannot be examined", existing.display()),
+            "set WHATIF_HOME to another directory",
+        )];
+    };
+    let free = found.f_bavail * found.f_frsize;
+    let detail = format!("{} MiB free at {}", free >> 20, context.state_dir.display());
+    let fix = "remove sandboxes (whatif ls, whatif rm NAME), or set WHATIF_HOME to a directory with more room";
+    vec![match free {
+        0..TOO_LITTLE => Probe::fail(NAME, detail, fix),
+        TOO_LITTLE..LITTLE => Probe::warn(NAME, detail, fix),
+        _ if found.f_favail == 0 && found.f_files > 0 => {
+            Probe::fail(NAME, format!("{detail}, but no file can be made (no inodes)"), fix)
+        }
+        _ => Probe::ok(NAME, detail),
+    }]
+}

@@ -1,0 +1,90 @@
+//! Brings up a real sandbox with each backend and takes it away again: the only proof that it works.
+
+use whatif_layers::remove;
+use whatif_types::config::UserConfig;
+use whatif_types::{Backend, Identity, NetMode};
+
+use super::Probe;
+use crate::boot::{Wish, wait_for_end};
+use crate::choice::Choice;
+use crate::create::new_id;
+use crate::secrets::Secrets;
+use crate::{Engine, EngineError};
+
+pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
+    let overlay = attempt(engine, Backend::Overlay, false);
+    let mapped = overlay.is_ok();
+    let overlay = overlay.or_else(|first| attempt(engine, Backend::Overlay, true).map_err(|_| first));
+    let mut probes = Vec::new();
+    match &overlay {
+        Ok(identity) => {
+            probes.push(Probe::ok("sandbox", "one was set up and taken away: namespaces, mounts, filter and network work"));
+            probes.push(Probe::ok("backend overlay", "works in the state directory"));
+            if *identity == Identity::Same || (engine.context.is_root() && !mapped) {
+                probes.push(Probe::warn(
+                    "identity",
+                    "owners cannot be mapped here: root inside is root outside",
+                    "use a kernel of 5.19 or newer and a state directory on ext4, xfs or btrfs",
+                ));
+            } else if engine.context.is_root() {
+                probes.push(Probe::ok("identity", "root inside is nobody outside"));
+            }
+        }
+        Err(error) => {
+            probes.push(Probe::warn(
+                "backend overlay",
+                error.clone(),
+                "set WHATIF_HOME to a directory on ext4, xfs, btrfs or tmpfs (inside a container: a volume, or /dev/shm)",
+            ));
+        }
+    }
+    match attempt(engine, Backend::Fuse, engine.context.is_root()) {
+        Ok(_) => probes.push(Probe::ok("backend fuse", "works")),
+        Err(error) if overlay.is_ok() => probes.push(Probe::ok("backend fuse", format!("not usable, and not needed ({error})"))),
+        Err(error) => probes.push(Probe::warn("backend fuse", error, "install fuse-overlayfs and allow /dev/fuse")),
+    }
+    match attempt(engine, Backend::Copy, false).or_else(|_| attempt(engine, Backend::Copy, true)) {
+        Ok(_) => probes.push(Probe::ok("backend copy", "works")),
+        Err(error) => probes.push(Probe::fail(
+            "backend copy",
+            error,
+            "no sandbox can be set up: are user namespaces allowed, and is /proc whole? (in a container: --security-opt seccomp=unconfined, systempaths=unconfined)",
+        )),
+    }
+    probes
+}
+
+/// A whole sandbox of the state directory itself, which is small and always there.
+fn attempt(engine: &Engine, backend: Backend, same_ids: bool) -> Result<Identity, String> {
+    let inner = || -> Result<Identity, EngineError> {
+        let id = new_id()?;
+        let (directory, _lock) = engine.state.create(&id)?;
+        let project = directory.join("project");
+        std::fs::create_dir(&project).map_err(|e| EngineError::io("create", &project, e))?;
+        let provider = whatif_provider::by_name(whatif_provider::native::NAME)?;
+        let wish = Wish {
+            id: &id,
+            directory: &directory,
+            project: &project,
+            // As if it had been up before: nothing else is tried.
+            known_trees: Some(&[]),
+            net: NetMode::None,
+            environment: &[],
+            provider: &*provider,
+            backend: Some(backend),
+            config: &UserConfig::default(),
+            secrets: &Secrets { hidden: Vec::new(), rewrites: Vec::new() },
+        };
+        let booted = engine
+            .begin_boot(&wish, Choice { backend, same_ids, ..Choice::default() })
+            .and_then(|booting| engine.finish_boot(&wish, booting, None));
+        let result = booted.map(|(booting, _)| {
+            crate::stop::end_keeper(&booting.pidfd);
+            wait_for_end(&booting.pidfd);
+            booting.identity
+        });
+        remove::tree(&directory)?;
+        result
+    };
+    inner().map_err(|error| whatif_types::explain::whole_message(&error))
+}

@@ -1,0 +1,75 @@
+//! The harness of the end-to-end tests: a hermetic world per test, the real binary, and nothing of its insides.
+//!
+//! Every behaviour is checked twice, as root and as an ordinary user: write `fn behaviour(w: &World)` and name it in
+//! [`as_root_and_user!`]. The tests are in `tests/`, one file per subject.
+#![forbid(unsafe_code)]
+
+mod call;
+mod canary;
+mod outer_root;
+mod skip;
+mod terminal;
+mod wait;
+mod world;
+
+pub use call::{Call, Outcome};
+pub use canary::{Canary, assert_same, of as canary};
+pub use outer_root::OuterRoot;
+pub use skip::skip;
+pub use terminal::Terminal;
+pub use wait::{eventually, wait_for};
+pub use world::{Who, World};
+
+/// Makes two tests of each function: one as root, one as an ordinary user.
+#[macro_export]
+macro_rules! as_root_and_user {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name {
+            #[test]
+            fn as_root() {
+                $crate::World::with($crate::Who::Root, super::$name);
+            }
+            #[test]
+            fn as_user() {
+                $crate::World::with($crate::Who::User, super::$name);
+            }
+        })+
+    };
+}
+
+/// Makes one test of each function, for what only root can try or set up.
+#[macro_export]
+macro_rules! as_root {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name {
+            #[test]
+            fn as_root() {
+                $crate::World::with($crate::Who::Root, super::$name);
+            }
+        })+
+    };
+}
+
+/// Makes one test of each function, for what is about an ordinary user.
+#[macro_export]
+macro_rules! as_user {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name {
+            #[test]
+            fn as_user() {
+                $crate::World::with($crate::Who::User, super::$name);
+            }
+        })+
+    };
+}
+
+/// Ends the test with a named skip if this identity cannot run a program.
+#[macro_export]
+macro_rules! needs {
+    ($world:expr, $($program:expr),+) => {
+        $(if !$world.has($program) {
+            $crate::skip(&format!("{} is not installed", $program));
+            return;
+        })+
+    };
+}

@@ -1,0 +1,25 @@
+//! Waiting for a condition, never for a time.
+
+use std::time::{Duration, Instant};
+
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// Asks until there is an answer or the deadline has passed.
+pub fn wait_for<T>(deadline: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + deadline;
+    loop {
+        if let Some(answer) = ask() {
+            return Some(answer);
+        }
+        if Instant::now() >= end {
+            return None;
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+/// Panics unless the condition comes true within ten seconds.
+#[track_caller]
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    assert!(wait_for(Duration::from_secs(10), || condition().then_some(())).is_some(), "never happened: {what}");
+}

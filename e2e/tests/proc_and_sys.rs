@@ -1,0 +1,157 @@
+//! Attack group PS: `/proc` and `/sys`.
+
+use whatif_e2e::{World, as_root_and_user, needs};
+
+as_root_and_user!(
+    no_setting_of_the_kernel_can_be_written,
+    nothing_in_proc_and_sys_opens_for_writing,
+    only_processes_of_the_sandbox_are_visible,
+    the_keeper_cannot_be_looked_into,
+    the_launcher_cannot_be_overwritten,
+    sensitive_files_are_masked,
+    masks_cannot_be_lifted,
+);
+
+/// PS-01 and PS-09, without ever writing: `access` and an open that changes nothing.
+fn no_setting_of_the_kernel_can_be_written(w: &World) {
+    needs!(w, "python3");
+    let program = r#"
+import os, errno, json
+out = {}
+for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sys/vm/drop_caches", "/proc/sys/kernel/modprobe", "/proc/sysrq-trigger"):
+    try:
+        os.close(os.open(path, os.O_WRONLY)); out[path] = "open"
+    except OSError as e: out[path] = errno.errorcode[e.errno]
+    if os.access(path, os.W_OK): out[path] += " access"
+print(json.dumps(out))
+"#;
+    for (path, result) in w.python_inside(program).as_object().expect("an object") {
+        assert!(["EROFS", "EACCES", "EPERM", "ENOENT"].iter().any(|e| result == e), "{path}: {result}");
+    }
+}
+
+/// PS-02: the whole of both trees; the only exceptions are a process's own files.
+fn nothing_in_proc_and_sys_opens_for_writing(w: &World) {
+    needs!(w, "python3");
+    let program = r#"
+import os, json, re
+opened, tried = [], 0
+own = re.compile(r"^/proc/([0-9]+|self|thread-self)(/|$)")
+for top in ("/proc", "/sys"):
+    for directory, names, files in os.walk(top):
+        if own.match(directory): names[:] = []; continue
+        for name in files:
+            path = os.path.join(directory, name)
+            if os.path.islink(path): continue
+            tried += 1
+            try: os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK)); opened.append(path)
+            except OSError: pass
+print(json.dumps({"tried": tried, "opened": opened}))
+"#;
+    let result = w.python_inside(program);
+    assert!(result["tried"].as_u64().expect("a count") > 300, "the trees are there: {}", result["tried"]);
+    // The masks are bound over by /dev/null-like files whose writes go nowhere.
+    assert_eq!(result["opened"], serde_json::json!([]));
+}
+
+/// PS-07.
+fn only_processes_of_the_sandbox_are_visible(w: &World) {
+    let us = std::process::id();
+    let outcome =
+        w.inside(&format!("ls /proc | grep -E '^[0-9]+$' | wc -l; ls -d /proc/{us} 2>&1; cat /proc/{us}/environ 2>&1; true")).ok();
+    let count: u32 = outcome.stdout.lines().next().and_then(|l| l.trim().parse().ok()).expect("a count");
+    assert!(count <= 6, "{count} processes are visible");
+    if us > 100 {
+        assert!(outcome.stdout.matches("No such file").count() == 2, "{}", outcome.stdout);
+    }
+}
+
+/// PS-07, and the promise that nothing inside reaches the keeper.
+fn the_keeper_cannot_be_looked_into(w: &World) {
+    needs!(w, "python3");
+    let program = format!(
+        r#"
+import os, errno, json, ctypes, socket
+libc = ctypes.CDLL(None, use_errno=True)
+out = {{}}
+def attempt(name, f):
+    try: f(); out[name] = "worked"
+    except OSError as e: out[name] = errno.errorcode[e.errno]
+for name in ("mem", "environ", "maps", "auxv", "stack"):
+    attempt(name, lambda: open("/proc/1/" + name, "rb").read(1))
+attempt("write mem", lambda: os.close(os.open("/proc/1/mem", os.O_RDWR)))
+attempt("fd", lambda: os.listdir("/proc/1/fd"))
+attempt("root", lambda: os.listdir("/proc/1/root/"))
+attempt("cwd", lambda: os.listdir("/proc/1/cwd/"))
+attempt("exe", lambda: os.close(os.open("/proc/1/exe", os.O_WRONLY)))
+def call(*arguments):
+    if libc.syscall(*arguments) < 0: raise OSError(ctypes.get_errno(), "")
+attempt("ptrace", lambda: call({ptrace}, 16, 1, 0, 0))
+attempt("process_vm_readv", lambda: call({readv}, 1, (ctypes.c_size_t * 2)(0, 0), 1, (ctypes.c_size_t * 2)(4096, 8), 1, 0))
+attempt("pidfd_getfd", lambda: call({getfd}, os.pidfd_open(1), 0, 0))
+attempt("kill", lambda: os.kill(1, 9))
+attempt("stop", lambda: os.kill(1, 19))
+out["still there"] = os.path.exists("/proc/1")
+print(json.dumps(out))
+"#,
+        ptrace = libc::SYS_ptrace,
+        readv = libc::SYS_process_vm_readv,
+        getfd = libc::SYS_pidfd_getfd,
+    );
+    let results = w.python_inside(&program);
+    assert_eq!(results["still there"], true);
+    for (attempt, result) in results.as_object().expect("an object") {
+        // A signal to PID 1 from inside "works" and is ignored; everything else must fail.
+        let harmless = ["still there", "kill", "stop"].contains(&attempt.as_str());
+        assert!(harmless || ["EPERM", "EACCES", "ENOENT", "ESRCH"].iter().any(|e| result == e), "{attempt}: {result}");
+    }
+}
+
+/// PS-03 (runc's CVE-2019-5736): the binary that started us, through every process that runs it.
+fn the_launcher_cannot_be_overwritten(w: &World) {
+    needs!(w, "python3");
+    let before = std::fs::read(&w.bin).expect("it is there");
+    let name = w.new_sandbox("launcher");
+    let attack = r#"
+import os, time
+end, opened = time.time() + 1.5, 0
+while time.time() < end:
+    for pid in [p for p in os.listdir("/proc") if p.isdigit() and p != str(os.getpid())]:
+        try: fd = os.open(f"/proc/{pid}/exe", os.O_WRONLY); os.write(fd, b"owned"); opened += 1
+        except OSError: pass
+print(opened)
+"#;
+    let attacker = w.whatif(["exec", &name, "--", "/usr/bin/python3", "-c", attack]);
+    let attacking = std::thread::spawn(move || attacker.go());
+    while !attacking.is_finished() {
+        w.exec(&name, "true").ok();
+    }
+    attacking.join().expect("no panic").ok();
+    assert!(std::fs::read(&w.bin).expect("it is there") == before, "the launcher was overwritten");
+}
+
+fn sensitive_files_are_masked(w: &World) {
+    let script = "cat /proc/kcore /proc/keys /proc/timer_list /proc/kmsg /proc/key-users 2>/dev/null | head -c 100 | wc -c; \
+                  ls /sys/firmware /sys/kernel/debug /proc/acpi 2>/dev/null | grep -v : | grep -c .; true";
+    assert_eq!(w.inside(script).ok().stdout, "0\n0\n");
+}
+
+/// PS-09: unmounting a mask, remounting, a second procfs, a nested user namespace.
+fn masks_cannot_be_lifted(w: &World) {
+    let attempts = [
+        "umount /proc/sys",
+        "umount -l /proc/kmsg",
+        "mount -o remount,rw /proc/sys",
+        "mount -o remount,rw,bind /sys",
+        "mkdir -p /tmp/p && mount -t proc proc /tmp/p",
+        "mkdir -p /tmp/s && mount -t sysfs sysfs /tmp/s",
+        "unshare -Ur true",
+        "unshare -Urm mount -t proc proc /proc",
+        "unshare -p -f --mount-proc true",
+    ];
+    for attempt in attempts {
+        let outcome = w.inside(attempt);
+        assert_ne!(outcome.code, 0, "{attempt} worked");
+        assert!(outcome.code < 100, "{attempt} was not really tried: {} {}", outcome.code, outcome.stderr);
+    }
+}

@@ -1,0 +1,126 @@
+//! What the tests need from the machine, and how it gets there.
+//!
+//! Looked for by what it provides, not by package name: Node, for one, often comes from elsewhere than Debian.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::failure::Failure;
+use crate::programs;
+
+struct Component {
+    package: &'static str,
+    sign: Sign,
+}
+
+/// How one sees that a component is there.
+enum Sign {
+    Program(&'static str),
+    File(&'static str),
+    PythonModule(&'static str),
+}
+
+const COMPONENTS: [Component; 20] = [
+    program("bubblewrap", "bwrap"),
+    program("fuse-overlayfs", "fuse-overlayfs"),
+    program("strace", "strace"),
+    program("tmux", "tmux"),
+    program("git", "git"),
+    program("python3", "python3"),
+    Component { package: "python3-venv", sign: Sign::PythonModule("ensurepip") },
+    program("sqlite3", "sqlite3"),
+    program("rsync", "rsync"),
+    program("npm", "npm"),
+    program("attr", "setfattr"),
+    program("acl", "setfacl"),
+    program("util-linux", "nsenter"),
+    program("util-linux", "setpriv"),
+    program("procps", "ps"),
+    program("iproute2", "ip"),
+    program("vim-tiny", "vi"),
+    program("gcc", "gcc"),
+    Component { package: "libc6-dev", sign: Sign::File("/usr/include/stdio.h") },
+    program("hyperfine", "hyperfine"),
+];
+
+const fn program(package: &'static str, name: &'static str) -> Component {
+    Component { package, sign: Sign::Program(name) }
+}
+
+/// Installs what is missing if we may. What stays missing is named; in CI it is a failure, because there a skipped
+/// test is one that nobody ever runs.
+pub fn provide() -> Result<(), Failure> {
+    let mut missing = missing();
+    if !missing.is_empty() && rustix::process::geteuid().is_root() {
+        install(&missing);
+        missing = self::missing();
+    }
+    if missing.is_empty() {
+        println!("everything the tests need is installed");
+        return Ok(());
+    }
+    let remedy = format!("to install: sudo apt-get install -y --no-install-recommends {}", missing.join(" "));
+    if is_ci() {
+        return Err(Failure::new(format!("not installed: {}; {remedy}", missing.join(", "))));
+    }
+    for package in &missing {
+        println!("skip: {package} is not installed, and so the tests that need it are skipped");
+    }
+    println!("{remedy}");
+    Ok(())
+}
+
+fn missing() -> Vec<&'static str> {
+    let mut packages: Vec<_> = COMPONENTS.iter().filter(|component| !component.is_present()).map(|c| c.package).collect();
+    packages.dedup();
+    packages
+}
+
+/// Whether it worked is seen by looking again, so a failure only needs to be told.
+fn install(packages: &[&str]) {
+    println!("installing {}", packages.join(", "));
+    apt_get(&["update", "--quiet=2"]);
+    apt_get(&[&["install", "--quiet=2", "-oDpkg::Use-Pty=0", "--yes", "--no-install-recommends"], packages].concat());
+}
+
+fn apt_get(arguments: &[&str]) {
+    let mut command = Command::new("apt-get");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    match command.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => eprintln!("xtask: apt-get {} failed: {status}", arguments[0]),
+        Err(error) => eprintln!("xtask: failed to run apt-get: {error}"),
+    }
+}
+
+impl Component {
+    fn is_present(&self) -> bool {
+        match self.sign {
+            Sign::Program(name) => programs::find(name).is_some(),
+            Sign::File(path) => Path::new(path).exists(),
+            Sign::PythonModule(name) => imports(name),
+        }
+    }
+}
+
+fn imports(module: &str) -> bool {
+    let mut python = Command::new("python3");
+    python.args(["-c", &format!("import {module}")]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    python.status().is_ok_and(|status| status.success())
+}
+
+fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_component_is_seen_by_its_sign() {
+        assert!(program("coreutils", "true").is_present());
+        assert!(!program("nothing", "no-such-program-anywhere").is_present());
+        assert!(!Component { package: "nothing", sign: Sign::File("/no/such/file") }.is_present());
+    }
+}
