@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::wait_for;
 
 /// Nothing in this suite may take longer.
-const DEADLINE: Duration = Duration::from_secs(100);
+const DEADLINE: Duration = Duration::from_secs(40);
 
 /// A command line being put together.
 #[derive(Debug)]

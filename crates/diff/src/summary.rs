@@ -36,6 +36,7 @@ pub enum ChangeKind {
 #[derive(Clone, Debug, Serialize)]
 pub struct Change {
     pub kind: ChangeKind,
+    #[serde(with = "whatif_types::text::path")]
     pub path: PathBuf,
 }
 

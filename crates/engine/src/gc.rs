@@ -16,6 +16,7 @@ pub struct Collected {
     /// Records whose directory is gone.
     pub forgotten: Vec<String>,
     /// Directories no record knows. They may hold work, so they are named, not deleted.
+    #[serde(with = "whatif_types::text::paths")]
     pub unknown: Vec<PathBuf>,
     pub dry_run: bool,
 }

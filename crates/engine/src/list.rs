@@ -16,6 +16,7 @@ pub struct Listed {
     pub name: String,
     pub status: Status,
     pub provider: String,
+    #[serde(with = "whatif_types::text::path")]
     pub project: PathBuf,
     pub created_at: String,
     pub changed_files: u64,

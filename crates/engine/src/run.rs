@@ -93,7 +93,7 @@ impl Engine {
         self.store.update(&mut sandbox)?;
         self.state.settle(&sandbox.id)?;
         if left_processes {
-            self.publish(&sandbox)?;
+            self.publish(&sandbox);
         }
         drop(lock);
         Ok(Finished { sandbox, summary, kept, left_processes })

@@ -15,8 +15,10 @@ pub struct Shown {
     pub updated_at: String,
     pub version: u64,
     pub keeper_pid: Option<u32>,
+    #[serde(with = "whatif_types::text::path")]
     pub directory: std::path::PathBuf,
     pub details: Details,
+    #[serde(with = "whatif_types::text::paths")]
     pub masked_paths: Vec<std::path::PathBuf>,
     pub protection: Protection,
     pub processes: Vec<Process>,

@@ -50,7 +50,7 @@ impl Engine {
         sandbox.status = Status::Active;
         sandbox.updated_at = now();
         self.store.update(&mut sandbox)?;
-        self.publish(&sandbox)?;
+        self.publish(&sandbox);
         Ok(sandbox)
     }
 }

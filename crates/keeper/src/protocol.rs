@@ -3,13 +3,10 @@
 //! Frames are JSON; descriptors travel beside the frame that speaks of them. Paths and arguments are bytes to the kernel but
 //! mostly text here: what is not UTF-8 is carried as a list of numbers (`Text`).
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 use whatif_types::Boot;
 use whatif_types::boot::Protection;
+pub use whatif_types::text::Text;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -179,42 +176,4 @@ pub enum Reason {
     NoSuchProcess,
     File,
     Refused,
-}
-
-/// Bytes of the operating system in JSON: plain text where it is UTF-8, a list of numbers where not.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Text {
-    Plain(String),
-    Bytes(Vec<u8>),
-}
-
-impl Text {
-    #[must_use]
-    pub fn to_os(&self) -> OsString {
-        match self {
-            Self::Plain(text) => text.into(),
-            Self::Bytes(bytes) => OsString::from_vec(bytes.clone()),
-        }
-    }
-
-    #[must_use]
-    pub fn to_path(&self) -> PathBuf {
-        self.to_os().into()
-    }
-
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        match self {
-            Self::Plain(text) => text.as_bytes(),
-            Self::Bytes(bytes) => bytes,
-        }
-    }
-}
-
-impl<S: AsRef<OsStr> + ?Sized> From<&S> for Text {
-    fn from(text: &S) -> Self {
-        let os = text.as_ref();
-        os.to_str().map_or_else(|| Self::Bytes(os.as_bytes().to_vec()), |t| Self::Plain(t.to_owned()))
-    }
 }

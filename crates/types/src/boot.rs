@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{NetMode, Plan, SandboxId};
+use crate::{NetMode, Plan, SandboxId, text};
 
 /// Version of the boot description and of the keeper's protocol; a keeper serves exactly the one it was born with.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -52,6 +52,7 @@ pub struct Boot {
     pub version: u32,
     pub id: SandboxId,
     /// The sandbox's directory in the state directory: `head/`, `work/`.
+    #[serde(with = "text::path")]
     pub directory: PathBuf,
     /// What is hidden or shown rewritten in each copy-on-write tree.
     pub masks: Vec<TreeMask>,
@@ -61,6 +62,7 @@ pub struct Boot {
     /// Variables every command gets unless it sets them itself.
     pub environment: Vec<(String, String)>,
     /// Where `/run/user/<uid>` or its like must exist inside.
+    #[serde(with = "text::optional_path")]
     pub runtime_dir: Option<PathBuf>,
 }
 
@@ -71,12 +73,14 @@ pub struct TreeMask {
     /// The directories on the way to what is masked, parents first; they look as in reality.
     pub directories: Vec<MaskDirectory>,
     /// Paths that are not there inside, relative to the tree.
+    #[serde(with = "text::paths")]
     pub hidden: Vec<PathBuf>,
     pub rewritten: Vec<MaskFile>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaskDirectory {
+    #[serde(with = "text::path")]
     pub path: PathBuf,
     pub attributes: Attributes,
 }
@@ -84,6 +88,7 @@ pub struct MaskDirectory {
 /// A file that is shown with other content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaskFile {
+    #[serde(with = "text::path")]
     pub path: PathBuf,
     pub content: String,
     pub attributes: Attributes,
@@ -104,5 +109,6 @@ pub struct Protection {
     /// The Landlock ABI in force; 0 where the kernel has none.
     pub landlock_abi: u32,
     /// Places of the plan that could only be given read-only, with the reason.
+    #[serde(with = "text::explained_paths")]
     pub read_only: Vec<(PathBuf, String)>,
 }

@@ -15,6 +15,7 @@ pub mod network;
 pub mod plan;
 pub mod sandbox;
 pub mod state;
+pub mod text;
 pub mod timestamp;
 
 pub use boot::{Boot, Identity};

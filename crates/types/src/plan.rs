@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::mountinfo::is_within;
+use crate::text;
 
 /// How copy-on-write is done. Best first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +64,7 @@ pub enum PlaceKind {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
+    #[serde(with = "text::path")]
     pub path: PathBuf,
     #[serde(flatten)]
     pub kind: PlaceKind,
@@ -74,6 +76,7 @@ pub struct Plan {
     pub backend: Backend,
     pub places: Vec<Place>,
     /// Symbolic links of the real `/run` that lead out of it and are needed inside (`/run/current-system` and the like).
+    #[serde(with = "text::path_pairs")]
     pub run_links: Vec<(PathBuf, PathBuf)>,
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::boot::Protection;
-use crate::{Backend, Identity, NetMode, SandboxId, Status};
+use crate::{Backend, Identity, NetMode, SandboxId, Status, text};
 
 /// Why a sandbox is not running. Decides whether `exec` may start it again by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,7 @@ pub struct Sandbox {
     pub version: u64,
     pub created_at: u64,
     pub updated_at: u64,
+    #[serde(with = "text::path")]
     pub project: PathBuf,
     pub provider: String,
     #[serde(flatten)]
@@ -38,6 +39,7 @@ pub struct Sandbox {
 /// What is kept beside the searchable columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Details {
+    #[serde(with = "text::path")]
     pub cwd: PathBuf,
     pub labels: BTreeMap<String, String>,
     pub net: NetMode,
@@ -45,6 +47,7 @@ pub struct Details {
     pub backend_reason: Option<String>,
     pub identity: Identity,
     /// Paths of the copy-on-write trees; the position is the number of the tree's directory in the head.
+    #[serde(with = "text::paths")]
     pub trees: Vec<PathBuf>,
     /// Those of them that were copied into the head rather than overlaid.
     #[serde(default)]

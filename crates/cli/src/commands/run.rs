@@ -8,6 +8,7 @@ use serde_json::json;
 use whatif_engine::{ChangeKind, CommandSpec, Engine, Exited, Finished, Keep};
 use whatif_types::NetMode;
 use whatif_types::explain::EXIT_TIMED_OUT;
+use whatif_types::text::Text;
 
 use super::Outcome;
 use super::sandbox_options::{SandboxOptions, duration};
@@ -143,7 +144,7 @@ fn why_it_ended(exited: &Exited, timeout: Option<Duration>) -> Option<String> {
 
 fn document(finished: &Finished, exited: &Exited, captured: Option<&Capture>) -> serde_json::Value {
     json!({
-        "sandbox": { "id": finished.sandbox.id, "name": finished.sandbox.name, "project": finished.sandbox.project, "status": finished.sandbox.status },
+        "sandbox": { "id": finished.sandbox.id, "name": finished.sandbox.name, "project": Text::from(&finished.sandbox.project), "status": finished.sandbox.status },
         "kept": finished.kept,
         "exit_code": exited.code,
         "signal": exited.signal,
