@@ -11,7 +11,7 @@ use whatif_sys::mount::Reach;
 use super::mounts::{attach, attach_on, clone_at, detached, detached_tmpfs, make_read_only, target};
 use super::{AssembleError, step};
 
-const PROC_READ_ONLY: [&str; 5] = ["sys", "bus", "fs", "irq", "sysrq-trigger"];
+const PROC_READ_ONLY: [&str; 6] = ["sys", "bus", "fs", "irq", "pressure", "sysrq-trigger"];
 const PROC_MASKED: [&str; 12] = [
     "acpi",
     "asound",
