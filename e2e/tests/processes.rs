@@ -84,6 +84,8 @@ fn a_command_pushed_into_the_callers_terminal_does_not_run(w: &World) {
     let mut terminal = Terminal::with(w, &["/bin/sh", "-i"]);
     terminal.type_in(&format!("{} run --rm -- /usr/bin/python3 inject.py\n", w.bin.display()));
     terminal.expect("tried");
+    // What is typed before that still belongs to the sandbox's terminal.
+    terminal.expect("the sandbox is gone");
     terminal.type_in("echo do''ne\n");
     terminal.expect("done");
     terminal.type_in("exit\n");

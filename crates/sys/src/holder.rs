@@ -39,11 +39,13 @@ impl Holder {
             flags |= libc::CLONE_NEWNET;
         }
         let mut pidfd: RawFd = -1;
+        let parent = rustix::process::getpid().as_raw_nonzero().get() as usize;
         // SAFETY: the stack grows down from the end of an owned buffer that lives as long as the task (see `drop`); the
         // task only ever sleeps, so sharing memory with it cannot race. CLONE_PIDFD stores a descriptor in `pidfd`.
         let (pid, pidfd) = unsafe {
             let top = stack.as_mut_ptr().add(STACK_SIZE & !15).cast();
-            let pid = check(libc::clone(sleep_for_ever, top, flags, std::ptr::null_mut(), &raw mut pidfd).into())?;
+            let pid =
+                check(libc::clone(sleep_for_ever, top, flags, std::ptr::without_provenance_mut(parent), &raw mut pidfd).into())?;
             (pid, OwnedFd::from_raw_fd(pidfd))
         };
         let pid = Pid::from_raw(pid as i32).ok_or(io::ErrorKind::InvalidData)?;
@@ -79,9 +81,16 @@ impl Drop for Holder {
     }
 }
 
-extern "C" fn sleep_for_ever(_: *mut libc::c_void) -> libc::c_int {
-    loop {
-        // SAFETY: pause has no arguments and touches no memory of ours.
-        unsafe { libc::pause() };
+extern "C" fn sleep_for_ever(parent: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: system calls on this task alone; none touches memory.
+    unsafe {
+        // Nobody would end it if we were killed. The second look covers a death before the first call.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() as usize != parent.addr() {
+            libc::_exit(0);
+        }
+        loop {
+            libc::pause();
+        }
     }
 }

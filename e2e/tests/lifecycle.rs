@@ -1,0 +1,211 @@
+//! From making a sandbox to throwing it away.
+
+use std::io::Read;
+
+use whatif_e2e::{World, as_root_and_user, eventually};
+
+as_root_and_user!(
+    a_run_is_kept_when_something_that_matters_changed,
+    a_run_can_be_kept_or_removed_by_request,
+    a_run_that_leaves_a_process_stays_alive,
+    a_run_can_go_into_an_existing_sandbox,
+    changes_survive_stop_and_start,
+    a_stopped_sandbox_says_how_to_start_it,
+    background_commands_have_logs,
+    logs_can_be_followed_to_the_end,
+    processes_are_listed_and_signalled,
+    files_are_copied_both_ways,
+    removing_leaves_nothing,
+    the_collector_reconciles_records_and_directories,
+    making_twice_with_one_key_makes_one,
+    a_timeout_ends_everything_the_command_started,
+    sandboxes_do_not_see_each_other,
+    many_sandboxes_live_side_by_side,
+);
+
+fn names(w: &World) -> Vec<String> {
+    w.whatif(["ls", "-q"]).go().ok().stdout.lines().map(str::to_owned).collect()
+}
+
+fn a_run_is_kept_when_something_that_matters_changed(w: &World) {
+    w.write("file", "old");
+    for nothing in [
+        "true",
+        "cat file",
+        "echo x > /tmp/x",
+        "mkdir -p ~/.cache/tool && echo x > ~/.cache/tool/entry",
+        "chmod 644 file; touch -r file file",
+    ] {
+        let outcome = w.whatif(["run", "--", "/bin/sh", "-c", nothing]).go().ok();
+        assert!(outcome.stderr.contains("the sandbox is gone"), "after {nothing}: {}", outcome.stderr);
+        assert!(names(w).is_empty(), "{nothing}");
+    }
+    for something in ["echo new > file", "rm file", "mkdir directory", "ln -s file link", "chmod 755 file", "mv file other"] {
+        let outcome = w.whatif(["run", "--name", "kept", "--", "/bin/sh", "-c", something]).go().ok();
+        assert!(outcome.stderr.contains("Kept as kept"), "after {something}: {}", outcome.stderr);
+        assert_eq!(names(w), ["kept"], "{something}");
+        w.whatif(["rm", "kept"]).go().ok();
+    }
+    assert_eq!(w.whatif(["run", "--name", "failed", "--", "/bin/sh", "-c", "echo x > y; exit 3"]).go().exits(3).code, 3);
+    assert_eq!(names(w), ["failed"], "also when the command failed");
+}
+
+fn a_run_can_be_kept_or_removed_by_request(w: &World) {
+    w.whatif(["run", "--keep", "--name", "kept", "--", "true"]).go().ok();
+    w.whatif(["run", "--rm", "--name", "gone", "--", "/bin/sh", "-c", "echo x > y"]).go().ok();
+    assert_eq!(names(w), ["kept"]);
+    w.whatif(["run", "--rm", "--keep", "--", "true"]).go().exits(2);
+    assert_eq!(w.whatif(["run", "--rm", "--quiet", "--", "true"]).go().ok().stderr, "");
+}
+
+fn a_run_that_leaves_a_process_stays_alive(w: &World) {
+    let outcome =
+        w.whatif(["run", "--name", "server", "--", "/bin/sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo started"]).go().ok();
+    assert_eq!(outcome.text(), "started");
+    assert!(outcome.stderr.contains("still running"), "{}", outcome.stderr);
+    assert!(w.whatif(["ps", "server"]).go().ok().stdout.contains("sleep 1000"));
+}
+
+fn a_run_can_go_into_an_existing_sandbox(w: &World) {
+    let name = w.new_sandbox("existing");
+    w.whatif(["run", "--in", &name, "--", "/bin/sh", "-c", "echo one > made"]).go().ok();
+    assert_eq!(w.whatif(["run", "--in", &name, "--", "cat", "made"]).go().ok().text(), "one");
+    assert_eq!(names(w), ["existing"]);
+}
+
+fn changes_survive_stop_and_start(w: &World) {
+    w.write("edited", "old");
+    w.write("deleted", "old");
+    let name = w.new_sandbox("survivor");
+    w.exec(&name, "echo new > edited; rm deleted; mkdir d; echo x > d/x; ln -s x d/link").ok();
+    w.whatif(["stop", &name]).go().ok();
+    assert_eq!(w.json(["show", &name])["status"], "stopped");
+    assert!(w.processes().is_empty(), "{:?}", w.processes());
+    w.whatif(["start", &name]).go().ok();
+    assert_eq!(w.exec(&name, "cat edited; ls; cat d/link").ok().stdout, "new\nd\nedited\nx\n");
+    w.whatif(["stop", &name]).go().ok();
+    w.whatif(["stop", &name]).go().ok();
+    w.whatif(["start", &name]).go().ok();
+    w.whatif(["start", &name]).go().ok();
+}
+
+fn a_stopped_sandbox_says_how_to_start_it(w: &World) {
+    let name = w.new_sandbox("asleep");
+    w.whatif(["stop", &name]).go().ok();
+    let outcome = w.exec(&name, "true");
+    assert!(outcome.code == 0 || outcome.stderr.contains("whatif start asleep"), "{} {}", outcome.code, outcome.stderr);
+}
+
+fn background_commands_have_logs(w: &World) {
+    let name = w.new_sandbox("background");
+    let started = w.json(["exec", &name, "-d", "--", "/bin/sh", "-c", "echo out; echo err >&2; sleep 1000"]);
+    eventually("both streams are in the log", || w.whatif(["logs", &name]).go().ok().stdout == "out\nerr\n");
+    assert_eq!(w.whatif(["logs", &name, &started["pid"].to_string()]).go().ok().stdout, "out\nerr\n");
+    w.exec(&name, "true").ok();
+}
+
+fn logs_can_be_followed_to_the_end(w: &World) {
+    let name = w.new_sandbox("followed");
+    w.whatif(["exec", &name, "-d", "--", "/bin/sh", "-c", "echo first; while [ ! -e go ]; do sleep 0.05; done; echo last"])
+        .go()
+        .ok();
+    let call = w.whatif(["logs", "-f", &name]);
+    let mut following =
+        call.streams(std::process::Stdio::null(), std::process::Stdio::piped(), std::process::Stdio::null()).spawn();
+    let mut output = following.stdout.take().expect("it is piped");
+    let mut first = [0; 6];
+    output.read_exact(&mut first).expect("the beginning comes at once");
+    assert_eq!(&first, b"first\n");
+    assert!(following.try_wait().expect("it is our child").is_none(), "it goes on while the command runs");
+    w.exec(&name, "touch go").ok();
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).expect("text");
+    assert_eq!(rest, "last\n");
+    assert!(following.wait().expect("it is our child").success());
+}
+
+fn processes_are_listed_and_signalled(w: &World) {
+    let name = w.new_sandbox("processes");
+    let pid = w.json(["exec", &name, "-d", "--", "sleep", "1234"])["pid"].to_string();
+    eventually("it is listed", || w.whatif(["ps", &name]).go().ok().stdout.contains("sleep 1234"));
+    w.whatif(["kill", &name, &pid, "--signal", "KILL"]).go().ok();
+    eventually("it is gone", || !w.whatif(["ps", &name]).go().ok().stdout.contains("sleep 1234"));
+    assert_eq!(w.whatif(["kill", &name, &pid]).go().code, 125, "a process that is gone cannot be signalled");
+    w.whatif(["kill", &name, &pid, "--signal", "NONSENSE"]).go().exits(2);
+}
+
+fn files_are_copied_both_ways(w: &World) {
+    let name = w.new_sandbox("copies");
+    w.write("tree/a", "a");
+    w.write("tree/sub/b", "b");
+    w.whatif(["cp", "tree", "copies:/tmp/tree"]).go().ok();
+    assert_eq!(w.exec(&name, "cat /tmp/tree/a /tmp/tree/sub/b").ok().stdout, "ab");
+    w.exec(&name, "echo made > made; mkdir out; echo 1 > out/1; chmod 755 out/1").ok();
+    w.whatif(["cp", "copies:made", "taken"]).go().ok();
+    assert_eq!(w.read("taken"), "made\n");
+    w.whatif(["cp", "copies:out", "out-copy"]).go().ok();
+    assert_eq!(w.read("out-copy/1"), "1\n");
+    assert_eq!(w.whatif(["cp", "copies:missing", "x"]).go().code, 125);
+    assert!(!w.project.join("made").exists(), "reality has only what was copied");
+}
+
+fn removing_leaves_nothing(w: &World) {
+    let name = w.new_sandbox("doomed");
+    w.exec(&name, "mkdir -p deep/er && echo x > deep/er/file && chmod 0 deep/er deep").ok();
+    w.whatif(["exec", &name, "-d", "--", "sleep", "1000"]).go().ok();
+    let directory = w.json(["show", &name])["directory"].as_str().expect("it has one").to_owned();
+    w.whatif(["rm", &name]).go().ok();
+    assert!(names(w).is_empty());
+    w.assert_nothing_left();
+    eventually("its directory is gone", || !std::path::Path::new(&directory).exists());
+    w.whatif(["rm", &name]).go().fails_with_hint(125);
+}
+
+fn the_collector_reconciles_records_and_directories(w: &World) {
+    assert!(w.whatif(["gc"]).go().ok().stdout.contains("nothing to do"));
+    w.new_sandbox("lost");
+    w.whatif(["stop", "lost"]).go().ok();
+    let directory = w.json(["show", "lost"])["directory"].as_str().expect("it has one").to_owned();
+    w.outside(&format!("chmod -R u+rwx {directory}; rm -rf {directory}")).ok();
+    let dry = w.json(["gc", "--dry-run"]);
+    assert_eq!(dry["forgotten"], serde_json::json!(["lost"]));
+    assert_eq!(names(w), ["lost"], "a dry run does nothing");
+    w.whatif(["gc"]).go().ok();
+    assert!(names(w).is_empty());
+}
+
+fn making_twice_with_one_key_makes_one(w: &World) {
+    let first = w.json(["new", "--idempotency-key", "k1"]);
+    let second = w.json(["new", "--idempotency-key", "k1"]);
+    assert_eq!(first["id"], second["id"]);
+    assert_ne!(w.json(["new", "--idempotency-key", "k2"])["id"], first["id"]);
+}
+
+fn a_timeout_ends_everything_the_command_started(w: &World) {
+    let marker = w.dir.join("timeout-marker").display().to_string();
+    let script = format!("sh -c 'while :; do sleep 1; done' {marker} & sh -c 'while :; do sleep 1; done' {marker}");
+    w.whatif(["run", "--timeout", "300ms", "--", "/bin/sh", "-c", &script]).go().exits(124);
+    eventually("nothing of it runs", || w.processes().is_empty());
+}
+
+fn sandboxes_do_not_see_each_other(w: &World) {
+    w.write("shared", "reality");
+    let (a, b) = (w.new_sandbox("a"), w.new_sandbox("b"));
+    w.exec(&a, "echo a > shared; echo a > /tmp/t; echo a > /dev/shm/t").ok();
+    w.exec(&b, "echo b > shared").ok();
+    assert_eq!(w.exec(&a, "cat shared").ok().text(), "a");
+    assert_eq!(w.exec(&b, "cat shared; ls /tmp /dev/shm | grep -c '^t$'").stdout, "b\n0\n");
+    assert_eq!(w.read("shared"), "reality");
+}
+
+fn many_sandboxes_live_side_by_side(w: &World) {
+    for n in 0..20 {
+        w.new_sandbox(&format!("many-{n}"));
+    }
+    assert_eq!(names(w).len(), 20);
+    for n in [0, 9, 19] {
+        assert_eq!(w.exec(&format!("many-{n}"), "echo here").ok().text(), "here");
+    }
+    w.whatif(["rm", "--all", "--yes"]).go().ok();
+    w.assert_nothing_left();
+}
