@@ -158,10 +158,11 @@ fn input_reaches_the_command(w: &World) {
 fn hostile_file_names_are_shown_harmlessly(w: &World) {
     let directory = w.project.join(std::ffi::OsStr::from_bytes(b"a \xff'\"$(id)\n\x1b[31m"));
     w.mkdir(&directory);
-    let script = "printf x > \"$(printf 'evil\\033]0;owned\\007 name')\" && printf x > \"$(printf 'bad\\377utf')\" && printf x > './-rf' && printf x > 'new\nline'";
+    let script = "printf x > \"$(printf 'evil\\033]0;owned\\007 name')\" && printf x > \"$(printf 'bad\\377utf')\" && printf x > './-rf' && printf x > 'new\nwhatif: forged'";
     let outcome = w.whatif(["run", "--keep", "--name", "hostile", "--", "/bin/sh", "-c", script]).cwd(&directory).go().ok();
-    assert!(outcome.stderr.contains("4 files changed"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains(": 4 "), "four changes: {}", outcome.stderr);
     assert!(!outcome.stderr.contains('\u{1b}') && !outcome.stderr.contains('\u{7}'), "{:?}", outcome.stderr);
+    assert!(!outcome.stderr.lines().any(|l| l.starts_with("whatif: forged")), "a name forges a line of the report: {}", outcome.stderr);
     let ls = w.whatif(["ls"]).go().ok();
     assert!(!ls.stdout.contains('\u{1b}'), "{:?}", ls.stdout);
     w.json(["show", "hostile"]);

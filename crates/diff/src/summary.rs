@@ -43,7 +43,7 @@ pub struct Change {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
     pub changed_files: u64,
-    /// Disk space of the head.
+    /// Disk space of the files in the head.
     pub size_bytes: u64,
     /// Whether there is more than caches and logs.
     pub matters: bool,
@@ -82,7 +82,9 @@ impl Walk<'_> {
                 let entry = entry?;
                 let relative = directory.join(entry.file_name());
                 let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
-                self.summary.size_bytes += metadata.blocks() * 512;
+                if metadata.is_file() {
+                    self.summary.size_bytes += metadata.blocks() * 512;
+                }
                 if metadata.is_dir() {
                     let before = self.before(&relative);
                     if !before.as_ref().is_some_and(|(_, m)| m.is_dir()) || is_opaque(&entry.path()) {
@@ -111,7 +113,9 @@ impl Walk<'_> {
                 let entry = entry?;
                 let relative = directory.join(entry.file_name());
                 let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
-                self.summary.size_bytes += metadata.blocks() * 512;
+                if metadata.is_file() {
+                    self.summary.size_bytes += metadata.blocks() * 512;
+                }
                 if metadata.is_dir() {
                     if self.is_another_tree(&relative) {
                         continue;

@@ -128,6 +128,9 @@ impl Explain for EngineError {
             ],
             Self::Command(failed) if failed.reason == Reason::Directory => vec!["choose another with --cwd".to_owned()],
             Self::Usage { hint, .. } => vec![hint.clone()],
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                vec!["the permissions of that path do not allow it".to_owned()]
+            }
             Self::Io { source, .. } => io_hints(source),
             Self::Path(error) => io_hints(&error.source),
             Self::Store(error) => error.hints(),
