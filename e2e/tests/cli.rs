@@ -162,7 +162,11 @@ fn hostile_file_names_are_shown_harmlessly(w: &World) {
     let outcome = w.whatif(["run", "--keep", "--name", "hostile", "--", "/bin/sh", "-c", script]).cwd(&directory).go().ok();
     assert!(outcome.stderr.contains(": 4 "), "four changes: {}", outcome.stderr);
     assert!(!outcome.stderr.contains('\u{1b}') && !outcome.stderr.contains('\u{7}'), "{:?}", outcome.stderr);
-    assert!(!outcome.stderr.lines().any(|l| l.starts_with("whatif: forged")), "a name forges a line of the report: {}", outcome.stderr);
+    assert!(
+        !outcome.stderr.lines().any(|l| l.starts_with("whatif: forged")),
+        "a name forges a line of the report: {}",
+        outcome.stderr
+    );
     let ls = w.whatif(["ls"]).go().ok();
     assert!(!ls.stdout.contains('\u{1b}'), "{:?}", ls.stdout);
     w.json(["show", "hostile"]);

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use whatif_engine::{Context, EngineError};
+use whatif_engine::{Context, EngineError, config_file};
 use whatif_types::config::UserConfig;
 
 pub fn from_process() -> Result<Context, EngineError> {
@@ -52,12 +52,10 @@ fn state_dir(uid: u32, home: &Path, cwd: &Path) -> PathBuf {
 
 fn config(home: &Path) -> Result<UserConfig, EngineError> {
     let path = path_in("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("whatif/config.toml");
-    match std::fs::read_to_string(&path) {
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-            Ok(UserConfig::default())
-        }
+    match config_file::read(&path) {
         Err(source) => Err(EngineError::Io { action: "read", path, source }),
-        Ok(text) => toml::from_str(&text).map_err(|e| EngineError::Config { path, message: e.to_string() }),
+        Ok(None) => Ok(UserConfig::default()),
+        Ok(Some(text)) => toml::from_str(&text).map_err(|e| EngineError::Config { path, message: e.to_string() }),
     }
 }
 

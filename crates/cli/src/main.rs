@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     let cli = args::parse();
     let output = output::Output::new(cli.json);
     match commands::dispatch(cli, &output) {
-        Ok(code) => code,
+        Ok(code) => output::honest(code),
         Err(error) => output.error(&error),
     }
 }

@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use whatif_types::explain::whole_message;
@@ -50,7 +51,7 @@ impl Output {
     /// For people, on standard output; nothing in JSON mode.
     pub fn line(&self, text: impl Display) {
         if !self.json {
-            let _ = writeln!(std::io::stdout(), "{text}");
+            print(&text.to_string());
         }
     }
 
@@ -86,13 +87,38 @@ impl Output {
             let document = serde_json::json!({ "error": Explained::of(error) });
             eprintln!("{document}");
         } else {
-            eprintln!("{} {}", self.paint_note(Style::Red, "whatif:"), printable(&whole_message(error)));
+            eprintln!("{} {}", self.paint_note(Style::Red, "whatif:"), printable(&whole_message(error).replace('\n', "; ")));
             for hint in error.hints() {
                 eprintln!("  {} {}", self.paint_note(Style::Cyan, "hint:"), printable(&hint));
             }
         }
         ExitCode::from(error.exit_code())
     }
+}
+
+/// Set when something could not be printed; success is not claimed then.
+static LOST_OUTPUT: AtomicBool = AtomicBool::new(false);
+
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
+        lost_output();
+    }
+}
+
+/// Notes that output did not reach its destination.
+pub fn lost_output() {
+    LOST_OUTPUT.store(true, Ordering::Relaxed);
+}
+
+/// The code to exit with, given what the command made of it.
+#[must_use]
+pub fn honest(code: ExitCode) -> ExitCode {
+    if LOST_OUTPUT.load(Ordering::Relaxed) && code == ExitCode::SUCCESS {
+        eprintln!("whatif: not all output could be written");
+        return ExitCode::FAILURE;
+    }
+    code
 }
 
 /// A command line that is not understood, in JSON mode.
@@ -110,8 +136,7 @@ fn paint(colour: bool, style: Style, text: impl Display) -> String {
 #[must_use]
 pub fn printable(text: &str) -> String {
     let harmful = |c: char| {
-        (c.is_control() && c != '\n')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
     };
     text.chars().map(|c| if harmful(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }

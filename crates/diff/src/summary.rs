@@ -78,8 +78,7 @@ impl Walk<'_> {
     fn overlaid(&mut self, top: &Path) -> io::Result<()> {
         let mut pending = vec![top.to_owned()];
         while let Some(directory) = pending.pop() {
-            for entry in fs::read_dir(self.tree.head.join(&directory))? {
-                let entry = entry?;
+            for entry in list(&self.tree.head.join(&directory))? {
                 let relative = directory.join(entry.file_name());
                 let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
                 if metadata.is_file() {
@@ -109,8 +108,7 @@ impl Walk<'_> {
         let mut pending = vec![top.to_owned()];
         while let Some(directory) = pending.pop() {
             let here = self.tree.head.join(&directory);
-            for entry in fs::read_dir(&here)? {
-                let entry = entry?;
+            for entry in list(&here)? {
                 let relative = directory.join(entry.file_name());
                 let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
                 if metadata.is_file() {
@@ -176,6 +174,14 @@ impl Walk<'_> {
                 self.summary.examples.push(Change { kind, path });
             }
         }
+    }
+}
+
+/// A directory the sandbox closed to its own user is counted, but nothing beneath it can be.
+fn list(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Vec::new()),
+        other => other?.collect(),
     }
 }
 

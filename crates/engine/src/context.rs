@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use whatif_types::Identity;
 use whatif_types::config::{ProjectConfig, UserConfig};
 
-use crate::EngineError;
+use crate::{EngineError, config_file};
 
 #[derive(Clone, Debug)]
 pub struct Context {
@@ -41,9 +41,8 @@ impl Context {
     /// The user's configuration as this project tightens it.
     pub(crate) fn config_for(&self, project: &Path) -> Result<UserConfig, EngineError> {
         let path = project.join(PROJECT_CONFIG);
-        let text = match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(self.config.clone()),
-            other => other.map_err(|source| EngineError::io("read", &path, source))?,
+        let Some(text) = config_file::read(&path).map_err(|source| EngineError::io("read", &path, source))? else {
+            return Ok(self.config.clone());
         };
         let tightening: ProjectConfig =
             toml::from_str(&text).map_err(|e| EngineError::Config { path: path.clone(), message: e.to_string() })?;

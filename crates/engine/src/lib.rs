@@ -3,6 +3,7 @@
 
 mod boot;
 mod choice;
+pub mod config_file;
 pub mod context;
 pub mod copy;
 mod create;

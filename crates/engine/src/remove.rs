@@ -54,7 +54,12 @@ impl Engine {
     fn put_away(&self, sandbox: &Sandbox, lock: SandboxLock, pidfd: Option<&OwnedFd>) -> Result<(), EngineError> {
         self.state.unpublish(&sandbox.name);
         let doomed = self.state.condemn(&sandbox.id)?;
-        self.store.delete(&sandbox.id)?;
+        if let Err(error) = self.store.delete(&sandbox.id) {
+            // A full disk may not even have room for that; deleting the head makes some.
+            delete_when_free(&doomed, pidfd);
+            self.store.delete(&sandbox.id).map_err(|_| error)?;
+            return Ok(());
+        }
         match command::continue_in_background() {
             // The child inherits the lock, so nobody else takes this for a leftover while it is being deleted.
             Ok(true) => {

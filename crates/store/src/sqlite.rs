@@ -2,13 +2,14 @@
 
 use std::cell::OnceCell;
 use std::fs::{OpenOptions, Permissions};
+use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 use whatif_types::{Sandbox, SandboxId};
 
 use crate::{Found, Inserted, Store, StoreError};
@@ -32,6 +33,8 @@ const MIGRATIONS: [&str; 1] = ["
 const COLUMNS: &str = "id, name, status, version, created_at, updated_at, project, provider, details";
 /// A command that is the only one reads the whole log when it opens the records.
 const LONGEST_LOG: u64 = 96 << 10;
+/// Enough for the log, its index and a few rows.
+const RESERVE: usize = 512 << 10;
 /// Longer than any of our transactions; two commands at once take turns.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -50,10 +53,22 @@ impl SqliteStore {
 
     fn connection(&self) -> Result<&Connection, StoreError> {
         if self.connection.get().is_none() {
-            let opened = open(&self.path)?;
+            let opened = match open(&self.path) {
+                // Looking must be possible where writing is not.
+                Err(StoreError::Database(error)) if is_read_only(&error) => open_for_reading(&self.path)?,
+                other => other?,
+            };
             let _ = self.connection.set(opened);
         }
         self.connection.get().ok_or_else(|| StoreError::Malformed("the records cannot be opened".to_owned()))
+    }
+
+    /// Does the work, and once more with the reserve released if the disk is full: what frees space must not need any.
+    fn with_room<T>(&self, mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        match work() {
+            Err(StoreError::Database(error)) if is_full(&error) && std::fs::remove_file(reserve_of(&self.path)).is_ok() => work(),
+            other => other,
+        }
     }
 
     fn query_one(&self, condition: &str, parameter: &str) -> Result<Option<Sandbox>, StoreError> {
@@ -81,6 +96,7 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     migrate(&mut connection, path)?;
+    keep_reserve(path);
     if fresh {
         for suffix in ["", "-wal", "-shm"] {
             let mut file = path.as_os_str().to_owned();
@@ -89,6 +105,36 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
         }
     }
     Ok(connection)
+}
+
+fn open_for_reading(path: &Path) -> Result<Connection, StoreError> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(PATIENCE)?;
+    Ok(connection)
+}
+
+fn reserve_of(path: &Path) -> PathBuf {
+    path.with_file_name("reserve")
+}
+
+/// Space that is given up when the disk is full. A reserve that cannot be made now is made by a later command.
+fn keep_reserve(path: &Path) {
+    let reserve = reserve_of(path);
+    if !reserve.exists() {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&reserve);
+        if file.and_then(|mut f| f.write_all(&vec![0; RESERVE])).is_err() {
+            let _ = std::fs::remove_file(&reserve);
+        }
+    }
+}
+
+fn is_full(error: &rusqlite::Error) -> bool {
+    // Without room even for its index, SQLite cannot open the log.
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
+}
+
+fn is_read_only(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
 }
 
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
@@ -115,80 +161,88 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
 
 impl Store for SqliteStore {
     fn insert(&self, sandbox: &Sandbox, idempotency_key: Option<&str>) -> Result<Inserted, StoreError> {
-        if let Some(key) = idempotency_key
-            && let Some(existing) = self.find_by_key(key)?
-        {
-            return Ok(Inserted::Existing(Box::new(existing)));
-        }
-        let details = to_json(sandbox)?;
-        let inserted = self
-            .connection()?
-            .prepare_cached("INSERT INTO sandboxes (id, name, status, version, created_at, updated_at, project, provider, idempotency_key, details) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
-            .execute(params![
-                sandbox.id.as_str(),
-                sandbox.name,
-                sandbox.status.as_str(),
-                sandbox.version as i64,
-                sandbox.created_at as i64,
-                sandbox.updated_at as i64,
-                sandbox.project.as_os_str().as_bytes(),
-                sandbox.provider,
-                idempotency_key,
-                details,
-            ]);
-        match inserted {
-            Ok(_) => Ok(Inserted::New),
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-                // Lost a race for the key, or the name is taken.
-                match idempotency_key.map(|key| self.find_by_key(key)).transpose()?.flatten() {
-                    Some(existing) => Ok(Inserted::Existing(Box::new(existing))),
-                    None => Err(StoreError::NameTaken { name: sandbox.name.clone() }),
-                }
+        self.with_room(|| {
+            if let Some(key) = idempotency_key
+                && let Some(existing) = self.find_by_key(key)?
+            {
+                return Ok(Inserted::Existing(Box::new(existing)));
             }
-            Err(error) => Err(error.into()),
-        }
+            let details = to_json(sandbox)?;
+            let inserted = self
+                .connection()?
+                .prepare_cached("INSERT INTO sandboxes (id, name, status, version, created_at, updated_at, project, provider, idempotency_key, details) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
+                .execute(params![
+                    sandbox.id.as_str(),
+                    sandbox.name,
+                    sandbox.status.as_str(),
+                    sandbox.version as i64,
+                    sandbox.created_at as i64,
+                    sandbox.updated_at as i64,
+                    sandbox.project.as_os_str().as_bytes(),
+                    sandbox.provider,
+                    idempotency_key,
+                    details,
+                ]);
+            match inserted {
+                Ok(_) => Ok(Inserted::New),
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                    // Lost a race for the key, or the name is taken.
+                    match idempotency_key.map(|key| self.find_by_key(key)).transpose()?.flatten() {
+                        Some(existing) => Ok(Inserted::Existing(Box::new(existing))),
+                        None => Err(StoreError::NameTaken { name: sandbox.name.clone() }),
+                    }
+                }
+                Err(error) => Err(error.into()),
+            }
+        })
     }
 
     fn get(&self, id: &SandboxId) -> Result<Option<Sandbox>, StoreError> {
-        self.query_one("id = ?1", id.as_str())
+        self.with_room(|| self.query_one("id = ?1", id.as_str()))
     }
 
     fn find_by_key(&self, key: &str) -> Result<Option<Sandbox>, StoreError> {
-        self.query_one("idempotency_key = ?1", key)
+        self.with_room(|| self.query_one("idempotency_key = ?1", key))
     }
 
     fn find(&self, name_or_prefix: &str) -> Result<Found, StoreError> {
-        if let Some(sandbox) = self.query_one("name = ?1", name_or_prefix)? {
-            return Ok(Found::One(Box::new(sandbox)));
-        }
-        let sql = format!("SELECT {COLUMNS} FROM sandboxes WHERE substr(id, 1, length(?1)) = ?1 LIMIT 6");
-        let mut statement = self.connection()?.prepare_cached(&sql)?;
-        let mut found = statement.query_map([name_or_prefix], read)?.map(|row| row?).collect::<Result<Vec<_>, _>>()?;
-        match (found.pop(), found.is_empty()) {
-            (Some(only), true) if !name_or_prefix.is_empty() => Ok(Found::One(Box::new(only))),
-            (Some(last), _) => Ok(Found::Several(found.into_iter().chain([last]).map(|s| s.name).collect())),
-            (None, _) => Ok(Found::None),
-        }
+        self.with_room(|| {
+            if let Some(sandbox) = self.query_one("name = ?1", name_or_prefix)? {
+                return Ok(Found::One(Box::new(sandbox)));
+            }
+            let sql = format!("SELECT {COLUMNS} FROM sandboxes WHERE substr(id, 1, length(?1)) = ?1 LIMIT 6");
+            let mut statement = self.connection()?.prepare_cached(&sql)?;
+            let mut found = statement.query_map([name_or_prefix], read)?.map(|row| row?).collect::<Result<Vec<_>, _>>()?;
+            match (found.pop(), found.is_empty()) {
+                (Some(only), true) if !name_or_prefix.is_empty() => Ok(Found::One(Box::new(only))),
+                (Some(last), _) => Ok(Found::Several(found.into_iter().chain([last]).map(|s| s.name).collect())),
+                (None, _) => Ok(Found::None),
+            }
+        })
     }
 
     fn list(&self) -> Result<Vec<Sandbox>, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM sandboxes ORDER BY created_at DESC, id");
-        let mut statement = self.connection()?.prepare_cached(&sql)?;
-        statement.query_map([], read)?.map(|row| row?).collect()
+        self.with_room(|| {
+            let sql = format!("SELECT {COLUMNS} FROM sandboxes ORDER BY created_at DESC, id");
+            let mut statement = self.connection()?.prepare_cached(&sql)?;
+            statement.query_map([], read)?.map(|row| row?).collect()
+        })
     }
 
     fn update(&self, sandbox: &mut Sandbox) -> Result<(), StoreError> {
-        let changed = self
-            .connection()?
-            .prepare_cached("UPDATE sandboxes SET name = ?1, status = ?2, version = version + 1, updated_at = ?3, details = ?4 WHERE id = ?5 AND version = ?6")?
-            .execute(params![
-                sandbox.name,
-                sandbox.status.as_str(),
-                sandbox.updated_at as i64,
-                to_json(sandbox)?,
-                sandbox.id.as_str(),
-                sandbox.version as i64,
-            ])?;
+        let changed = self.with_room(|| {
+            Ok(self
+                .connection()?
+                .prepare_cached("UPDATE sandboxes SET name = ?1, status = ?2, version = version + 1, updated_at = ?3, details = ?4 WHERE id = ?5 AND version = ?6")?
+                .execute(params![
+                    sandbox.name,
+                    sandbox.status.as_str(),
+                    sandbox.updated_at as i64,
+                    to_json(sandbox)?,
+                    sandbox.id.as_str(),
+                    sandbox.version as i64,
+                ])?)
+        })?;
         if changed == 0 {
             return Err(StoreError::Conflict { name: sandbox.name.clone() });
         }
@@ -207,8 +261,10 @@ impl Store for SqliteStore {
     }
 
     fn delete(&self, id: &SandboxId) -> Result<(), StoreError> {
-        self.connection()?.prepare_cached("DELETE FROM sandboxes WHERE id = ?1")?.execute([id.as_str()])?;
-        Ok(())
+        self.with_room(|| {
+            self.connection()?.prepare_cached("DELETE FROM sandboxes WHERE id = ?1")?.execute([id.as_str()])?;
+            Ok(())
+        })
     }
 }
 

@@ -61,9 +61,10 @@ fn print_rest(file: &mut File, escape: bool) -> io::Result<()> {
         }
         if escape {
             let text = String::from_utf8_lossy(&buffer[..length]).replace("\r\n", "\n");
-            for (index, part) in text.split('\t').enumerate() {
-                out.write_all(if index > 0 { b"\t" } else { b"" })?;
-                out.write_all(printable(part).as_bytes())?;
+            for part in text.split_inclusive(['\t', '\n']) {
+                let plain = part.trim_end_matches(['\t', '\n']);
+                out.write_all(printable(plain).as_bytes())?;
+                out.write_all(&part.as_bytes()[plain.len()..])?;
             }
         } else {
             out.write_all(&buffer[..length])?;

@@ -98,7 +98,12 @@ impl Relay {
                     self.waiting.drain(..written);
                 }
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(_) => self.give_up(),
+                Err(errno) => {
+                    if self.is_output && errno != Errno::PIPE {
+                        crate::output::lost_output();
+                    }
+                    self.give_up();
+                }
             },
             Some(Sink::Memory(memory)) => {
                 let mut memory = memory.borrow_mut();

@@ -1,0 +1,114 @@
+//! Interactive programs, driven through a real terminal.
+
+use whatif_e2e::{Terminal, World, as_root_and_user, needs};
+
+as_root_and_user!(
+    a_shell_has_a_terminal_of_its_own,
+    a_new_size_reaches_the_program,
+    interrupts_reach_the_program_and_not_us,
+    the_end_of_input_ends_the_shell,
+    vim_opens_edits_and_quits,
+    a_run_on_a_terminal_is_interactive,
+    the_terminal_is_usable_afterwards,
+    programs_work_in_tmux,
+);
+
+fn shell<'a>(w: &World, name: &'a str) -> (Terminal, &'a str) {
+    w.new_sandbox(name);
+    let mut terminal = Terminal::with_whatif(w, &["shell", name]);
+    terminal.expect(if w.is_root() { "# " } else { "$ " });
+    terminal.type_in("PS1='ready> '\n");
+    terminal.expect("\nready> ");
+    (terminal, name)
+}
+
+fn a_shell_has_a_terminal_of_its_own(w: &World) {
+    let (mut terminal, _) = shell(w, "tty");
+    terminal.type_in("test -t 0 && test -t 1 && test -t 2 && echo all-$((40+2)); tty\n");
+    terminal.expect("all-42");
+    terminal.expect("/dev/pts/0");
+    terminal.type_in("echo from-$((1+1)) > /dev/tty\n");
+    terminal.expect("from-2");
+    terminal.type_in("exit 5\n");
+    assert_eq!(terminal.ends(), 5);
+}
+
+fn a_new_size_reaches_the_program(w: &World) {
+    let (mut terminal, _) = shell(w, "size");
+    terminal.type_in("stty size\n");
+    terminal.expect("24 80");
+    terminal.type_in("trap 'echo resized-$((3+4))' WINCH; echo armed-$((1+1)); while :; do sleep 0.05; done\n");
+    terminal.expect("armed-2");
+    terminal.resize(40, 100);
+    terminal.expect("resized-7");
+    terminal.type_in("\u{3}stty size\n");
+    terminal.expect("40 100");
+    terminal.type_in("exit\n");
+    terminal.ends();
+}
+
+fn interrupts_reach_the_program_and_not_us(w: &World) {
+    let (mut terminal, _) = shell(w, "interrupt");
+    terminal.type_in("echo begin-$((1+0)); sleep 1000; echo code-$?\n");
+    terminal.expect("begin-1");
+    terminal.type_in("\u{3}");
+    terminal.expect("ready> ");
+    terminal.type_in("echo still-$((10+1))\n");
+    terminal.expect("still-11");
+    terminal.type_in("exit\n");
+    terminal.ends();
+}
+
+fn the_end_of_input_ends_the_shell(w: &World) {
+    let (mut terminal, _) = shell(w, "eof");
+    terminal.type_in("\u{4}");
+    assert_eq!(terminal.ends(), 0);
+}
+
+fn vim_opens_edits_and_quits(w: &World) {
+    needs!(w, "vim");
+    let (mut terminal, name) = shell(w, "vim");
+    terminal.type_in("vim -u NONE -i NONE edited; echo vim-$?\n");
+    terminal.expect("~");
+    terminal.type_in("ihello from vim\u{1b}:wq\n");
+    terminal.expect("vim-0");
+    terminal.type_in("exit\n");
+    terminal.ends();
+    assert_eq!(w.exec(name, "cat edited").ok().text(), "hello from vim");
+    assert!(!w.project.join("edited").exists());
+}
+
+fn a_run_on_a_terminal_is_interactive(w: &World) {
+    let mut terminal = Terminal::with_whatif(w, &["run", "--rm", "--", "/bin/sh", "-c", "tty; read line; echo got-$line"]);
+    terminal.expect("/dev/pts/");
+    terminal.type_in("words\n");
+    terminal.expect("got-words");
+    assert_eq!(terminal.ends(), 0);
+}
+
+/// Raw mode is ours only as long as the command runs.
+fn the_terminal_is_usable_afterwards(w: &World) {
+    let mut terminal = Terminal::with(w, &["/bin/sh", "-i"]);
+    terminal.type_in(&format!(
+        "stty -a | grep -o ' .icanon\\| icanon'; {} run --rm -- stty raw -echo; stty -a | grep -c ' icanon'\n",
+        w.bin.display()
+    ));
+    terminal.expect("the sandbox is gone");
+    terminal.expect("1");
+    terminal.type_in("exit\n");
+    terminal.ends();
+}
+
+fn programs_work_in_tmux(w: &World) {
+    needs!(w, "tmux");
+    w.new_sandbox("tmux");
+    let socket = w.dir.join("tmux.sock").display().to_string();
+    let tmux = |command: &str| w.outside(&format!("TERM=xterm tmux -f /dev/null -S {socket} {command}"));
+    tmux(&format!("new-session -d -x 90 -y 30 '{} shell tmux'", w.bin.display())).ok();
+    tmux("send-keys 'stty size; echo in-$((20+3))' Enter").ok();
+    let screen = || tmux("capture-pane -p").stdout;
+    let seen = whatif_e2e::wait_for(std::time::Duration::from_secs(10), || screen().contains("in-23").then(&screen));
+    tmux("kill-server").ok();
+    let seen = seen.unwrap_or_else(|| panic!("nothing came back: {}", screen()));
+    assert!(seen.contains("90"), "the size is tmux's: {seen}");
+}
