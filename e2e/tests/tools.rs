@@ -64,7 +64,10 @@ fn toolchain(w: &World) -> Option<String> {
 
 fn npm_packs_offline(w: &World) {
     needs!(w, "npm");
-    w.write("package.json", "{\"name\":\"tiny\",\"version\":\"1.0.0\",\"main\":\"index.js\",\"scripts\":{\"hello\":\"node index.js\"}}");
+    w.write(
+        "package.json",
+        "{\"name\":\"tiny\",\"version\":\"1.0.0\",\"main\":\"index.js\",\"scripts\":{\"hello\":\"node index.js\"}}",
+    );
     w.write("index.js", "console.log('hello from node')\n");
     let script = "npm run --silent hello && npm pack --silent --offline && mkdir -p user && cd user && npm init -y >/dev/null && \
                   npm install --silent --offline --no-audit --no-fund ../tiny-1.0.0.tgz && node -e \"require('tiny')\"";
@@ -117,12 +120,22 @@ fn the_file_system_behaves_as_outside(w: &World) {
     let prepare = "rm -rf lower && mkdir -p lower/dir/sub lower/empty && echo content > lower/file && echo other > lower/other && ln lower/file lower/hard && \
                    ln -s file lower/link && ln -s nowhere lower/dangling && echo x > lower/dir/sub/x && chmod 600 lower/other && truncate -s 100k lower/long";
     w.outside(prepare).ok();
+    assert_eq!(
+        w.inside("mv lower/dir lower/moved && cat lower/moved/sub/x && ls lower/dir 2>/dev/null | wc -l").ok().stdout,
+        "x\n0\n"
+    );
     w.write("semantics.py", SEMANTICS);
     let inside = w.whatif(["run", "--rm", "-q", "--", "/usr/bin/python3", "semantics.py"]).go().ok();
     let outside = w.program("/usr/bin/python3").args(["semantics.py"]).go().ok();
     assert!(outside.stdout.lines().count() > 60, "the table is long: {}", outside.stdout);
-    let differences: Vec<_> = outside.stdout.lines().zip(inside.stdout.lines()).filter(|(o, i)| o != i).collect();
-    assert!(differences.is_empty() && outside.stdout.lines().count() == inside.stdout.lines().count(), "(outside, inside): {differences:#?}");
+    // An ordinary user's overlay cannot rename a directory of reality in place; `mv` and its like copy instead.
+    let known = |inside: &str| !w.is_root() && inside == "lower rename directory over full one -> EXDEV";
+    let both = outside.stdout.lines().zip(inside.stdout.lines());
+    let differences: Vec<_> = both.filter(|(o, i)| o != i && !known(i)).collect();
+    assert!(
+        differences.is_empty() && outside.stdout.lines().count() == inside.stdout.lines().count(),
+        "(outside, inside): {differences:#?}"
+    );
 }
 
 const SEMANTICS: &str = r#"

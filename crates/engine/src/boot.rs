@@ -13,7 +13,7 @@ use whatif_layers::copy::{self, Depth};
 use whatif_layers::plan::{self, Inputs};
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{masks, remove};
-use whatif_provider::{Launch, Provider};
+use whatif_provider::{Launch, LaunchError, Provider};
 use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection, TreeMask};
 use whatif_types::config::UserConfig;
 use whatif_types::{Backend, Identity, NetMode, PlaceKind, Plan, SandboxId};
@@ -57,7 +57,7 @@ impl Engine {
         let identity = if choice.same_ids && self.context.is_root() { Identity::Same } else { self.context.identity() };
         let listener = client::listener(wish.directory)?;
         let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd() };
-        let launched = wish.provider.launch(&launch)?;
+        let launched = wish.provider.launch(&launch).map_err(|error| self.explain_nesting(error))?;
         let (plan, masks) = self.prepare_layers(wish, choice.backend).inspect_err(|_| {
             let _ = pidfd_send_signal(&launched.pidfd, Signal::KILL);
         })?;
@@ -147,6 +147,17 @@ impl Engine {
                 ..Choice::default()
             },
             None => remembered,
+        }
+    }
+
+    /// Inside a sandbox new namespaces are forbidden, which explains itself badly.
+    fn explain_nesting(&self, error: LaunchError) -> EngineError {
+        match self.context.environment.iter().find(|(name, _)| name == "WHATIF_SANDBOX") {
+            Some((_, outer)) => EngineError::Usage {
+                message: format!("this already is the sandbox '{outer}', and sandboxes cannot be made inside one"),
+                hint: "leave it first; whatever you run here is sandboxed already".to_owned(),
+            },
+            None => error.into(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, pidfd_send_signal};
 use whatif_keeper::Client;
@@ -17,6 +18,9 @@ use whatif_types::{Backend, NetMode, PlaceKind, Sandbox, SandboxId, Status, name
 
 use crate::boot::{Booting, Wish, wait_for_end};
 use crate::{Engine, EngineError, now, secrets};
+
+/// How long a command waits for another one that makes the same sandbox.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a new sandbox shall be.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +61,14 @@ impl Engine {
         if let Some(existing) = self.existing(new)? {
             return Ok(existing);
         }
-        let mut created = with_a_name(new.name.as_deref(), |name| self.create_with(name, new, &validated, Vec::new(), None))?;
+        let created = with_a_name(new.name.as_deref(), |name| self.create_with(name, new, &validated, Vec::new(), None));
+        let mut created = match created {
+            // Lost the race for the key, or for the name that goes with it.
+            Err(error @ (EngineError::Busy { .. } | EngineError::Store(StoreError::NameTaken { .. }))) => {
+                return self.existing(new)?.ok_or(error);
+            }
+            other => other?,
+        };
         created.sandbox.details.transient = false;
         self.store.update(&mut created.sandbox)?;
         self.state.settle(&created.sandbox.id)?;
@@ -72,9 +83,21 @@ impl Engine {
         }
     }
 
+    /// The sandbox already made with this key. If another command is still at it, this one waits.
     fn existing(&self, new: &NewSandbox) -> Result<Option<Sandbox>, EngineError> {
         let Some(key) = &new.idempotency_key else { return Ok(None) };
-        Ok(self.store.find_by_key(key)?)
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.store.find_by_key(key)? {
+                Some(made) if made.status == Status::Creating || made.details.transient => {
+                    if Instant::now() >= deadline {
+                        return Err(EngineError::Busy { name: made.name });
+                    }
+                    std::thread::sleep(PATIENCE / 1000);
+                }
+                found => return Ok(found),
+            }
+        }
     }
 
     pub(crate) fn validate(&self, new: &NewSandbox) -> Result<Validated, EngineError> {

@@ -56,10 +56,22 @@ fn homes(context: &Context) -> Vec<PathBuf> {
     if context.is_root() {
         homes.push(PathBuf::from("/root"));
         homes.extend(whatif_layers::survey::subdirectories(Path::new("/home")));
+        homes.extend(homes_of_people(&std::fs::read_to_string("/etc/passwd").unwrap_or_default()));
     }
     homes.sort();
     homes.dedup();
     homes
+}
+
+/// Homes of accounts that can log in, wherever they are.
+fn homes_of_people(passwd: &str) -> Vec<PathBuf> {
+    let people = passwd.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let (home, shell) = (fields.get(5)?, fields.get(6)?);
+        let logs_in = !["nologin", "false", "sync", ""].iter().any(|s| shell.rsplit('/').next() == Some(s));
+        (logs_in && home.len() > 1 && home.starts_with('/')).then(|| PathBuf::from(home))
+    });
+    people.filter(|home| home.is_dir()).collect()
 }
 
 fn without_passwords(path: &Path, _cache: &Path) -> std::io::Result<String> {

@@ -13,7 +13,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -33,6 +33,9 @@ impl StateDir {
     /// Opens the state directory, making what is missing. All of it is for its owner only.
     pub fn open(root: &Path) -> Result<Self, PathError> {
         let state = Self { root: root.to_owned() };
+        if let Ok(metadata) = fs::metadata(root) {
+            check_owner(root, &metadata)?;
+        }
         // The last directory made is the sign that all of them are there.
         if !state.root.join("cache").is_dir() {
             let parent = root.parent().unwrap_or(root);
@@ -161,6 +164,18 @@ impl StateDir {
 fn ids_in(directory: &Path) -> Result<Vec<SandboxId>, PathError> {
     let entries = fs::read_dir(directory).map_err(on("list", directory))?;
     Ok(entries.filter_map(|e| SandboxId::parse(e.ok()?.file_name().to_str()?)).collect())
+}
+
+/// Whoever else could write here could put heads and records under us.
+fn check_owner(root: &Path, metadata: &fs::Metadata) -> Result<(), PathError> {
+    let refuse = |why: &str| Err(on("use", root)(io::Error::new(io::ErrorKind::PermissionDenied, why.to_owned())));
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return refuse("the state directory belongs to another user");
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return refuse("others can write the state directory (chmod go-w it)");
+    }
+    Ok(())
 }
 
 /// Whether nothing is in a directory; one that is not there holds nothing either.
