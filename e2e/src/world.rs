@@ -196,6 +196,14 @@ impl World {
         assert!(clean.is_some(), "left over: {:#?}", left());
     }
 
+    /// After a failure: what names this world in its command line is ours, and it must not outlive the test.
+    fn kill_what_is_left(&self) {
+        let pids = self.processes().into_iter().filter_map(|line| line.split(' ').next().and_then(|pid| pid.parse().ok()));
+        for pid in pids.filter_map(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+
     fn prepared(&self, program: &Path) -> Command {
         let mut command = if self.uid == rustix::process::geteuid().as_raw() {
             Command::new(program)
@@ -221,6 +229,7 @@ impl Drop for World {
                 self.assert_nothing_left();
             }
         });
+        self.kill_what_is_left();
         let _ = fs::remove_dir_all(&self.dir);
         // A test that has failed has said why; a second panic would end the whole process.
         if let (Err(panic), false) = (end, std::thread::panicking()) {

@@ -3,7 +3,11 @@
 use whatif_e2e::{World, as_root, as_root_and_user, needs};
 
 as_root_and_user!(the_best_backend_is_the_default, the_copy_backend_works_and_is_named, the_fuse_backend_works_and_is_named);
-as_root!(a_state_directory_on_an_overlay_is_explained, a_state_directory_on_a_tmpfs_works);
+as_root!(
+    a_state_directory_others_can_write_is_refused,
+    a_state_directory_on_an_overlay_is_explained,
+    a_state_directory_on_a_tmpfs_works
+);
 
 fn the_best_backend_is_the_default(w: &World) {
     w.whatif(["run", "--keep", "--name", "best", "--", "true"]).go().ok();
@@ -67,11 +71,20 @@ fn a_state_directory_on_an_overlay_is_explained(w: &World) {
 
 fn a_state_directory_on_a_tmpfs_works(w: &World) {
     let script = format!(
-        "mount -t tmpfs none {} && {} run --rm -q -- /bin/sh -c 'echo x > made; cat made'",
+        "mount -t tmpfs -o mode=700 none {} && {} run --rm -q -- /bin/sh -c 'echo x > made; cat made'",
         w.state.display(),
         w.bin.display()
     );
     let outcome = w.program("/usr/bin/unshare").args(["--mount", "--propagation", "private", "/bin/sh", "-c", &script]).go().ok();
     assert_eq!(outcome.text(), "x");
     assert!(!w.project.join("made").exists());
+}
+
+/// FS-18: whoever can write there could put a layer or a socket of their own in our way.
+fn a_state_directory_others_can_write_is_refused(w: &World) {
+    let open = w.dir.join("open-state");
+    w.mkdir(&open);
+    w.outside(&format!("chmod 777 {}", open.display())).ok();
+    let outcome = w.whatif(["run", "--rm", "--", "echo", "ran"]).env("WHATIF_HOME", &open).go().fails_with_hint(125);
+    assert_eq!(outcome.says("others can write").stdout, "");
 }

@@ -102,7 +102,7 @@ fn tar_keeps_everything(w: &World) {
 
 fn rsync_mirrors(w: &World) {
     needs!(w, "rsync");
-    let script = "rm -rf s d && mkdir -p s/x && seq 100 > s/a && seq 50 > s/x/b && ln -s a s/l && rsync -a s/ d/ && echo more >> s/a && rm s/x/b && \
+    let script = "rm -rf s d && mkdir -p s/x && seq 100 > s/a && seq 50 > s/x/b && ln -s a s/l && find s -exec touch -h -d 2001-01-01 {} + && rsync -a s/ d/ && echo more >> s/a && rm s/x/b && \
                   rsync -a --delete --itemize-changes s/ d/ | sort && diff -r s d && ls -R d && rm -rf s d";
     same_inside_as_outside(w, script);
 }

@@ -144,7 +144,7 @@ impl Walk<'_> {
         match self.before(relative) {
             None => self.note(ChangeKind::Added, relative),
             Some((original, before)) => {
-                if !is_same(&original, &before, path, metadata) {
+                if !is_same(&original, &before, path, metadata, self.tree.copied) {
                     self.note(ChangeKind::Modified, relative);
                 }
             }
@@ -190,8 +190,10 @@ fn attributes(metadata: &Metadata) -> (u32, u32, u32) {
 }
 
 /// Overlayfs copies a file up for many reasons; the same bytes and attributes are no change.
-fn is_same(original: &Path, before: &Metadata, path: &Path, after: &Metadata) -> bool {
-    if attributes(before) != attributes(after) || before.size() != after.size() {
+fn is_same(original: &Path, before: &Metadata, path: &Path, after: &Metadata, copied: bool) -> bool {
+    // A user's copy of somebody else's file belongs to the user.
+    let same_attributes = if copied { before.mode() == after.mode() } else { attributes(before) == attributes(after) };
+    if !same_attributes || before.size() != after.size() {
         return false;
     }
     if before.is_symlink() {

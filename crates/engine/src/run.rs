@@ -66,7 +66,8 @@ impl Engine {
     pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
         let Run { mut sandbox, mut running, lock, pidfd } = run;
         let summary = self.summarize(&sandbox)?;
-        let left_processes = exited.others_alive && running.leaves_others();
+        // A time limit that a process could outlive by leaving its session would be none.
+        let left_processes = !exited.timed_out && exited.others_alive && running.leaves_others();
         let kept = match keep {
             Keep::Always => true,
             Keep::Never => false,

@@ -49,6 +49,15 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
     planner.finish()
 }
 
+/// What becomes of the files of a directory that cannot be overlaid as a whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    /// Worth a copy: home and project.
+    Copied,
+    /// Left as the read-only root shows them; a shared directory may hold any amount of data.
+    ReadOnly,
+}
+
 struct Planner<'a> {
     inputs: &'a Inputs<'a>,
     places: Vec<Place>,
@@ -77,8 +86,11 @@ impl Planner<'_> {
             self.candidates().into_iter().partition(|t| t == self.inputs.home || t == self.inputs.project);
         let own = outermost(&own);
         let others: Vec<PathBuf> = outermost(&others).into_iter().filter(|t| !own.iter().any(|o| t.starts_with(o))).collect();
-        for tree in others.iter().chain(&own) {
-            self.put_tree_around_mounts(tree);
+        for tree in &others {
+            self.put_tree_around_mounts(tree, Level::ReadOnly);
+        }
+        for tree in &own {
+            self.put_tree_around_mounts(tree, Level::Copied);
         }
     }
 
@@ -96,15 +108,17 @@ impl Planner<'_> {
             .collect()
     }
 
-    /// An ordinary user may not overlay a directory with mounts beneath it, so such a directory becomes a skeleton.
-    fn put_tree_around_mounts(&mut self, tree: &Path) {
+    /// An ordinary user may not overlay a directory with mounts beneath it; the directories around the mounts become trees.
+    fn put_tree_around_mounts(&mut self, tree: &Path, level: Level) {
         let copied = self.inputs.backend == Backend::Copy;
         if copied || !self.visible_mounts().iter().any(|m| m.mount_point != tree && m.mount_point.starts_with(tree)) {
             self.put_tree(tree);
             return;
         }
-        let number = self.number_of(tree);
-        self.put(tree, PlaceKind::Skeleton { tree: number });
+        if level == Level::Copied {
+            let number = self.number_of(tree);
+            self.put(tree, PlaceKind::Skeleton { tree: number });
+        }
         for child in (self.inputs.subdirectories)(tree) {
             // The copy of this level leaves out what is hidden, so there is nothing to mount on.
             if self.is_hidden(&child) {
@@ -112,8 +126,8 @@ impl Planner<'_> {
             }
             let usable = mount_of(self.inputs.mounts, &child).is_some_and(|m| !m.read_only && !m.is_pseudo());
             if usable {
-                self.put_tree_around_mounts(&child);
-            } else {
+                self.put_tree_around_mounts(&child, level);
+            } else if level == Level::Copied {
                 self.put(&child, PlaceKind::ReadOnly);
             }
         }
@@ -141,17 +155,21 @@ impl Planner<'_> {
         }
     }
 
-    /// Mask layers hide things in copy-on-write trees; elsewhere an empty mount must.
+    /// Mask layers hide things within copy-on-write trees; what is a place of its own, or lies on a read-only one, must be
+    /// hidden by an empty mount, and what is mounted within something hidden must not be mounted at all.
     fn hide_what_masks_cannot(&mut self) {
         let secrets = self.inputs.secrets.iter().map(PathBuf::as_path).chain([self.inputs.state_dir]);
         let names = secrets.flat_map(|p| aliases_of(self.inputs.mounts, p).into_iter().chain([p.to_owned()]));
-        let in_plain_sight: Vec<PathBuf> =
-            names.filter(|p| self.deepest_place(p).is_some_and(|place| matches!(place.kind, PlaceKind::ReadOnly))).collect();
-        for path in outermost(&in_plain_sight) {
-            if !is_made_anew(&path) {
-                self.places.retain(|p| !p.path.starts_with(&path));
-                self.put(&path, PlaceKind::Hidden);
-            }
+        let out_of_reach: Vec<PathBuf> = names
+            .filter(|name| !is_made_anew(name) && name.parent().is_some())
+            .filter(|name| {
+                let in_plain_sight = self.deepest_place(name).is_some_and(|place| matches!(place.kind, PlaceKind::ReadOnly));
+                in_plain_sight || self.places.iter().any(|place| is_within(&place.path, name))
+            })
+            .collect();
+        for path in outermost(&out_of_reach) {
+            self.places.retain(|p| !is_within(&p.path, &path));
+            self.put(&path, PlaceKind::Hidden);
         }
     }
 

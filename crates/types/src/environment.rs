@@ -24,7 +24,7 @@ const SECRET_WORDS: [&str; 14] = [
 ];
 const SECRET_PREFIXES: [&str; 9] =
     ["AWS_", "GITHUB_", "GH_", "GITLAB_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "VAULT_", "DIGITALOCEAN_"];
-const SECRET_SUFFIXES: [&str; 7] = ["_KEY", "_AUTH", "_DSN", "_PASS", "_PWD", "_CREDS", "_SIGNATURE"];
+const SECRET_SUFFIXES: [&str; 7] = ["_KEY", "_AUTH", "_DSN", "PASS", "_PWD", "_CREDS", "_SIGNATURE"];
 const SECRET_NAMES: [&str; 8] = ["DATABASE_URL", "REDIS_URL", "MONGODB_URI", "MONGO_URL", "AMQP_URL", "PGPASSFILE", "KEY", "PASS"];
 
 /// Handles to services of the desktop and the session; what they name is absent inside.
@@ -122,7 +122,12 @@ fn is_ours(name: &str) -> bool {
 
 fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    if matches!(name.as_str(), "PWD" | "OLDPWD") || name.starts_with("KEYBOARD") || name.starts_with("KEYMAP") {
+    if matches!(name.as_str(), "PWD" | "OLDPWD")
+        || name.starts_with("KEYBOARD")
+        || name.starts_with("KEYMAP")
+        || name.ends_with("BYPASS")
+        || name.ends_with("COMPASS")
+    {
         return false;
     }
     SECRET_WORDS.iter().any(|w| name.contains(w))
@@ -202,6 +207,7 @@ mod tests {
             "GITHUB_TOKEN",
             "OPENAI_API_KEY",
             "DB_PASSWORD",
+            "SSHPASS",
             "DATABASE_URL",
             "MY_KEY",
             "SENTRY_DSN",

@@ -39,7 +39,8 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             counted(copied.skipped, "entry").replace("entrys", "entries")
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    // Asked for one thing and not given it is not a success.
+    Ok(if copied.files == 0 && copied.skipped > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 enum Place<'a> {

@@ -67,7 +67,7 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
     rows.push(("variables left out", or_none(&details.dropped_env)));
     rows.push(("masked", format!("{} paths of credentials and histories (--json lists them)", shown.masked_paths.len())));
     if !details.labels.is_empty() {
-        rows.push(("labels", details.labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")));
+        rows.push(("labels", details.labels.iter().map(|(k, v)| printable(&format!("{k}={v}"))).collect::<Vec<_>>().join(" ")));
     }
     if !details.command.is_empty() {
         rows.push(("command", printable(&details.command.join(" "))));

@@ -138,6 +138,18 @@ fn what_lies_on_a_read_only_place_is_hidden_under_every_name() {
 }
 
 #[test]
+fn a_mount_of_the_secret_itself_is_hidden_too() {
+    for as_root in [true, false] {
+        let mut machine = Machine::new(&[]);
+        machine.mounts.push(Mount { root: "/home/ann/.ssh".into(), mount_point: "/srv/keys".into(), ..machine.mounts[0].clone() });
+        machine.writable.push("/srv/keys".into());
+        let secrets = [PathBuf::from("/home/ann/.ssh")];
+        let plan = plan(&Inputs { secrets: &secrets, ..machine.inputs(as_root) });
+        assert_eq!(kind(&plan, "/srv/keys/id"), PlaceKind::Hidden, "as root: {as_root}");
+    }
+}
+
+#[test]
 fn trees_keep_their_numbers_when_the_plan_is_made_again() {
     let machine = Machine::new(&[mount("/home", "xfs", false)]);
     let known = [PathBuf::from("/gone"), PathBuf::from("/home"), PathBuf::from("/")];
