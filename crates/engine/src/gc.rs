@@ -42,7 +42,14 @@ impl Engine {
             }
             known.insert(sandbox.id);
         }
-        collected.unknown = settled.difference(&known).map(|id| self.state.sandboxes().join(id.as_str())).collect();
+        // Recovery has run already; what is still here and not being worked on resisted it.
+        for id in self.state.unsettled()? {
+            if self.state.inherit(&id)?.is_some() {
+                collected.unknown.push(self.state.transient().join(id.as_str()));
+            }
+        }
+        let unknown = settled.difference(&known).map(|id| self.state.sandboxes().join(id.as_str()));
+        collected.unknown.extend(unknown);
         if !dry_run {
             // A better way may work by now.
             Choice::forget(&self.context.state_dir);

@@ -13,10 +13,10 @@ use crate::{Engine, EngineError, now};
 impl Engine {
     pub(crate) fn recover(&self) -> Result<(), EngineError> {
         for id in self.state.unsettled()? {
-            let path = self.state.transient().join(id.as_str());
             // Held: its owner is alive and at work on it.
-            let Some(lock) = SandboxLock::take(&path)? else { continue };
-            self.repair(&id, lock)?;
+            let Some(lock) = self.state.inherit(&id)? else { continue };
+            // What cannot be repaired now must not keep the command from its own work; the next one tries again, and `gc` tells.
+            let _ = self.repair(&id, lock);
         }
         Ok(())
     }

@@ -53,6 +53,7 @@ impl Engine {
 
     fn put_away(&self, sandbox: &Sandbox, lock: SandboxLock, pidfd: Option<&OwnedFd>) -> Result<(), EngineError> {
         self.state.unpublish(&sandbox.name);
+        self.state.disown(&sandbox.id);
         let doomed = self.state.condemn(&sandbox.id)?;
         if let Err(error) = self.store.delete(&sandbox.id) {
             // A full disk may not even have room for that; deleting the head makes some.

@@ -15,11 +15,16 @@ use std::io;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 use whatif_types::SandboxId;
 
 use crate::{PathError, on};
+
+/// A link that says which process a directory in `transient/` belongs to.
+const OWNER: &str = "owner";
+const LAST_MOMENTS: Duration = Duration::from_secs(2);
 
 /// The copy of a sandbox's record in its own directory.
 const RECORD: &str = "sandbox.json";
@@ -104,6 +109,9 @@ impl StateDir {
             path: path.clone(),
             source: io::ErrorKind::WouldBlock.into(),
         })?;
+        let owner = path.join(OWNER);
+        let pid = rustix::process::getpid().as_raw_nonzero().to_string();
+        std::os::unix::fs::symlink(pid, &owner).map_err(on("create", &owner))?;
         for part in ["head", "work"] {
             make_private(&path.join(part))?;
         }
@@ -151,6 +159,29 @@ impl StateDir {
         }
     }
 
+    /// From here on whoever holds the lock is deleting it; there is no owner to ask about.
+    pub fn disown(&self, id: &SandboxId) {
+        if let Some(path) = self.find(id) {
+            let _ = fs::remove_file(path.join(OWNER));
+        }
+    }
+
+    /// Takes the lock of a directory in `transient/` if its owner is gone. A child that a killed owner was just starting
+    /// may hold the lock for a moment longer; that moment is waited for.
+    pub fn inherit(&self, id: &SandboxId) -> Result<Option<SandboxLock>, PathError> {
+        let path = self.transient_path(id);
+        let deadline = Instant::now() + LAST_MOMENTS;
+        loop {
+            if let Some(lock) = SandboxLock::take(&path)? {
+                return Ok(Some(lock));
+            }
+            if !has_dead_owner(&path) || Instant::now() >= deadline {
+                return Ok(None);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// The ids of all directories in `transient/`. Normally empty.
     pub fn unsettled(&self) -> Result<Vec<SandboxId>, PathError> {
         ids_in(&self.transient())
@@ -159,6 +190,12 @@ impl StateDir {
     pub fn settled(&self) -> Result<Vec<SandboxId>, PathError> {
         ids_in(&self.sandboxes())
     }
+}
+
+fn has_dead_owner(path: &Path) -> bool {
+    let pid =
+        fs::read_link(path.join(OWNER)).ok().and_then(|t| t.to_str()?.parse::<i32>().ok()).and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
 fn ids_in(directory: &Path) -> Result<Vec<SandboxId>, PathError> {
