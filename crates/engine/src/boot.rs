@@ -181,6 +181,9 @@ impl Engine {
     }
 
     fn plan(&self, wish: &Wish<'_>, survey: &Survey, backend: Backend) -> Plan {
+        // A file that is a mount of its own (as containers have them) cannot be rewritten by a layer; it is hidden instead.
+        let mut secrets = wish.secrets.hidden.clone();
+        secrets.extend(wish.secrets.rewrites.iter().map(|r| r.path.clone()).filter(|p| survey.file_mounts.contains(p)));
         plan::plan(&Inputs {
             mounts: &survey.mounts,
             file_mounts: &survey.file_mounts,
@@ -191,7 +194,7 @@ impl Engine {
             writable: &survey.writable,
             private: &survey.private,
             state_dir: self.state.root(),
-            secrets: &wish.secrets.hidden,
+            secrets: &secrets,
             known_trees: wish.known_trees.unwrap_or_default(),
             subdirectories: &survey::subdirectories,
             run_links: &survey.run_links,

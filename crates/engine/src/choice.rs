@@ -1,4 +1,4 @@
-//! Which backend and identity work on this machine, remembered until it restarts.
+//! Which backend and identity work on this machine, remembered for a while.
 //!
 //! Normally nothing is stored: the best way is tried and works. Only when it failed once is there a note, so that the next
 //! command does not fail first.
@@ -17,19 +17,23 @@ pub(crate) struct Choice {
     /// Why not the best.
     pub reason: Option<String>,
     pub boot_id: String,
+    /// When it was noted, in milliseconds since 1970.
+    pub noted_at: u64,
 }
 
 const FILE: &str = "fallback.json";
+/// Then the best way is tried again: what stood in its way may be gone.
+const VALID_MS: u64 = 5 * 60 * 1000;
 
 impl Choice {
     pub(crate) fn load(state_dir: &Path) -> Self {
         let stored = std::fs::read(state_dir.join(FILE)).ok().and_then(|text| serde_json::from_slice::<Self>(&text).ok());
-        stored.filter(|c| c.boot_id == boot_id()).unwrap_or_default()
+        stored.filter(|c| c.boot_id == boot_id() && crate::now().saturating_sub(c.noted_at) < VALID_MS).unwrap_or_default()
     }
 
     /// Failing to store only costs the next command a failed try.
     pub(crate) fn store(&self, state_dir: &Path) {
-        let stamped = Self { boot_id: boot_id(), ..self.clone() };
+        let stamped = Self { boot_id: boot_id(), noted_at: crate::now(), ..self.clone() };
         if let Ok(text) = serde_json::to_vec(&stamped) {
             let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(state_dir.join(FILE));
             let _ = file.and_then(|mut f| std::io::Write::write_all(&mut f, &text));

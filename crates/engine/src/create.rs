@@ -104,6 +104,12 @@ impl Engine {
         if let Some(given) = &new.name {
             name::validate(given)?;
         }
+        if new.mask.iter().any(|m| matches!(m.as_str(), "/" | "~" | "~/" | "" | ".")) {
+            return Err(EngineError::Usage {
+                message: "--mask cannot hide the whole file system or home".to_owned(),
+                hint: "name what is to be hidden: --mask ~/letters".to_owned(),
+            });
+        }
         let cwd = new.cwd.clone().unwrap_or_else(|| self.context.cwd.clone());
         let cwd = std::fs::canonicalize(&cwd).ok().filter(|d| d.is_dir()).ok_or(EngineError::BadDirectory { path: cwd })?;
         let project = self.context.project_of(&cwd);

@@ -122,7 +122,7 @@ fn filter() -> Vec<libc::sock_filter> {
 }
 
 /// Calls that depend on an argument.
-fn questions() -> [(libc::c_long, Test); 6] {
+fn questions() -> [(libc::c_long, Test); 7] {
     let denied = Verdict::Errno(libc::EPERM);
     let no_family = Verdict::Errno(libc::EAFNOSUPPORT);
     let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(|family| (family.unsigned_abs(), Verdict::Allow));
@@ -147,6 +147,8 @@ fn questions() -> [(libc::c_long, Test); 6] {
             libc::SYS_socketpair,
             Test::Equals { argument: 0, table: vec![(libc::AF_UNIX.unsigned_abs(), Verdict::Allow)], otherwise: no_family },
         ),
+        // The keeper is process 1 and may share the user's uid; its limits are not for those inside.
+        (libc::SYS_prlimit64, Test::Equals { argument: 0, table: vec![(1, denied)], otherwise: Verdict::Allow }),
         (
             libc::SYS_ioctl,
             Test::Equals {
