@@ -31,34 +31,33 @@ pub type Outcome = Result<ExitCode, EngineError>;
 
 pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
     match cli.command {
-        Command::Completions(args) => completions::execute(&args),
+        Command::Run(args) => with_engine(|engine| run::execute(engine, args, output)),
+        Command::New(args) => with_engine(|engine| new::execute(engine, args, output)),
+        Command::Exec(args) => with_engine(|engine| exec::execute(engine, args, output)),
+        Command::Shell(args) => with_engine(|engine| shell::execute(engine, args, output)),
+        Command::Ls(args) => with_engine(|engine| ls::execute(engine, &args, output)),
+        Command::Show(args) => with_engine(|engine| show::execute(engine, &args, output)),
+        Command::Ps(args) => with_engine(|engine| ps::execute(engine, &args, output)),
+        Command::Logs(args) => with_engine(|engine| logs::execute(engine, &args, output)),
+        Command::Kill(args) => with_engine(|engine| kill::execute(engine, &args, output)),
+        Command::Stop(args) => with_engine(|engine| stop::execute(engine, &args, output)),
+        Command::Start(args) => with_engine(|engine| start::execute(engine, &args, output)),
+        Command::Rm(args) => with_engine(|engine| rm::execute(engine, &args, output)),
+        Command::Cp(args) => with_engine(|engine| cp::execute(engine, &args, output)),
+        Command::Gc(args) => with_engine(|engine| gc::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),
+        Command::Completions(args) => completions::execute(&args),
         Command::Tidy => Engine::open(context::from_process()?)?.tidy().map(|()| ExitCode::SUCCESS),
-        command => {
-            let engine = Engine::open(context::from_process()?)?;
-            let outcome = match command {
-                Command::Run(args) => run::execute(&engine, args, output),
-                Command::New(args) => new::execute(&engine, args, output),
-                Command::Exec(args) => exec::execute(&engine, args, output),
-                Command::Shell(args) => shell::execute(&engine, args, output),
-                Command::Ls(args) => ls::execute(&engine, &args, output),
-                Command::Show(args) => show::execute(&engine, &args, output),
-                Command::Ps(args) => ps::execute(&engine, &args, output),
-                Command::Logs(args) => logs::execute(&engine, &args, output),
-                Command::Kill(args) => kill::execute(&engine, &args, output),
-                Command::Stop(args) => stop::execute(&engine, &args, output),
-                Command::Start(args) => start::execute(&engine, &args, output),
-                Command::Rm(args) => rm::execute(&engine, &args, output),
-                Command::Cp(args) => cp::execute(&engine, &args, output),
-                Command::Gc(args) => gc::execute(&engine, &args, output),
-                Command::Completions(_) | Command::Doctor(_) | Command::Tidy => unreachable!("handled above"),
-            };
-            if engine.wants_tidying() {
-                tidy_in_background();
-            }
-            outcome
-        }
     }
+}
+
+fn with_engine(work: impl FnOnce(&Engine) -> Outcome) -> Outcome {
+    let engine = Engine::open(context::from_process()?)?;
+    let outcome = work(&engine);
+    if engine.wants_tidying() {
+        tidy_in_background();
+    }
+    outcome
 }
 
 /// A command of its own, because a forked copy of us must not touch the open records.

@@ -136,6 +136,7 @@ impl Explain for EngineError {
             Self::Store(error) => error.hints(),
             Self::Launch(error) => error.hints(),
             Self::Provider(error) => error.hints(),
+            Self::Keeper(ClientError::NoAnswer) => vec!["end it with force: whatif stop NAME (its changes stay), or whatif rm NAME".to_owned()],
             Self::Keeper(_) => vec!["'whatif ls' shows its state; 'whatif start' starts it again".to_owned()],
             Self::Command(failed) => match failed.reason {
                 Reason::NotFound => vec!["is it installed? For a shell's own words and pipes: whatif run -- sh -c '…'".to_owned()],

@@ -4,12 +4,17 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 
 use crate::channel::{Channel, ChannelError};
 use crate::protocol::{Access, Entry, Exec, Exited, Failed, Process, Reply, Request, Text};
+
+/// How long a keeper may take to answer anything but "tell me when it ends".
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The name of the control socket in a sandbox's directory.
 pub const SOCKET: &str = "keeper.sock";
@@ -19,6 +24,9 @@ pub enum ClientError {
     /// Nobody listens: the keeper is gone.
     #[error("the sandbox's keeper is not running")]
     NotRunning,
+    /// It is there and says nothing: stopped, or starved.
+    #[error("the sandbox's keeper does not answer")]
+    NoAnswer,
     #[error("lost the connection to the sandbox's keeper")]
     Channel(#[from] ChannelError),
     #[error("{}", .0.message)]
@@ -50,7 +58,10 @@ impl Client {
     pub fn connect(directory: &Path) -> Result<Self, ClientError> {
         let (socket, address, _directory) = socket_in(directory)?;
         match connect(&socket, &address) {
-            Ok(()) => Ok(Self::over(Channel::new(socket))),
+            Ok(()) => {
+                set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+                Ok(Self::over(Channel::new(socket)))
+            }
             Err(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOENT) => Err(ClientError::NotRunning),
             Err(errno) => Err(errno.into()),
         }
@@ -73,9 +84,10 @@ impl Client {
 
     /// The next reply; a failure the keeper reports is an error here.
     pub fn reply(&mut self) -> Result<Reply, ClientError> {
-        match self.channel.receive()? {
-            Reply::Failed(failed) => Err(ClientError::Failed(failed)),
-            reply => Ok(reply),
+        match self.channel.receive() {
+            Ok(Reply::Failed(failed)) => Err(ClientError::Failed(failed)),
+            Err(ChannelError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(ClientError::NoAnswer),
+            other => Ok(other?),
         }
     }
 
@@ -96,11 +108,12 @@ impl Client {
     /// Waits for the end of a command this connection started or asked about.
     pub fn exited(&mut self) -> Result<Exited, ClientError> {
         loop {
-            match self.reply()? {
-                Reply::Exited(exited) => return Ok(exited),
-                // Answers to signals and resizes sent meanwhile.
-                Reply::Done => {}
-                _ => return Err(ClientError::OutOfTurn),
+            match self.reply() {
+                Ok(Reply::Exited(exited)) => return Ok(exited),
+                // Answers to signals and resizes sent meanwhile, and a command that takes its time.
+                Ok(Reply::Done) | Err(ClientError::NoAnswer) => {}
+                Ok(_) => return Err(ClientError::OutOfTurn),
+                Err(error) => return Err(error),
             }
         }
     }
