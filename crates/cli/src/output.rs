@@ -67,7 +67,7 @@ impl Output {
         if self.json
             && let Ok(text) = serde_json::to_string(value)
         {
-            let _ = writeln!(std::io::stdout(), "{text}");
+            print(&text);
         }
     }
 

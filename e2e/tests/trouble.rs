@@ -1,0 +1,73 @@
+//! A full disk, a read-only one, a keeper that does not answer, configuration that is no file: the tool stays usable and says why.
+
+use whatif_e2e::{World, as_root, as_root_and_user};
+
+as_root_and_user!(
+    a_keeper_that_is_stopped_can_still_be_ended,
+    a_directory_closed_by_the_sandbox_does_not_get_in_the_way,
+    a_project_file_that_is_no_file_is_refused,
+    output_that_cannot_be_written_is_no_success
+);
+as_root!(a_full_state_directory_can_be_emptied, a_read_only_state_directory_can_be_read);
+
+fn with_small_disk(w: &World, script: &str) -> String {
+    let text = format!(
+        "mount -t tmpfs -o mode=700,size=3m none {state} && W={bin}; {script}",
+        state = w.state.display(),
+        bin = w.bin.display()
+    );
+    let outcome = w.program("/usr/bin/unshare").args(["--mount", "--propagation", "private", "/bin/sh", "-c", &text]).go();
+    format!("{}{}", outcome.stdout, outcome.stderr)
+}
+
+fn a_full_state_directory_can_be_emptied(w: &World) {
+    let said = with_small_disk(
+        w,
+        "$W run --name full -- dd if=/dev/zero of=big bs=64k; $W ls -q; $W rm full; echo removed $?; \
+         i=0; while [ -n \"$(ls -A $WHATIF_HOME/transient)\" ] && [ $i -lt 500 ]; do i=$((i+1)); sleep 0.01; done; $W run --rm -q -- echo again",
+    );
+    assert!(said.contains("full\n") && said.contains("removed 0") && said.contains("again"), "{said}");
+    assert!(!w.project.join("big").exists());
+}
+
+fn a_read_only_state_directory_can_be_read(w: &World) {
+    let said = with_small_disk(
+        w,
+        &format!(
+            "$W new seen >/dev/null 2>&1; $W stop seen; mount -o remount,ro {}; $W ls -q; $W run -- true; echo code $?",
+            w.state.display()
+        ),
+    );
+    assert!(said.contains("seen\n") && said.contains("code 125") && said.contains("hint:"), "{said}");
+}
+
+/// PR-08.
+fn a_keeper_that_is_stopped_can_still_be_ended(w: &World) {
+    let name = w.new_sandbox("stuck");
+    let pid = w.json(["show", &name])["keeper_pid"].as_i64().expect("a keeper");
+    w.exec(&name, "echo kept > made").ok();
+    w.outside(&format!("kill -STOP {pid}")).ok();
+    w.whatif(["stop", "--grace", "100ms", &name]).go().ok();
+    w.whatif(["start", &name]).go().ok();
+    assert_eq!(w.exec(&name, "cat made").ok().text(), "kept");
+}
+
+fn a_directory_closed_by_the_sandbox_does_not_get_in_the_way(w: &World) {
+    w.whatif(["run", "--name", "closed", "--", "/bin/sh", "-c", "mkdir d && echo x > d/f && chmod 000 d"]).go().ok();
+    assert_eq!(w.json(["ls"])[0]["name"], "closed");
+    w.whatif(["show", "closed"]).go().ok();
+    w.whatif(["rm", "closed"]).go().ok();
+}
+
+fn a_project_file_that_is_no_file_is_refused(w: &World) {
+    w.outside("mkfifo .whatif.toml").ok();
+    w.whatif(["run", "--", "true"]).go().exits(125).says("not a regular file");
+    w.outside("rm .whatif.toml; ln -s /dev/zero .whatif.toml").ok();
+    w.whatif(["run", "--", "true"]).go().exits(125).says("not a regular file");
+}
+
+fn output_that_cannot_be_written_is_no_success(w: &World) {
+    let bin = w.bin.display();
+    assert_ne!(w.outside(&format!("{bin} run --rm -q -- echo hi > /dev/full")).code, 0);
+    assert_ne!(w.outside(&format!("{bin} --json ls > /dev/full")).code, 0);
+}
