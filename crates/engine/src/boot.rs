@@ -227,8 +227,11 @@ fn make_heads(wish: &Wish<'_>, plan: &Plan, hidden: &[PathBuf], cache: &Path) ->
         };
         let work = wish.directory.join("work").join(tree.to_string());
         // A volatile overlay leaves a mark that forbids mounting again; the work directory holds nothing worth keeping.
-        remove::tree(&work)?;
-        make_private(&work)?;
+        if work.is_dir() {
+            remove::contents(&work)?;
+        } else {
+            make_private(&work)?;
+        }
         let head = wish.directory.join("head").join(tree.to_string());
         if head.is_dir() {
             continue;

@@ -57,14 +57,14 @@ impl Engine {
         let doomed = self.state.condemn(&sandbox.id)?;
         if let Err(error) = self.store.delete(&sandbox.id) {
             // A full disk may not even have room for that; deleting the head makes some.
-            delete_when_free(&doomed, pidfd);
+            self.delete_when_free(&doomed, pidfd);
             self.store.delete(&sandbox.id).map_err(|_| error)?;
             return Ok(());
         }
         match command::continue_in_background() {
             // The child inherits the lock, so nobody else takes this for a leftover while it is being deleted.
             Ok(true) => {
-                delete_when_free(&doomed, pidfd);
+                self.delete_when_free(&doomed, pidfd);
                 command::exit_now(0)
             }
             Ok(false) => {
@@ -73,16 +73,16 @@ impl Engine {
             }
             // No process to be had: do it here.
             Err(_) => {
-                delete_when_free(&doomed, pidfd);
+                self.delete_when_free(&doomed, pidfd);
                 Ok(())
             }
         }
     }
-}
 
-/// What cannot be deleted now is found again by the next command.
-fn delete_when_free(directory: &Path, pidfd: Option<&OwnedFd>) {
-    if pidfd.is_none_or(|fd| wait_until_ended(fd, BACKGROUND_PATIENCE)) {
-        let _ = remove::tree(directory);
+    /// What cannot be deleted now is found again by the next command.
+    fn delete_when_free(&self, directory: &Path, pidfd: Option<&OwnedFd>) {
+        if pidfd.is_none_or(|fd| wait_until_ended(fd, BACKGROUND_PATIENCE)) && !self.state.recycle(directory) {
+            let _ = remove::tree(directory);
+        }
     }
 }

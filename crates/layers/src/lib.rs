@@ -9,6 +9,7 @@ pub mod copy;
 pub mod masks;
 pub mod plan;
 pub mod remove;
+mod spares;
 pub mod state_dir;
 pub mod survey;
 

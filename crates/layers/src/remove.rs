@@ -28,6 +28,16 @@ pub fn tree(directory: &Path) -> Result<(), PathError> {
     inner().map_err(on("delete", directory))
 }
 
+/// Deletes everything in `directory`, but not itself.
+pub fn contents(directory: &Path) -> Result<(), PathError> {
+    let inner = || -> io::Result<()> {
+        let opened = open_directory(CWD, directory)?;
+        let device = fstat(&opened)?.st_dev;
+        empty(opened, device)
+    };
+    inner().map_err(on("empty", directory))
+}
+
 /// How many directories are held open at once.
 const DEEPEST: usize = 128;
 

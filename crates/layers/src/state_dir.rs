@@ -4,6 +4,7 @@
 //! state.db          records
 //! sandboxes/<id>/   head/<tree>  work/<tree>  keeper.sock  logs/
 //! names/<name>      a link to the directory of a sandbox that runs, so that `exec` need not open the records
+//! spare/<id>/       directories of sandboxes that changed nothing, for the next ones
 //! transient/<id>/   the same, while a command is still making it, deciding about it, or deleting it
 //! cache/            what was costly to find out; may be deleted at any time
 //! ```
@@ -17,13 +18,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, XattrFlags};
 use whatif_types::SandboxId;
 
-use crate::{PathError, on};
+use crate::{PathError, on, spares};
 
-/// A link that says which process a directory in `transient/` belongs to.
-const OWNER: &str = "owner";
+/// An attribute that says which process a directory in `transient/` belongs to.
+const OWNER: &str = "user.whatif.owner";
 const LAST_MOMENTS: Duration = Duration::from_secs(2);
 
 /// The copy of a sandbox's record in its own directory.
@@ -50,6 +51,7 @@ impl StateDir {
                 state.root.clone(),
                 state.root.join("sandboxes"),
                 state.root.join("names"),
+                state.root.join("spare"),
                 state.root.join("transient"),
                 state.root.join("cache"),
             ] {
@@ -103,19 +105,21 @@ impl StateDir {
     /// Makes the directory of a new sandbox, in `transient/`, owned by the returned lock.
     pub fn create(&self, id: &SandboxId) -> Result<(PathBuf, SandboxLock), PathError> {
         let path = self.transient_path(id);
-        make_private(&path)?;
-        let lock = SandboxLock::take(&path)?.ok_or_else(|| PathError {
-            action: "lock",
-            path: path.clone(),
-            source: io::ErrorKind::WouldBlock.into(),
-        })?;
-        let owner = path.join(OWNER);
+        let spares = self.root.join("spare");
+        let lock = match spares::claim(&spares, &path) {
+            Some(lock) => lock,
+            None => spares::make(&spares, &path)?,
+        };
         let pid = rustix::process::getpid().as_raw_nonzero().to_string();
-        std::os::unix::fs::symlink(pid, &owner).map_err(on("create", &owner))?;
-        for part in ["head", "work"] {
-            make_private(&path.join(part))?;
-        }
+        // Where a file system has no such attributes, only a wait after a crash is lost.
+        let _ = rustix::fs::fsetxattr(&lock.directory, OWNER, pid.as_bytes(), XattrFlags::empty());
         Ok((path, lock))
+    }
+
+    /// Keeps the directory of an ended sandbox that changed nothing for another one. The caller holds its lock.
+    #[must_use]
+    pub fn recycle(&self, directory: &Path) -> bool {
+        spares::keep(&self.root.join("spare"), directory)
     }
 
     /// Makes a sandbox that runs findable by its name, with what `exec` needs to know about it.
@@ -162,7 +166,7 @@ impl StateDir {
     /// From here on whoever holds the lock is deleting it; there is no owner to ask about.
     pub fn disown(&self, id: &SandboxId) {
         if let Some(path) = self.find(id) {
-            let _ = fs::remove_file(path.join(OWNER));
+            let _ = rustix::fs::removexattr(&path, OWNER);
         }
     }
 
@@ -193,8 +197,11 @@ impl StateDir {
 }
 
 fn has_dead_owner(path: &Path) -> bool {
-    let pid =
-        fs::read_link(path.join(OWNER)).ok().and_then(|t| t.to_str()?.parse::<i32>().ok()).and_then(rustix::process::Pid::from_raw);
+    let mut text = [0_u8; 16];
+    let pid = rustix::fs::getxattr(path, OWNER, &mut text[..])
+        .ok()
+        .and_then(|length| std::str::from_utf8(&text[..length]).ok()?.parse::<i32>().ok())
+        .and_then(rustix::process::Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
@@ -221,7 +228,7 @@ pub fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
 }
 
-fn make_private(path: &Path) -> Result<(), PathError> {
+pub(crate) fn make_private(path: &Path) -> Result<(), PathError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other.map_err(on("create", path)),
@@ -231,7 +238,7 @@ fn make_private(path: &Path) -> Result<(), PathError> {
 /// Whoever holds this may change the sandbox; it ends with the process, however that ends.
 #[derive(Debug)]
 pub struct SandboxLock {
-    _directory: File,
+    pub(crate) directory: File,
 }
 
 impl SandboxLock {
@@ -251,7 +258,7 @@ impl SandboxLock {
             other => other.map_err(on("open", directory))?,
         };
         match rustix::fs::flock(&file, operation) {
-            Ok(()) => Ok(Some(Self { _directory: file })),
+            Ok(()) => Ok(Some(Self { directory: file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(on("lock", directory)(errno)),
         }
