@@ -98,7 +98,11 @@ fn search(ranges: &[(u32, Decision)]) -> Vec<sock_filter> {
         _ => {
             let (below, above) = ranges.split_at(ranges.len() / 2);
             let below_code = search(below);
-            let mut code = vec![jump(JUMP_AT_LEAST, above[0].0, 0, 1), statement(JUMP_ALWAYS, below_code.len() as u32)];
+            // A conditional jump reaches 255 instructions; for more it needs another one.
+            let mut code = match u8::try_from(below_code.len()) {
+                Ok(length) => vec![jump(JUMP_AT_LEAST, above[0].0, length, 0)],
+                Err(_) => vec![jump(JUMP_AT_LEAST, above[0].0, 0, 1), statement(JUMP_ALWAYS, below_code.len() as u32)],
+            };
             code.extend(below_code);
             code.extend(search(above));
             code
