@@ -1,7 +1,7 @@
 //! Everything about one sandbox.
 
 use serde::Serialize;
-use whatif_keeper::protocol::Process;
+use whatif_keeper::protocol::{Process, Stats};
 use whatif_types::boot::Protection;
 use whatif_types::sandbox::Details;
 use whatif_types::{Sandbox, Status};
@@ -22,6 +22,8 @@ pub struct Shown {
     pub masked_paths: Vec<std::path::PathBuf>,
     pub protection: Protection,
     pub processes: Vec<Process>,
+    /// What a running one uses as a whole.
+    pub stats: Option<Stats>,
     pub changes: Summary,
 }
 
@@ -30,6 +32,7 @@ impl Engine {
     pub fn show(&self, name: Option<&str>) -> Result<Shown, EngineError> {
         let sandbox = self.resolve(name)?;
         let processes = self.processes_of(&sandbox)?;
+        let stats = if sandbox.status == Status::Active { Some(self.connect(&sandbox)?.stats()?) } else { None };
         let changes = self.summarize(&sandbox)?;
         let directory = self.directory(&sandbox)?;
         let details = sandbox.details.clone();
@@ -42,6 +45,7 @@ impl Engine {
             details,
             masked_paths: self.masked_paths(&sandbox)?,
             processes,
+            stats,
             changes,
             listed: self.listed(sandbox)?,
         })

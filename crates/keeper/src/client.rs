@@ -11,7 +11,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 
 use crate::channel::{Channel, ChannelError};
-use crate::protocol::{Access, Entry, Exec, Exited, Failed, Process, Reply, Request, Text};
+use crate::protocol::{Access, Entry, Exec, Exited, Failed, Process, Reply, Request, Stats, Text};
 
 /// How long a keeper may take to answer anything but "tell me when it ends".
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -141,6 +141,14 @@ impl Client {
         self.send(&Request::List, &[])?;
         match self.reply()? {
             Reply::Processes(processes) => Ok(processes),
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
+    pub fn stats(&mut self) -> Result<Stats, ClientError> {
+        self.send(&Request::Stats, &[])?;
+        match self.reply()? {
+            Reply::Stats(stats) => Ok(stats),
             _ => Err(ClientError::OutOfTurn),
         }
     }

@@ -33,6 +33,7 @@ pub enum Request {
         pid: i32,
     },
     List,
+    Stats,
     Open {
         path: Text,
         access: Access,
@@ -97,6 +98,7 @@ pub enum Reply {
     },
     Exited(Exited),
     Processes(Vec<Process>),
+    Stats(Stats),
     /// The opened file comes along.
     Opened {
         size: u64,
@@ -131,6 +133,17 @@ pub struct Process {
     pub memory_bytes: u64,
     /// Started by `exec`, not by another process of the sandbox.
     pub is_exec: bool,
+}
+
+/// What the sandbox uses as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stats {
+    pub processes: usize,
+    /// Of the processes alive now.
+    pub cpu_ms: u64,
+    pub memory_bytes: u64,
+    /// Since the keeper began to serve.
+    pub uptime_ms: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

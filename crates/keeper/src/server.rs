@@ -40,6 +40,7 @@ struct Server {
     connections: Connections,
     commands: Commands,
     stopping: Option<Stopping>,
+    began: Instant,
     /// When to give back the memory of what was just done.
     rest_at: Option<Instant>,
 }
@@ -59,6 +60,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         connections: Connections::new(rule, parts.birth),
         commands: Commands::new(parts.environment)?,
         stopping: None,
+        began: Instant::now(),
         // What set the sandbox up is not needed again.
         rest_at: Some(Instant::now()),
     };

@@ -79,6 +79,10 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
         rows.push(("keeper", format!("process {pid}")));
     }
     rows.push(("processes", shown.processes.len().to_string()));
+    if let Some(stats) = &shown.stats {
+        let (cpu, up) = (stats.cpu_ms as f64 / 1000.0, stats.uptime_ms / 1000);
+        rows.push(("uses", format!("{} of memory, {cpu:.1} s of CPU time, up for {up} s", bytes(stats.memory_bytes))));
+    }
     rows.into_iter().map(|(label, value)| vec![output.paint(Style::Dim, label), value]).collect()
 }
 

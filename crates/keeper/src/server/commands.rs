@@ -71,6 +71,7 @@ impl Server {
                 None => return,
             },
             Request::List => Reply::Processes(processes::list(|pid| self.commands.is_exec(pid))),
+            Request::Stats => Reply::Stats(processes::stats(self.began.elapsed())),
             Request::Open { path, access } => match super::files::open(&path.to_path(), access) {
                 Ok((file, reply)) => return self.connections.send(client, &reply, &[file.as_fd()]),
                 Err(error) => super::files::failed(&path.to_path(), &error),

@@ -1,10 +1,11 @@
 //! The processes of the sandbox, as the kernel lists them in its own `/proc`.
 
 use std::fs;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::protocol::Process;
+use crate::protocol::{Process, Stats};
 
 /// Whether anything besides the keeper is alive. As PID 1 the keeper asks about "everybody else" with signal 0.
 pub(super) fn others_alive() -> bool {
@@ -25,6 +26,16 @@ pub(super) fn list(is_exec: impl Fn(i32) -> bool) -> Vec<Process> {
         .collect();
     processes.sort_by_key(|p| p.pid);
     processes
+}
+
+pub(super) fn stats(uptime: Duration) -> Stats {
+    let all = list(|_| false);
+    Stats {
+        processes: all.len(),
+        cpu_ms: all.iter().map(|p| p.cpu_ms).sum(),
+        memory_bytes: all.iter().map(|p| p.memory_bytes).sum(),
+        uptime_ms: uptime.as_millis() as u64,
+    }
 }
 
 fn read(pid: i32, is_exec: bool) -> Option<Process> {
