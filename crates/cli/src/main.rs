@@ -27,9 +27,9 @@ fn main() -> ExitCode {
 
 fn keeper() -> ExitCode {
     let first = whatif_sys::keeper::FIRST_PASSED;
-    // SAFETY: a keeper is executed with exactly these two descriptors, and nothing has run yet that could own them.
-    let (birth, listener) = unsafe { (whatif_sys::command::adopt(first), whatif_sys::command::adopt(first + 1)) };
-    match whatif_engine::inside::live(birth, listener) {
+    // SAFETY: a keeper is executed with exactly these three descriptors, and nothing has run yet that could own them.
+    let [birth, listener, alive] = unsafe { [first, first + 1, first + 2].map(|number| whatif_sys::command::adopt(number)) };
+    match whatif_engine::inside::live(birth, listener, alive) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

@@ -11,6 +11,7 @@ use whatif_keeper::protocol::{Exec, Reason, Reply, Request};
 use whatif_keeper::{Channel, Client};
 use whatif_layers::copy::{self, Depth};
 use whatif_layers::plan::{self, Inputs};
+use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{masks, remove};
 use whatif_provider::{Launch, LaunchError, Provider};
@@ -55,8 +56,10 @@ impl Engine {
     pub(crate) fn begin_boot(&self, wish: &Wish<'_>, choice: Choice) -> Result<Booting, EngineError> {
         // The keeper loads while its layers are planned and prepared.
         let identity = if choice.same_ids && self.context.is_root() { Identity::Same } else { self.context.identity() };
+        let alive =
+            AliveLock::take(wish.directory)?.ok_or_else(|| EngineError::Unreachable { directory: wish.directory.to_owned() })?;
         let listener = client::listener(wish.directory)?;
-        let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd() };
+        let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd(), alive: alive.as_fd() };
         let launched = wish.provider.launch(&launch).map_err(|error| self.explain_nesting(error))?;
         let (plan, masks) = self.prepare_layers(wish, choice.backend).inspect_err(|_| {
             let _ = pidfd_send_signal(&launched.pidfd, Signal::KILL);

@@ -26,6 +26,8 @@ pub enum EngineError {
     Busy { name: String },
     #[error("sandbox '{name}' is still running")]
     StillRunning { name: String },
+    #[error("a keeper still runs over {}, but it cannot be reached", directory.display())]
+    Unreachable { directory: PathBuf },
     #[error("{} cannot be used from inside: the directory does not exist or cannot be entered", path.display())]
     BadDirectory { path: PathBuf },
     #[error("{}: {message}", path.display())]
@@ -87,6 +89,7 @@ impl Explain for EngineError {
             Self::Stopped { .. } => "stopped",
             Self::Busy { .. } => "busy",
             Self::StillRunning { .. } => "still_running",
+            Self::Unreachable { .. } => "keeper_unreachable",
             Self::BadDirectory { .. } => "bad_directory",
             Self::Config { .. } => "bad_config",
             Self::Boot { .. } => "setup_failed",
@@ -118,6 +121,7 @@ impl Explain for EngineError {
             Self::Stopped { name } => vec![format!("start it again: whatif start {name}")],
             Self::Busy { .. } => vec!["try again in a moment".to_owned()],
             Self::StillRunning { name } => vec![format!("stop it first: whatif stop {name}")],
+            Self::Unreachable { .. } => vec!["'whatif show' has its process; 'whatif rm' ends it and removes the sandbox".to_owned()],
             Self::BadDirectory { .. } => vec!["choose another with --cwd".to_owned()],
             Self::Config { .. } => vec!["see 'Configuration' in the README for the keys and what a project may set".to_owned()],
             Self::Boot { errno, .. } => boot_hints(*errno),

@@ -13,7 +13,9 @@ use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection};
 /// Becomes the sandbox described on the birth socket, then serves it until it is told to stop.
 ///
 /// Errors are told to whoever waits at the other end of the birth socket; if nobody does, there is nobody to tell.
-pub fn live(birth: OwnedFd, listener: OwnedFd) -> Result<(), KeeperError> {
+///
+/// `_alive` is a lock that nobody else can take while this process lives.
+pub fn live(birth: OwnedFd, listener: OwnedFd, _alive: OwnedFd) -> Result<(), KeeperError> {
     // 1. Ended children are noticed from the very first on.
     let child_signals = whatif_sys::signals::as_descriptor(&[rustix::process::Signal::CHILD.as_raw()])?;
     let _ = rustix::thread::set_name(c"whatif-keeper");

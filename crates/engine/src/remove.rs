@@ -7,7 +7,7 @@ use std::time::Duration;
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::remove;
-use whatif_layers::state_dir::SandboxLock;
+use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_sys::command;
 use whatif_types::{Sandbox, Status};
 
@@ -27,9 +27,10 @@ impl Engine {
         }
         let lock = self.lock(&sandbox)?;
         let directory = self.directory(&sandbox)?;
-        // The connection proves that the recorded pid still is the keeper.
+        // The connection, or the lock only a keeper holds, proves that the recorded pid still is the keeper.
         let keeper = match Client::connect(&directory) {
             Ok(_client) => keeper_pidfd(&sandbox),
+            Err(ClientError::NotRunning) if AliveLock::is_held(&directory) => keeper_pidfd(&sandbox),
             Err(ClientError::NotRunning) => None,
             Err(error) => return Err(error.into()),
         };

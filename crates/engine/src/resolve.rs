@@ -3,7 +3,7 @@
 use whatif_diff::{Summary, TreeHead, summarize};
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
-use whatif_layers::state_dir::SandboxLock;
+use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_store::{Found, StoreError};
 use whatif_types::{Sandbox, Status};
 
@@ -56,7 +56,8 @@ impl Engine {
         let Some(directory) = self.state.find(&sandbox.id) else { return Ok(false) };
         match Client::connect(&directory) {
             Ok(_) => Ok(true),
-            Err(ClientError::NotRunning) => Ok(false),
+            // Its socket may be lost while it lives.
+            Err(ClientError::NotRunning) => Ok(AliveLock::is_held(&directory)),
             Err(error) => Err(error.into()),
         }
     }

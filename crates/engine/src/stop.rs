@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
+use whatif_layers::state_dir::AliveLock;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
@@ -42,7 +43,14 @@ impl Engine {
     pub(crate) fn stop_processes(&self, sandbox: &Sandbox, grace: Duration) -> Result<(), EngineError> {
         let directory = self.directory(sandbox)?;
         let mut client = match Client::connect(&directory) {
-            Err(ClientError::NotRunning) => return Ok(()),
+            Err(ClientError::NotRunning) => {
+                // Without its socket it cannot be asked, only ended.
+                if let Some(pidfd) = keeper_pidfd(sandbox).filter(|_| AliveLock::is_held(&directory)) {
+                    end_keeper(&pidfd);
+                    wait_until_ended(&pidfd, KEEPER_PATIENCE);
+                }
+                return Ok(());
+            }
             other => other?,
         };
         // Taken while the connection proves that the keeper lives, so the pid cannot belong to anybody else.

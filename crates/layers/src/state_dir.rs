@@ -14,6 +14,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::io::Write as _;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -232,6 +233,32 @@ pub(crate) fn make_private(path: &Path) -> Result<(), PathError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other.map_err(on("create", path)),
+    }
+}
+
+/// Held by the keeper of a sandbox as long as it lives, whatever becomes of its socket.
+#[derive(Debug)]
+pub struct AliveLock {
+    directory: File,
+}
+
+impl AliveLock {
+    /// Takes the lock for a new keeper. `None`: another keeper lives.
+    pub fn take(sandbox: &Path) -> Result<Option<Self>, PathError> {
+        Ok(SandboxLock::take(&sandbox.join("work"))?.map(|lock| Self { directory: lock.directory }))
+    }
+
+    /// Whether a keeper lives over this directory.
+    #[must_use]
+    pub fn is_held(sandbox: &Path) -> bool {
+        let work = sandbox.join("work");
+        work.is_dir() && matches!(SandboxLock::take(&work), Ok(None))
+    }
+}
+
+impl AsFd for AliveLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
     }
 }
 

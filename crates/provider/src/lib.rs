@@ -18,6 +18,8 @@ pub struct Launch<'a> {
     pub net: NetMode,
     /// Where the keeper will listen; it inherits this.
     pub listener: BorrowedFd<'a>,
+    /// A lock that it inherits and holds as long as it lives.
+    pub alive: BorrowedFd<'a>,
 }
 
 /// A keeper that has started and waits to be told what to become.

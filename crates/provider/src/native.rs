@@ -54,7 +54,7 @@ impl Provider for Native {
         let start = Start {
             executable: &executable,
             arguments: &arguments,
-            passed: &[theirs.as_fd(), launch.listener],
+            passed: &[theirs.as_fd(), launch.listener, launch.alive],
             own_user_namespace: maps.as_ref().map(|(u, g)| (u.as_c_str(), g.as_c_str())),
         };
         let started = keeper::start(&start).map_err(|e| LaunchError { step: e.step, source: e.error })?;
