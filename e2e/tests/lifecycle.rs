@@ -11,6 +11,7 @@ as_root_and_user!(
     a_run_can_go_into_an_existing_sandbox,
     changes_survive_stop_and_start,
     a_stopped_sandbox_says_how_to_start_it,
+    a_directory_of_somebody_else_above_the_home_is_no_change,
     background_commands_have_logs,
     logs_can_be_followed_to_the_end,
     processes_are_listed_and_signalled,
@@ -92,8 +93,17 @@ fn changes_survive_stop_and_start(w: &World) {
 fn a_stopped_sandbox_says_how_to_start_it(w: &World) {
     let name = w.new_sandbox("asleep");
     w.whatif(["stop", &name]).go().ok();
-    let outcome = w.exec(&name, "true");
-    assert!(outcome.code == 0 || outcome.stderr.contains("whatif start asleep"), "{} {}", outcome.code, outcome.stderr);
+    w.exec(&name, "true").fails_with_hint(125).says("whatif start asleep");
+}
+
+/// The directories on the way to a user's home usually belong to root.
+fn a_directory_of_somebody_else_above_the_home_is_no_change(w: &World) {
+    let home = w.dir.join("foreign/home");
+    std::fs::create_dir_all(&home).expect("the scratch directory is writable");
+    std::os::unix::fs::chown(&home, Some(w.uid()), Some(w.uid())).expect("a directory of ours can be given away");
+    let call = w.whatif(["--json", "run", "--rm", "--", "/bin/sh", "-c", "echo x > f"]);
+    let document = call.env("HOME", &home).cwd(&home).go().ok().json();
+    assert_eq!(document["changes"]["changed_files"], 1, "{document}");
 }
 
 fn background_commands_have_logs(w: &World) {

@@ -37,8 +37,10 @@ impl Engine {
     pub fn listed(&self, sandbox: Sandbox) -> Result<Listed, EngineError> {
         let (mut changed_files, mut size_bytes, mut pids) = (sandbox.details.changed_files, sandbox.details.size_bytes, 0);
         if sandbox.status == Status::Active {
-            let summary = self.summarize(&sandbox)?;
-            (changed_files, size_bytes) = (summary.changed_files, summary.size_bytes);
+            // One that cannot be examined must not keep the others from being listed.
+            if let Ok(summary) = self.summarize(&sandbox) {
+                (changed_files, size_bytes) = (summary.changed_files, summary.size_bytes);
+            }
             pids = self.connect(&sandbox).and_then(|mut client| Ok(client.list()?.len())).unwrap_or(0);
         }
         Ok(Listed {
