@@ -1,0 +1,2 @@
+//! The transaction that makes approved changes real.
+#![forbid(unsafe_code)]
