@@ -6,17 +6,27 @@
 
 mod call;
 mod canary;
+mod changes;
+mod faults;
 mod outer_root;
+mod random;
+mod scenario;
 mod skip;
 mod terminal;
+mod tree;
 mod wait;
 mod world;
 
 pub use call::{Call, Outcome};
 pub use canary::{Canary, assert_same, of as canary};
+pub use changes::change;
+pub use faults::{Fault, Point, sample};
 pub use outer_root::OuterRoot;
+pub use random::Random;
+pub use scenario::Scenario;
 pub use skip::skip;
 pub use terminal::Terminal;
+pub use tree::{Detail, Tree};
 pub use wait::{eventually, wait_for};
 pub use world::{Who, World};
 

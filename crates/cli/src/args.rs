@@ -6,7 +6,7 @@ use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{completions, cp, doctor, exec, gc, kill, logs, ls, new, ps, rm, run, shell, show, start, stop};
+use crate::commands::{completions, cp, diff, doctor, exec, gc, kill, logs, ls, new, ps, rm, run, shell, show, start, stop};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -34,6 +34,7 @@ pub enum Command {
     New(new::Args),
     Exec(exec::Args),
     Shell(shell::Args),
+    Diff(diff::Args),
     Ls(ls::Args),
     Show(show::Args),
     Ps(ps::Args),

@@ -2,6 +2,7 @@
 
 pub mod completions;
 pub mod cp;
+pub mod diff;
 pub mod doctor;
 pub mod exec;
 pub mod gc;
@@ -45,6 +46,7 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Rm(args) => with_engine(|engine| rm::execute(engine, &args, output)),
         Command::Cp(args) => with_engine(|engine| cp::execute(engine, &args, output)),
         Command::Gc(args) => with_engine(|engine| gc::execute(engine, &args, output)),
+        Command::Diff(args) => with_engine(|engine| diff::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),
         Command::Completions(args) => completions::execute(&args),
         Command::Tidy => Engine::open(context::from_process()?)?.tidy().map(|()| ExitCode::SUCCESS),

@@ -10,8 +10,9 @@ mod terminal;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use whatif_engine::{EngineError, Exited, Running, Stdio};
 
@@ -23,8 +24,13 @@ pub use self::terminal::{is_interactive, size};
 /// Signals that mean the command, not us.
 const FORWARDED: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
 
-/// Watches over the command until it ends.
-pub fn attend(running: &mut Running, streams: Streams) -> Result<Exited, EngineError> {
+/// How often `now_and_then` is called while a command goes on, and how much of the time it may take.
+const NOW_AND_THEN: Duration = Duration::from_secs(2);
+const SMALLEST_SHARE: u32 = 100;
+
+/// Watches over the command until it ends, and does something else now and then.
+pub fn attend(running: &mut Running, streams: Streams, now_and_then: &mut dyn FnMut()) -> Result<Exited, EngineError> {
+    let mut due = Instant::now() + NOW_AND_THEN;
     let mut numbers: Vec<i32> = FORWARDED.iter().map(|s| s.as_raw()).collect();
     numbers.push(Signal::WINCH.as_raw());
     let signals = whatif_sys::signals::as_descriptor(&numbers).map_err(|e| failed("watch for signals", e))?;
@@ -37,7 +43,7 @@ pub fn attend(running: &mut Running, streams: Streams) -> Result<Exited, EngineE
         None => None,
     };
     loop {
-        let ready = wait(running, &signals, &relays).map_err(|e| failed("wait for the command", e))?;
+        let ready = wait(running, &signals, &relays, due).map_err(|e| failed("wait for the command", e))?;
         for relay in &mut relays {
             relay.work();
         }
@@ -50,6 +56,11 @@ pub fn attend(running: &mut Running, streams: Streams) -> Result<Exited, EngineE
                 running.signal(number)?;
             }
         }
+        if !ready && Instant::now() >= due {
+            let began = Instant::now();
+            now_and_then();
+            due = Instant::now() + NOW_AND_THEN.max(began.elapsed() * SMALLEST_SHARE);
+        }
         if ready {
             let exited = running.wait()?;
             for relay in &mut relays {
@@ -61,13 +72,15 @@ pub fn attend(running: &mut Running, streams: Streams) -> Result<Exited, EngineE
 }
 
 /// True when the keeper has something to say.
-fn wait(running: &Running, signals: &OwnedFd, relays: &[Relay]) -> rustix::io::Result<bool> {
+fn wait(running: &Running, signals: &OwnedFd, relays: &[Relay], until: Instant) -> rustix::io::Result<bool> {
     if running.has_news() {
         return Ok(true);
     }
     let mut fds = vec![PollFd::from_borrowed_fd(running.as_fd(), PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
     fds.extend(relays.iter().filter_map(Relay::poll_fd));
-    match poll(&mut fds, None) {
+    let patience = until.saturating_duration_since(Instant::now());
+    let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+    match poll(&mut fds, Some(&timeout)) {
         Ok(_) => Ok(!fds[0].revents().is_empty()),
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(errno) => Err(errno),

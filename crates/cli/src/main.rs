@@ -2,6 +2,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod args;
+mod changes;
 mod commands;
 mod context;
 mod foreground;

@@ -76,6 +76,18 @@ impl Output {
         paint(self.out_colour, style, text)
     }
 
+    /// A word that stands out in a painted line.
+    #[must_use]
+    pub fn paint_word(&self, style: Style, text: impl Display) -> String {
+        if self.out_colour { format!("\x1b[1;7;{}m{text}\x1b[0m", style.code()) } else { text.to_string() }
+    }
+
+    /// Whether standard output is a terminal that shows colours.
+    #[must_use]
+    pub fn colours_output(&self) -> bool {
+        self.out_colour
+    }
+
     #[must_use]
     pub fn paint_note(&self, style: Style, text: impl Display) -> String {
         paint(self.err_colour, style, text)

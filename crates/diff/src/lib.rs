@@ -1,7 +1,30 @@
-//! What a sandbox changed. So far only how much, and whether it matters; typed change sets build on the same walk.
+//! What a sandbox changed: typed change sets, found by walking heads and layers, never the base tree.
+//!
+//! `scan` finds raw changes, `base` knows what they started from, `set` puts them in words: ignored, renamed, risky.
 #![forbid(unsafe_code)]
 
+pub mod attributes;
+pub mod base;
+pub mod change;
+pub mod content;
+pub mod digest;
+pub mod ignored;
+pub mod marks;
+pub mod node;
 mod noise;
+mod rename;
+pub mod risk;
+pub mod scan;
+pub mod set;
 pub mod summary;
+pub mod text;
+pub mod watch;
 
-pub use summary::{Change, ChangeKind, Summary, TreeHead, summarize};
+pub use base::Bases;
+pub use change::{Base, Blocked, Change, ChangeKind, State, shown_path};
+pub use marks::Marks;
+pub use node::{Kind, Node, Time};
+pub use risk::Flag;
+pub use scan::{Found, Scope, Tree, scan};
+pub use set::{ChangeSet, Collapsed};
+pub use summary::{Example, Summary, summarize};

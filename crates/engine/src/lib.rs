@@ -2,11 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod boot;
+mod changes;
 mod choice;
 pub mod config_file;
 pub mod context;
 pub mod copy;
 mod create;
+pub mod diff;
 pub mod doctor;
 pub mod error;
 mod exec;
@@ -18,6 +20,7 @@ mod logs;
 mod recover;
 mod remove;
 mod resolve;
+pub mod review;
 mod run;
 mod secrets;
 mod show;
@@ -39,8 +42,11 @@ pub use self::list::Listed;
 pub use self::run::{Finished, Keep, Run};
 pub use self::show::Shown;
 pub use self::stop::DEFAULT_GRACE;
-pub use whatif_diff::{Change, ChangeKind, Summary};
+pub use whatif_diff::content::read_up_to;
+pub use whatif_diff::text::Content;
+pub use whatif_diff::{Base, Blocked, Change, ChangeKind, ChangeSet, Flag, Kind, Node, State, Summary, shown_path};
 pub use whatif_keeper::protocol::{Exited, Process, Stdio};
+pub use whatif_types::Sandbox;
 
 /// Everything a command needs: where things are, who asks, and what is recorded.
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 //! From what a user types to a sandbox whose record is true.
 
-use whatif_diff::{Summary, TreeHead, summarize};
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
@@ -66,35 +65,5 @@ impl Engine {
     pub(crate) fn lock(&self, sandbox: &Sandbox) -> Result<SandboxLock, EngineError> {
         let directory = self.directory(sandbox)?;
         SandboxLock::take(&directory)?.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })
-    }
-
-    /// What the sandbox has changed so far.
-    pub fn summarize(&self, sandbox: &Sandbox) -> Result<Summary, EngineError> {
-        let directory = self.directory(sandbox)?;
-        let heads = (0..sandbox.details.trees.len()).map(|number| directory.join("head").join(number.to_string()));
-        if sandbox.details.copied_trees.is_empty() && heads.into_iter().all(|head| whatif_layers::state_dir::is_empty(&head)) {
-            return Ok(Summary::default());
-        }
-        let masked = self.masked_paths(sandbox)?;
-        let trees: Vec<TreeHead<'_>> = sandbox
-            .details
-            .trees
-            .iter()
-            .enumerate()
-            .map(|(number, base)| TreeHead {
-                head: directory.join("head").join(number.to_string()),
-                base: base.clone(),
-                masked: &masked,
-                others: &sandbox.details.trees,
-                copied: sandbox.details.copied_trees.contains(&number),
-            })
-            .collect();
-        summarize(&trees, &sandbox.project).map_err(|e| EngineError::io("examine the changes in", &directory, e))
-    }
-
-    /// What a sandbox does not see of reality.
-    pub(crate) fn masked_paths(&self, sandbox: &Sandbox) -> Result<Vec<std::path::PathBuf>, EngineError> {
-        let config = self.context.config_for(&sandbox.project)?;
-        Ok(crate::secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed).hidden)
     }
 }

@@ -186,6 +186,17 @@ impl Client {
         self.done()
     }
 
+    /// Holds every process still. They go on when `thaw` is called or this client is dropped.
+    pub fn freeze(&mut self) -> Result<(), ClientError> {
+        self.send(&Request::Freeze, &[])?;
+        self.done()
+    }
+
+    pub fn thaw(&mut self) -> Result<(), ClientError> {
+        self.send(&Request::Thaw, &[])?;
+        self.done()
+    }
+
     /// Ends everything in the sandbox and waits for the keeper to say so.
     pub fn stop(&mut self, grace_ms: u64) -> Result<(), ClientError> {
         self.send(&Request::Stop { grace_ms }, &[])?;

@@ -48,6 +48,9 @@ pub enum Request {
     Examine {
         path: Text,
     },
+    /// Holds every process still until `Thaw`, or until this client leaves.
+    Freeze,
+    Thaw,
     /// TERM to everything, then KILL when `grace_ms` have passed, then the keeper ends and the sandbox with it.
     Stop {
         grace_ms: u64,
@@ -187,6 +190,8 @@ pub enum Reason {
     /// The working directory cannot be entered.
     Directory,
     NoSuchProcess,
+    /// Processes cannot be held still.
+    NotStill,
     File,
     Refused,
 }

@@ -5,6 +5,7 @@
 mod commands;
 mod connections;
 mod files;
+mod freeze;
 mod network;
 mod processes;
 
@@ -17,7 +18,9 @@ use rustix::process::Signal;
 
 use self::commands::Commands;
 use self::connections::{Connections, PeerRule};
+use self::freeze::Frozen;
 use crate::channel::Channel;
+use crate::protocol::{Failed, Reason, Reply};
 
 /// Idle for this long, memory is given back.
 const REST_AFTER: Duration = Duration::from_millis(50);
@@ -40,6 +43,7 @@ struct Server {
     connections: Connections,
     commands: Commands,
     stopping: Option<Stopping>,
+    frozen: Option<Frozen>,
     began: Instant,
     /// When to give back the memory of what was just done.
     rest_at: Option<Instant>,
@@ -60,6 +64,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         connections: Connections::new(rule, parts.birth),
         commands: Commands::new(parts.environment)?,
         stopping: None,
+        frozen: None,
         began: Instant::now(),
         // What set the sandbox up is not needed again.
         rest_at: Some(Instant::now()),
@@ -89,6 +94,7 @@ impl Server {
         self.answer_all();
         for gone in self.connections.take_gone() {
             self.commands.client_left(gone);
+            self.thaw(gone);
         }
         self.commands.enforce_deadlines();
         self.rest_when_idle(accept || children);
@@ -149,6 +155,30 @@ impl Server {
         false
     }
 
+    /// Holds every process until this client says otherwise or leaves.
+    fn freeze(&mut self, client: u64) -> Reply {
+        let why_not = if self.frozen.is_some() {
+            "somebody else is looking at it"
+        } else {
+            self.frozen = Frozen::begin(client);
+            "a process does not stop"
+        };
+        match &self.frozen {
+            Some(frozen) if frozen.by == client => Reply::Done,
+            _ => Reply::Failed(Failed {
+                reason: Reason::NotStill,
+                message: format!("the sandbox cannot be held still: {why_not}"),
+                errno: 0,
+            }),
+        }
+    }
+
+    fn thaw(&mut self, client: u64) {
+        if let Some(frozen) = self.frozen.take_if(|f| f.by == client) {
+            frozen.end();
+        }
+    }
+
     fn begin_stop(&mut self, client: u64, grace: Duration) {
         let deadline = Instant::now() + grace;
         match &mut self.stopping {
@@ -157,6 +187,10 @@ impl Server {
                 stopping.asked_by.push(client);
             }
             None => {
+                // What is held cannot end by itself.
+                if let Some(frozen) = self.frozen.take() {
+                    frozen.end();
+                }
                 processes::signal_all(if grace.is_zero() { Signal::KILL } else { Signal::TERM });
                 self.stopping = Some(Stopping { deadline, asked_by: vec![client] });
             }
@@ -166,7 +200,7 @@ impl Server {
     fn say_goodbye(&mut self) {
         self.commands.reap(&mut self.connections);
         for client in self.stopping.take().map(|s| s.asked_by).unwrap_or_default() {
-            self.connections.send(client, &crate::protocol::Reply::Done, &[]);
+            self.connections.send(client, &Reply::Done, &[]);
         }
         self.connections.read_and_write();
     }

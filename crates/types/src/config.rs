@@ -14,6 +14,7 @@ pub struct UserConfig {
     pub files: FileRules,
     pub network: NetworkRules,
     pub layers: LayerRules,
+    pub diff: DiffRules,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,6 +56,13 @@ pub struct NetworkRules {
 #[serde(deny_unknown_fields, default)]
 pub struct LayerRules {
     pub backend: Option<Backend>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DiffRules {
+    /// Patterns, as in `.gitignore`, of changes to count rather than list.
+    pub ignore: Vec<String>,
 }
 
 /// `.whatif.toml` in the project: it can be written by whatever runs in the project, so every key only takes away.

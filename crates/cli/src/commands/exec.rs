@@ -88,7 +88,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let mut started = engine.exec(name, &spec, &foreground::passed(&streams).1)?;
     streams.handed_over();
     let captured = streams.captured.clone();
-    let exited = foreground::attend(&mut started.running, streams)?;
+    let exited = foreground::attend(&mut started.running, streams, &mut || keep_bases(engine, &started.sandbox))?;
     output.document(&json!({
         "sandbox": started.sandbox.name,
         "exit_code": exited.code,
@@ -98,7 +98,13 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         "stderr": captured.as_ref().map(Capture::stderr),
         "truncated": captured.as_ref().is_some_and(Capture::is_truncated),
     }));
+    keep_bases(engine, &started.sandbox);
     Ok(super::run::exit_code(&exited))
+}
+
+/// What the command's files started from is kept while reality still has it. Without it only a later merge is poorer.
+pub fn keep_bases(engine: &Engine, sandbox: &whatif_engine::Sandbox) {
+    let _ = engine.keep_bases(sandbox);
 }
 
 pub fn no_streams(errno: rustix::io::Errno) -> EngineError {

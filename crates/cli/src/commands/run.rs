@@ -66,7 +66,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     streams.handed_over();
     let captured = streams.captured.clone();
     warn_about_backend(&run.sandbox.details.backend_reason, run.sandbox.details.backend, output);
-    let exited = foreground::attend(&mut run.running, streams)?;
+    let exited = foreground::attend(&mut run.running, streams, &mut || super::exec::keep_bases(engine, &run.sandbox))?;
     let finished = engine.finish(run, &exited, keep)?;
     if output.json {
         output.document(&document(&finished, &exited, captured.as_ref()));
@@ -119,9 +119,9 @@ fn report(finished: &Finished, exited: &Exited, timeout: Option<Duration>, outpu
     ));
     for change in &summary.examples {
         let (mark, style) = match change.kind {
-            ChangeKind::Added => ("+", Style::Green),
-            ChangeKind::Modified => ("~", Style::Yellow),
-            ChangeKind::Deleted => ("-", Style::Red),
+            ChangeKind::Add => ("+", Style::Green),
+            ChangeKind::Delete => ("-", Style::Red),
+            _ => ("~", Style::Yellow),
         };
         output.note(format!("  {}", output.paint_note(style, format!("{mark} {}", printable(&change.path.to_string_lossy())))));
     }

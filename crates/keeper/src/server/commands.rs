@@ -79,6 +79,11 @@ impl Server {
             Request::Directory { path } => super::files::directory(&path.to_path()),
             Request::MakeDirectory { path, mode } => super::files::make_directory(&path.to_path(), mode),
             Request::Examine { path } => super::files::examine(&path.to_path()),
+            Request::Freeze => self.freeze(client),
+            Request::Thaw => {
+                self.thaw(client);
+                Reply::Done
+            }
             Request::Stop { grace_ms } => return self.begin_stop(client, Duration::from_millis(grace_ms)),
             Request::Boot { .. } => {
                 Reply::Failed(Failed { reason: Reason::Refused, message: "this keeper has booted".into(), errno: 0 })

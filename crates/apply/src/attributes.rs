@@ -1,0 +1,167 @@
+//! Owner, mode, extended attributes and times, in the order in which the kernel keeps them.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
+use rustix::io::Errno;
+
+use crate::look::look_at;
+use crate::plan::{Attributes, Kind, Time};
+
+pub(crate) type Xattrs = Vec<(OsString, Vec<u8>)>;
+
+impl Attributes {
+    /// Of the entry at `path`, which is not followed.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let descriptor = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        let identity = look_at(&descriptor)?.identity;
+        let xattrs = if identity.kind == Kind::Link { Vec::new() } else { xattrs(&descriptor)? };
+        Ok(identity.attributes(xattrs))
+    }
+}
+
+/// Whether an extended attribute is ours to set and remove.
+pub(crate) fn is_managed(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.starts_with(b"user.") || is_acl(name) || name == b"security.capability"
+}
+
+fn is_acl(name: &[u8]) -> bool {
+    name == ACL || name == b"system.posix_acl_default"
+}
+
+pub(crate) const ACL: &[u8] = b"system.posix_acl_access";
+
+/// The name by which calls that refuse a mere `O_PATH` descriptor reach what it holds.
+fn by_descriptor(descriptor: impl AsFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd()))
+}
+
+/// Opens the entry itself, whatever it is, without waking it: pipes and devices stay asleep.
+pub(crate) fn hold(directory: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::io::retry_on_intr(|| rustix::fs::openat(&directory, name, flags, Mode::empty()))?)
+}
+
+/// The managed ones.
+pub(crate) fn xattrs(descriptor: impl AsFd) -> io::Result<Xattrs> {
+    let path = by_descriptor(descriptor);
+    let mut found = Vec::new();
+    for name in names(&path)? {
+        let mut value = vec![0_u8; 65_536];
+        match rustix::fs::getxattr(&path, &name, &mut value[..]) {
+            Ok(length) => {
+                value.truncate(length);
+                found.push((name, value));
+            }
+            Err(Errno::NODATA) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn names(path: &Path) -> io::Result<Vec<OsString>> {
+    let mut buffer = [0_u8; 1024];
+    match rustix::fs::listxattr(path, &mut buffer[..]) {
+        Ok(length) => Ok(split(&buffer[..length])),
+        Err(Errno::RANGE) => {
+            let mut buffer = vec![0_u8; 65_536];
+            let length = rustix::fs::listxattr(path, &mut buffer[..])?;
+            Ok(split(&buffer[..length]))
+        }
+        // ENOENT: there is nothing like /proc for a descriptor of this kind of entry.
+        Err(Errno::OPNOTSUPP) => Ok(Vec::new()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn split(list: &[u8]) -> Vec<OsString> {
+    list.split(|b| *b == 0).map(|n| OsString::from_vec(n.to_vec())).filter(|n| is_managed(n)).collect()
+}
+
+/// Gives a file or directory all its attributes. `descriptor` may be an `O_PATH` one.
+///
+/// The order matters: a change of owner clears set-id bits and capabilities, `user.*` needs a mode that can be written, a mode
+/// changes the mask of an ACL, and everything changes times.
+pub(crate) fn settle(descriptor: impl AsFd, wanted: &Attributes) -> io::Result<()> {
+    let path = by_descriptor(&descriptor);
+    let now = look_at(&descriptor)?.identity;
+    if (now.uid, now.gid) != (wanted.uid, wanted.gid) {
+        let (uid, gid) = (Uid::from_raw(wanted.uid), Gid::from_raw(wanted.gid));
+        rustix::fs::chownat(&descriptor, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?;
+    }
+    let present = names(&path)?;
+    for name in present.iter().filter(|n| !wanted.xattrs.iter().any(|(w, _)| w == *n)) {
+        match rustix::fs::removexattr(&path, name) {
+            Ok(()) | Err(Errno::NODATA) => {}
+            Err(Errno::ACCESS) => {
+                rustix::fs::chmod(&path, Mode::from_raw_mode(now.mode | 0o200))?;
+                rustix::fs::removexattr(&path, name)?;
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    for (name, value) in wanted.xattrs.iter().filter(|(n, _)| !is_acl(n.as_bytes())) {
+        match rustix::fs::setxattr(&path, name, value, XattrFlags::empty()) {
+            Ok(()) => {}
+            Err(Errno::ACCESS) => {
+                rustix::fs::chmod(&path, Mode::from_raw_mode(now.mode | 0o200))?;
+                rustix::fs::setxattr(&path, name, value, XattrFlags::empty())?;
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    rustix::fs::chmod(&path, Mode::from_raw_mode(wanted.mode))?;
+    for (name, value) in wanted.xattrs.iter().filter(|(n, _)| is_acl(n.as_bytes())) {
+        rustix::fs::setxattr(&path, name, value, XattrFlags::empty())?;
+    }
+    match wanted.mtime {
+        Some(time) => set_mtime(&descriptor, time),
+        None => Ok(()),
+    }
+}
+
+/// Sets only the time of modification.
+pub(crate) fn set_mtime(descriptor: impl AsFd, time: Time) -> io::Result<()> {
+    Ok(rustix::fs::utimensat(descriptor, "", &only_mtime(time), AtFlags::EMPTY_PATH)?)
+}
+
+/// Owner and time of a link.
+pub(crate) fn settle_link(directory: impl AsFd, name: &OsStr, wanted: &Attributes) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(wanted.uid), Gid::from_raw(wanted.gid));
+    rustix::fs::chownat(&directory, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+    if let Some(time) = wanted.mtime {
+        rustix::fs::utimensat(&directory, name, &only_mtime(time), AtFlags::SYMLINK_NOFOLLOW)?;
+    }
+    Ok(())
+}
+
+/// Sets the permission bits of what a descriptor holds, `O_PATH` or not.
+pub(crate) fn set_mode(descriptor: impl AsFd, mode: u32) -> io::Result<()> {
+    Ok(rustix::fs::chmod(by_descriptor(descriptor), Mode::from_raw_mode(mode))?)
+}
+
+/// Sets an ACL that goes with a mode, or removes it.
+pub(crate) fn set_acl(descriptor: impl AsFd, value: Option<&[u8]>) -> io::Result<()> {
+    let path = by_descriptor(descriptor);
+    match value {
+        Some(value) => Ok(rustix::fs::setxattr(path, ACL, value, XattrFlags::empty())?),
+        None => match rustix::fs::removexattr(path, ACL) {
+            Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        },
+    }
+}
+
+fn only_mtime((seconds, nanoseconds): Time) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: i64::from(UTIME_OMIT) },
+        last_modification: Timespec { tv_sec: seconds, tv_nsec: i64::from(nanoseconds) },
+    }
+}

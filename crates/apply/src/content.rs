@@ -1,0 +1,138 @@
+//! Copies what is in a file: shared blocks where the file system can, the kernel's own copying where not, holes kept.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::path::Arg;
+
+use crate::look::{Seen, look_at};
+use crate::plan::Kind;
+
+/// Up to here one read and one write are quicker than asking for anything cleverer.
+const SMALL: u64 = 64 * 1024;
+const CHUNK: usize = 1 << 30;
+
+/// Remembers what does not work, so that it is not tried for each of ten thousand files.
+#[derive(Debug)]
+pub(crate) struct Copier {
+    /// Device of source and target that cannot share blocks.
+    unshared: Option<(u64, u64)>,
+    buffer: Vec<u8>,
+}
+
+impl Copier {
+    pub(crate) fn new() -> Self {
+        Self { unshared: None, buffer: vec![0; SMALL as usize] }
+    }
+
+    /// Copies all of `source` into the empty file `target`. Fails if the source changes meanwhile.
+    pub(crate) fn copy(&mut self, source: &OwnedFd, target: &OwnedFd, device: u64) -> io::Result<Seen> {
+        let before = look_at(source)?;
+        let size = before.identity.size;
+        if size > 0 {
+            let sparse = before.bytes < size;
+            let pair = (before.identity.dev, device);
+            if self.unshared == Some(pair) || !self.share(source, target, pair)? {
+                match size {
+                    0..=SMALL if !sparse => self.through_buffer(source, target, 0, size)?,
+                    _ if sparse => self.segments(source, target, size)?,
+                    _ => self.range(source, target, 0, size)?,
+                }
+            }
+        }
+        let after = look_at(source)?;
+        let unchanged = (after.identity.size, after.identity.mtime) == (size, before.identity.mtime);
+        if unchanged { Ok(before) } else { Err(io::Error::other("the source changed while it was copied")) }
+    }
+
+    fn share(&mut self, source: &OwnedFd, target: &OwnedFd, pair: (u64, u64)) -> io::Result<bool> {
+        match retry_on_intr(|| rustix::fs::ioctl_ficlone(target, source)) {
+            Ok(()) => Ok(true),
+            Err(Errno::OPNOTSUPP | Errno::XDEV | Errno::NOTTY | Errno::NOSYS) => {
+                self.unshared = Some(pair);
+                Ok(false)
+            }
+            Err(Errno::INVAL | Errno::TXTBSY | Errno::PERM | Errno::ISDIR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Only what is data; the rest stays a hole.
+    fn segments(&mut self, source: &OwnedFd, target: &OwnedFd, size: u64) -> io::Result<()> {
+        rustix::fs::ftruncate(target, size)?;
+        let mut position = 0;
+        while position < size {
+            let start = match rustix::fs::seek(source, SeekFrom::Data(position)) {
+                Ok(start) => start,
+                Err(Errno::NXIO) => break,
+                Err(Errno::INVAL) => return self.range(source, target, position, size),
+                Err(errno) => return Err(errno.into()),
+            };
+            let end = rustix::fs::seek(source, SeekFrom::Hole(start))?.min(size);
+            self.range(source, target, start, end)?;
+            position = end;
+        }
+        Ok(())
+    }
+
+    fn range(&mut self, source: &OwnedFd, target: &OwnedFd, start: u64, end: u64) -> io::Result<()> {
+        let (mut from, mut to) = (start, start);
+        while from < end {
+            let length = usize::try_from(end - from).unwrap_or(CHUNK).min(CHUNK);
+            match rustix::fs::copy_file_range(source, Some(&mut from), target, Some(&mut to), length) {
+                Ok(0) => break,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM | Errno::IO) if from == start => break,
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        // Some file systems say "nothing more" where they mean "not this way".
+        if from < end { self.through_buffer(source, target, from, end) } else { Ok(()) }
+    }
+
+    fn through_buffer(&mut self, source: &OwnedFd, target: &OwnedFd, start: u64, end: u64) -> io::Result<()> {
+        let mut position = start;
+        while position < end {
+            let wanted = usize::try_from(end - position).unwrap_or(self.buffer.len()).min(self.buffer.len());
+            let read = retry_on_intr(|| rustix::io::pread(source, &mut self.buffer[..wanted], position))?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            write_at(target, &self.buffer[..read], position)?;
+            position += read as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Writes all of it.
+pub(crate) fn write_at(target: impl AsFd, mut bytes: &[u8], mut position: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match retry_on_intr(|| rustix::io::pwrite(&target, bytes, position))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => {
+                bytes = &bytes[written..];
+                position += written as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Opens a regular file to read it. Neither follows a link nor waits for a pipe.
+pub(crate) fn open_file(directory: impl AsFd, name: impl Arg + Copy) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = retry_on_intr(|| rustix::fs::openat(&directory, name, flags, Mode::empty()))?;
+    match look_at(&file)?.identity.kind {
+        Kind::File => Ok(file),
+        _ => Err(io::Error::other("not a regular file")),
+    }
+}
+
+/// Makes a file that was not there before, readable by nobody else yet.
+pub(crate) fn create_file(directory: impl AsFd, name: impl Arg + Copy) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(retry_on_intr(|| rustix::fs::openat(&directory, name, flags, Mode::RUSR | Mode::WUSR))?)
+}

@@ -1,0 +1,131 @@
+//! What an apply can fail with.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use whatif_types::Explain;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    #[error("another apply is at work in {}", root.display())]
+    Busy { root: PathBuf },
+    #[error("{}", summary(.0))]
+    Problems(Vec<Problem>),
+    /// Everything is as it was.
+    #[error("{} {why}; nothing was changed", path.display())]
+    Changed { path: PathBuf, why: String },
+    /// Everything is as it was.
+    #[error("failed to {action} {}; nothing was changed", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// Neither done nor undone; `recover` has to finish it.
+    #[error("the apply was interrupted: {why}")]
+    Interrupted { why: String },
+    /// Nothing was touched.
+    #[error("the journal in {} cannot be relied on: {why}", directory.display())]
+    Journal { directory: PathBuf, why: String },
+    /// Nothing was touched.
+    #[error("{} is not the directory that the interrupted apply worked in", root.display())]
+    RootGone { root: PathBuf, directory: PathBuf },
+}
+
+/// One thing that stands against a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub path: PathBuf,
+    /// Follows the path, as in "/etc/hosts: is read-only".
+    pub what: String,
+    /// What to do about it; may be empty.
+    pub hint: String,
+}
+
+impl Problem {
+    pub(crate) fn new(path: impl Into<PathBuf>, what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { path: path.into(), what: what.into(), hint: hint.into() }
+    }
+}
+
+fn summary(problems: &[Problem]) -> String {
+    match problems {
+        [] => "the plan cannot be applied".to_owned(),
+        [one] => format!("{}: {}", one.path.display(), one.what),
+        [first, rest @ ..] => format!("{}: {}, and {} more problems", first.path.display(), first.what, rest.len()),
+    }
+}
+
+impl Explain for ApplyError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Busy { .. } => "busy",
+            Self::Problems(_) => "cannot_apply",
+            Self::Changed { .. } => "changed_meanwhile",
+            Self::Io { .. } => "io_error",
+            Self::Interrupted { .. } => "interrupted",
+            Self::Journal { .. } | Self::RootGone { .. } => "journal_damaged",
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Problems(problems) => {
+                let mut hints: Vec<String> = problems.iter().map(|p| p.hint.clone()).filter(|h| !h.is_empty()).collect();
+                hints.sort();
+                hints.dedup();
+                hints
+            }
+            Self::Interrupted { .. } => vec!["the next command finishes it".to_owned()],
+            Self::Journal { directory, .. } => vec![format!(
+                "nothing was touched; temporary files are called '.whatif-*', earlier versions lie in {}",
+                directory.join("old").display()
+            )],
+            Self::RootGone { directory, .. } => {
+                vec![format!("mount it again, or give the apply up by moving {} away", directory.display())]
+            }
+            Self::Busy { .. } | Self::Changed { .. } | Self::Io { .. } => Vec::new(),
+        }
+    }
+
+    fn retryable(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Interrupted { .. })
+    }
+}
+
+/// What went wrong at one path, before it is known what that means for the whole.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Changed { path: PathBuf, why: String },
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl Fault {
+    pub(crate) fn changed(path: &Path, why: impl Into<String>) -> Self {
+        Self::Changed { path: path.to_owned(), why: why.into() }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Changed { path, why } => write!(f, "{} {why}", path.display()),
+            Self::Io { action, path, source } => write!(f, "failed to {action} {}: {source}", path.display()),
+        }
+    }
+}
+
+impl From<Fault> for ApplyError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Changed { path, why } => Self::Changed { path, why },
+            Fault::Io { action, path, source } => Self::Io { action, path, source },
+        }
+    }
+}
+
+/// Names the path in an error: `.map_err(on("open", &path))`.
+pub(crate) fn on<E: Into<io::Error>>(action: &'static str, path: &Path) -> impl FnOnce(E) -> Fault {
+    move |error| Fault::Io { action, path: path.to_owned(), source: error.into() }
+}

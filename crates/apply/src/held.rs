@@ -1,0 +1,162 @@
+//! The roots of a plan and the directories beneath them, held open.
+//!
+//! Every name is used relative to a held directory. How a directory is reached is decided by the kernel in one call that refuses
+//! links and mounts on the way, so nobody can lead us elsewhere by exchanging one.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::error::{ApplyError, Fault, on};
+use crate::layout::Spot;
+use crate::look::{Seen, look_at};
+
+/// Descriptors per root. A process may have as few as 1024.
+const KEPT: usize = 128;
+
+/// While somebody renames directories the kernel cannot tell whether a path stays beneath its root, and asks to try again.
+const TRIES: usize = 1000;
+
+#[derive(Debug)]
+pub(crate) struct Root {
+    pub path: PathBuf,
+    pub descriptor: Rc<OwnedFd>,
+    pub seen: Seen,
+    kept: HashMap<PathBuf, Rc<OwnedFd>>,
+    /// Device and inode of every directory ever held: what is opened again must be the same.
+    known: HashMap<PathBuf, (u64, u64)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub roots: Vec<Root>,
+}
+
+impl Held {
+    /// Opens the roots; no component may be a link.
+    pub(crate) fn open(roots: &[PathBuf]) -> Result<Self, Vec<Fault>> {
+        let (mut opened, mut faults) = (Vec::new(), Vec::new());
+        for path in roots {
+            match Root::open(path).map_err(on("open", path)) {
+                Ok(root) => opened.push(root),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if faults.is_empty() { Ok(Self { roots: opened }) } else { Err(faults) }
+    }
+
+    /// One apply at a time in a root. The lock goes with the descriptor, so a crash cannot leave one behind.
+    pub(crate) fn lock(&self) -> Result<(), ApplyError> {
+        let mut locked = Vec::new();
+        for root in &self.roots {
+            let inode = (root.seen.identity.dev, root.seen.identity.ino);
+            if locked.contains(&inode) {
+                continue;
+            }
+            match rustix::io::retry_on_intr(|| rustix::fs::flock(&*root.descriptor, FlockOperation::NonBlockingLockExclusive)) {
+                Ok(()) => locked.push(inode),
+                Err(Errno::WOULDBLOCK) => return Err(ApplyError::Busy { root: root.path.clone() }),
+                Err(errno) => return Err(on("lock", &root.path)(errno).into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory `path` of a root. `ESTALE` if another one took its place since it was first held.
+    pub(crate) fn directory(&mut self, root: usize, path: &Path) -> io::Result<Rc<OwnedFd>> {
+        let root = self.roots.get_mut(root).ok_or(Errno::NOENT)?;
+        if path.as_os_str().is_empty() {
+            return Ok(root.descriptor.clone());
+        }
+        if let Some(held) = root.kept.get(path) {
+            return Ok(held.clone());
+        }
+        let descriptor = Rc::new(root.resolve(path)?);
+        if root.kept.len() >= KEPT {
+            root.kept.clear();
+        }
+        root.kept.insert(path.to_owned(), descriptor.clone());
+        Ok(descriptor)
+    }
+
+    /// The same, but found again from the root instead of remembered.
+    pub(crate) fn directory_again(&mut self, root: usize, path: &Path) -> io::Result<Rc<OwnedFd>> {
+        if let Some(root) = self.roots.get_mut(root) {
+            root.kept.remove(path);
+        }
+        self.directory(root, path)
+    }
+
+    /// Forgets what was staged and renamed away: the name may come to mean something else.
+    pub(crate) fn forget(&mut self, root: usize, path: &Path) {
+        if let Some(root) = self.roots.get_mut(root) {
+            root.kept.retain(|held, _| !held.starts_with(path));
+            root.known.retain(|held, _| !held.starts_with(path));
+        }
+    }
+}
+
+impl Root {
+    fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        if !path.is_absolute() {
+            return Err(Errno::INVAL.into());
+        }
+        let descriptor =
+            persistently(|| rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS))?;
+        let seen = look_at(&descriptor)?;
+        Ok(Self { path: path.to_owned(), descriptor: Rc::new(descriptor), seen, kept: HashMap::new(), known: HashMap::new() })
+    }
+
+    fn resolve(&mut self, path: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
+        let descriptor = persistently(|| rustix::fs::openat2(&*self.descriptor, path, flags, Mode::empty(), beneath))?;
+        let identity = look_at(&descriptor)?.identity;
+        let inode = (identity.dev, identity.ino);
+        if *self.known.entry(path.to_owned()).or_insert(inode) != inode {
+            return Err(Errno::STALE.into());
+        }
+        Ok(descriptor)
+    }
+}
+
+fn persistently<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> io::Result<T> {
+    for _ in 0..TRIES {
+        match call() {
+            Err(Errno::AGAIN | Errno::INTR) => std::thread::yield_now(),
+            other => return Ok(other?),
+        }
+    }
+    Err(Errno::AGAIN.into())
+}
+
+/// The directory of a spot, or what stands in the way, in words that follow the path.
+pub(crate) fn directory_of(held: &mut Held, spot: &Spot, path: &Path) -> Result<Rc<OwnedFd>, Fault> {
+    held.directory(spot.root, &spot.directory).map_err(|error| explain(error, path))
+}
+
+pub(crate) fn explain(error: io::Error, path: &Path) -> Fault {
+    match in_the_way(&error) {
+        Some(why) => Fault::changed(path, why),
+        None => on("reach", path)(error),
+    }
+}
+
+/// What it means that a directory cannot be resolved.
+pub(crate) fn in_the_way(error: &io::Error) -> Option<&'static str> {
+    Some(match Errno::from_io_error(error)? {
+        Errno::LOOP => "lies behind a link",
+        Errno::NOTDIR => "lies in something that is no directory",
+        Errno::XDEV => "lies on another mount than its root",
+        Errno::NOENT => "lies in a directory that does not exist",
+        Errno::STALE => "lies in a directory that was exchanged for another",
+        Errno::AGAIN => "lies in a directory that is being renamed all the time",
+        _ => return None,
+    })
+}

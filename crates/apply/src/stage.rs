@@ -1,0 +1,245 @@
+//! Makes the new versions, whole and with all attributes, under temporary names beside their targets, and copies of the earlier
+//! ones where they cannot be kept by a rename.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::attributes::{hold, settle, settle_link};
+use crate::backup::copy_entry;
+use crate::content::{Copier, create_file, open_file, write_at};
+use crate::error::{Fault, on};
+use crate::flush::{self, FEW};
+use crate::held::directory_of;
+use crate::layout::{Role, link_base};
+use crate::look::{look, look_at};
+use crate::plan::{Attributes, Change, Identity, Kind, Plan, Source};
+use crate::transaction::{Progress, Stage, Transaction};
+
+/// Fills in `staged`. `plan` is the caller's, which still has its bytes.
+pub(crate) fn stage(tx: &mut Transaction, plan: &Plan, progress: &mut dyn FnMut(Progress)) -> Result<(), Fault> {
+    let entries: Vec<usize> = tx.layout.stage_entries.clone();
+    let directories = tx.layout.stage_directories.clone();
+    let total = entries.len() + directories.len() + tx.header.copied.len();
+    let mut staging = Staging { copier: Copier::new(), one_by_one: total <= FEW, linked: HashMap::new(), incomplete: false };
+    let mut done = 0;
+    let mut step = || {
+        done += 1;
+        progress(Progress { stage: Stage::Staging, done, total });
+    };
+
+    for n in &directories {
+        let spot = &tx.layout.steps[*n].temporary;
+        let path = &tx.layout.steps[*n].path;
+        let parent = directory_of(&mut tx.held, spot, path)?;
+        rustix::fs::mkdirat(&*parent, &spot.name, Mode::RWXU).map_err(on("stage", path))?;
+    }
+    for n in entries {
+        tx.staged[n] = Some(staging.entry(tx, plan, n)?);
+        step();
+    }
+    for n in tx.header.copied.clone() {
+        staging.copy_old(tx, n)?;
+        step();
+    }
+    // Inner first, and after all content: a directory may become one that nothing can be put into.
+    for n in directories.into_iter().rev() {
+        tx.staged[n] = Some(staging.directory(tx, n)?);
+        step();
+    }
+    staging.look_again(tx)?;
+    staging.flush(tx)
+}
+
+struct Staging {
+    copier: Copier,
+    one_by_one: bool,
+    /// Hard-linked entries that had to be copied: device and inode, and the path of the first copy.
+    linked: HashMap<(u64, u64), usize>,
+    /// Something could not be flushed by itself.
+    incomplete: bool,
+}
+
+impl Staging {
+    fn entry(&mut self, tx: &mut Transaction, plan: &Plan, n: usize) -> Result<Identity, Fault> {
+        let step = &tx.layout.steps[n];
+        let (spot, path) = (&step.temporary, step.path.as_path());
+        let parent = directory_of(&mut tx.held, spot, path)?;
+        let Change::Put { source, attributes } = &plan.operations[n].change else {
+            return Err(on("stage", path)(Errno::INVAL));
+        };
+        let make = || -> io::Result<Identity> {
+            match source {
+                Source::File(from) => {
+                    let source = open_file(CWD, from)?;
+                    let target = create_file(&*parent, &spot.name)?;
+                    let device = tx.held.roots[spot.root].seen.identity.dev;
+                    self.copier.copy(&source, &target, device)?;
+                    self.complete(&target, attributes)
+                }
+                Source::Bytes(bytes) => {
+                    let target = create_file(&*parent, &spot.name)?;
+                    write_at(&target, bytes, 0)?;
+                    self.complete(&target, attributes)
+                }
+                Source::Link(leads) => {
+                    rustix::fs::symlinkat(leads, &*parent, &spot.name)?;
+                    settle_link(&*parent, &spot.name, attributes)?;
+                    look(&*parent, &spot.name)?.map(|s| s.identity).ok_or(Errno::NOENT.into())
+                }
+                Source::HardLink(_) => {
+                    let base = link_base(plan, n).ok_or(Errno::INVAL)?;
+                    let first = &tx.layout.steps[base].temporary;
+                    let from = tx.held.directory(first.root, &first.directory)?;
+                    rustix::fs::linkat(&*from, &first.name, &*parent, &spot.name, AtFlags::empty())?;
+                    look(&*parent, &spot.name)?.map(|s| s.identity).ok_or(Errno::NOENT.into())
+                }
+                Source::Original(from) => self.original(from, tx, n, &parent),
+                Source::Directory => Err(Errno::INVAL.into()),
+            }
+        };
+        let mut make = make;
+        make().map_err(on("stage", path))
+    }
+
+    /// Attributes last, then what `lstat` will say.
+    fn complete(&self, target: &OwnedFd, attributes: &Attributes) -> io::Result<Identity> {
+        settle(target, attributes)?;
+        if self.one_by_one {
+            flush::file(target)?;
+        }
+        let identity = look_at(target)?.identity;
+        as_wanted(&identity, attributes)?;
+        Ok(identity)
+    }
+
+    /// A second name for the backup; the first one goes when the apply is done. So the inode is the one it was.
+    fn original(&mut self, from: &Path, tx: &Transaction, n: usize, parent: &OwnedFd) -> io::Result<Identity> {
+        let name = &tx.layout.steps[n].temporary.name;
+        match rustix::fs::linkat(CWD, from, parent, name, AtFlags::empty()) {
+            Ok(()) => {}
+            Err(Errno::XDEV | Errno::PERM | Errno::MLINK) => self.original_copied(from, tx, n, parent)?,
+            Err(errno) => return Err(errno.into()),
+        }
+        let seen = look(parent, name)?.ok_or(Errno::NOENT)?;
+        if self.one_by_one && seen.identity.kind == Kind::File {
+            self.incomplete |= !flush::entry(parent, name, OFlags::empty())?;
+        }
+        Ok(seen.identity)
+    }
+
+    fn original_copied(&mut self, from: &Path, tx: &Transaction, n: usize, parent: &OwnedFd) -> io::Result<()> {
+        let name = &tx.layout.steps[n].temporary.name;
+        let seen = look(CWD, from)?.ok_or(Errno::NOENT)?;
+        let key = (seen.identity.dev, seen.identity.ino);
+        if let Some(first) = self.linked.get(&key).map(|n| &tx.layout.steps[*n].temporary) {
+            let root = tx.held.roots.get(first.root).ok_or(Errno::NOENT)?;
+            let linked = rustix::fs::linkat(&*root.descriptor, first.directory.join(&first.name), parent, name, AtFlags::empty());
+            match linked {
+                Ok(()) => return Ok(()),
+                Err(Errno::XDEV | Errno::MLINK) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        let (Some(directory), Some(last)) = (from.parent(), from.file_name()) else { return Err(Errno::INVAL.into()) };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+        copy_entry(&mut self.copier, &directory, last, parent, name)?;
+        if seen.identity.nlink > 1 {
+            self.linked.insert(key, n);
+        }
+        Ok(())
+    }
+
+    /// The earlier version, into `old`. Files with several names stay one file there.
+    fn copy_old(&mut self, tx: &mut Transaction, n: usize) -> Result<(), Fault> {
+        let step = &tx.layout.steps[n];
+        let path = step.path.as_path();
+        let Some(before) = tx.header.plan.operations[n].before() else { return Ok(()) };
+        let parent = directory_of(&mut tx.held, &step.target, path)?;
+        let new = n.to_string();
+        let key = (before.dev, before.ino);
+        let mut copy = || -> io::Result<()> {
+            if let Some(first) = self.linked.get(&key) {
+                return Ok(rustix::fs::linkat(&tx.old, first.to_string(), &tx.old, &new, AtFlags::empty())?);
+            }
+            copy_entry(&mut self.copier, &parent, &step.target.name, &tx.old, new.as_ref())?;
+            if self.one_by_one && before.kind == Kind::File {
+                self.incomplete |= !flush::entry(&tx.old, new.as_str(), OFlags::empty())?;
+            }
+            if before.nlink > 1 {
+                self.linked.insert(key, n);
+            }
+            Ok(())
+        };
+        copy().map_err(on("back up", path))?;
+        match look(&*parent, &step.target.name).map_err(on("examine", path))? {
+            Some(seen) => match before.difference(&seen.identity) {
+                Some(why) => Err(Fault::changed(path, why)),
+                None => Ok(()),
+            },
+            None => Err(Fault::changed(path, "does not exist any more")),
+        }
+    }
+
+    fn directory(&mut self, tx: &mut Transaction, n: usize) -> Result<Identity, Fault> {
+        let step = &tx.layout.steps[n];
+        let path = step.path.as_path();
+        let parent = directory_of(&mut tx.held, &step.temporary, path)?;
+        let Some(wanted) = tx.header.plan.operations[n].attributes() else { return Err(on("stage", path)(Errno::INVAL)) };
+        let mut complete = || -> io::Result<Identity> {
+            let descriptor = hold(&*parent, &step.temporary.name)?;
+            if self.one_by_one {
+                self.incomplete |= !flush::directory(&descriptor)?;
+            }
+            settle(&descriptor, wanted)?;
+            let identity = look_at(&descriptor)?.identity;
+            as_wanted(&identity, wanted)?;
+            Ok(identity)
+        };
+        complete().map_err(on("stage", path))
+    }
+
+    /// Further names of an inode change what it shows of itself.
+    fn look_again(&self, tx: &mut Transaction) -> Result<(), Fault> {
+        for n in tx.layout.stage_entries.clone() {
+            if !tx.staged[n].as_ref().is_some_and(|s| s.nlink > 1) && !matches!(tx.header.plan.operations[n].source(), Some(Source::HardLink(_))) {
+                continue;
+            }
+            let n = link_base(&tx.header.plan, n).unwrap_or(n);
+            let step = &tx.layout.steps[n];
+            let parent = directory_of(&mut tx.held, &step.temporary, &step.path)?;
+            if let Some(seen) = look(&*parent, &step.temporary.name).map_err(on("examine", &step.path))? {
+                tx.staged[n] = Some(seen.identity);
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that was made must be on the disk, and its name too, before the journal says that it can be relied on.
+    fn flush(&mut self, tx: &mut Transaction) -> Result<(), Fault> {
+        if self.one_by_one {
+            let tops = tx.layout.published().collect::<Vec<_>>();
+            for n in tops {
+                let step = &tx.layout.steps[n];
+                if step.role == Role::Publish {
+                    let parent = directory_of(&mut tx.held, &step.temporary, &step.path)?;
+                    self.incomplete |= !flush::directory(&*parent).map_err(on("flush", &step.path))?;
+                }
+            }
+            flush::file(&tx.old).map_err(on("flush", &tx.store.path))?;
+        }
+        if self.one_by_one && !self.incomplete { Ok(()) } else { flush::everything(&tx.held, &tx.store) }
+    }
+}
+
+/// The kernel drops some bits without an error.
+fn as_wanted(identity: &Identity, wanted: &Attributes) -> io::Result<()> {
+    let same = (identity.uid, identity.gid, identity.mode) == (wanted.uid, wanted.gid, wanted.mode)
+        && wanted.mtime.is_none_or(|t| t == identity.mtime);
+    if same { Ok(()) } else { Err(io::Error::other("the file system did not keep its owner, mode or time")) }
+}

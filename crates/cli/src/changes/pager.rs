@@ -1,0 +1,55 @@
+//! Long output on a terminal goes through the user's pager.
+
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
+
+/// Where output for people goes: a pager on a terminal, else standard output.
+#[derive(Debug)]
+pub struct Pager {
+    child: Option<Child>,
+}
+
+impl Pager {
+    /// `$WHATIF_PAGER`, `$PAGER`, else `less`; none if it is `cat`, empty, or cannot be started.
+    #[must_use]
+    pub fn start(wanted: bool) -> Self {
+        if !wanted {
+            return Self { child: None };
+        }
+        let chosen = ["WHATIF_PAGER", "PAGER"].iter().find_map(|v| std::env::var(v).ok()).unwrap_or_else(|| "less".to_owned());
+        if chosen.trim().is_empty() || chosen == "cat" {
+            return Self { child: None };
+        }
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &chosen]).stdin(Stdio::piped());
+        // Colours pass, a short text stays on the screen and ends the pager.
+        if std::env::var_os("LESS").is_none() {
+            command.env("LESS", "FRX");
+        }
+        Self { child: command.spawn().ok() }
+    }
+
+    /// Waits until the reader has seen enough.
+    pub fn finish(mut self) {
+        if let Some(mut child) = self.child.take() {
+            drop(child.stdin.take());
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Write for Pager {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.child.as_mut().and_then(|c| c.stdin.as_mut()) {
+            Some(stdin) => stdin.write(bytes),
+            None => io::stdout().lock().write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.child.as_mut().and_then(|c| c.stdin.as_mut()) {
+            Some(stdin) => stdin.flush(),
+            None => io::stdout().lock().flush(),
+        }
+    }
+}

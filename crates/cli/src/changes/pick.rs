@@ -1,0 +1,45 @@
+//! Which of the changes a command line asks for.
+
+use std::path::{Component, Path, PathBuf};
+
+use whatif_engine::Change;
+
+/// Paths given by a person, relative to where they stand.
+#[derive(Clone, Debug, Default)]
+pub struct Picked {
+    paths: Vec<PathBuf>,
+}
+
+impl Picked {
+    #[must_use]
+    pub fn new(paths: &[PathBuf], cwd: &Path) -> Self {
+        Self { paths: paths.iter().map(|p| plain(&cwd.join(p))).collect() }
+    }
+
+    /// Without paths, everything.
+    #[must_use]
+    pub fn takes(&self, change: &Change) -> bool {
+        let within = |path: &Path| self.paths.iter().any(|p| path.starts_with(p));
+        self.paths.is_empty() || within(&change.path) || change.old_path().is_some_and(within)
+    }
+
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.paths.is_empty()
+    }
+}
+
+/// Without `.` and `..`; nothing is looked up, because what is meant may exist only inside.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
+}

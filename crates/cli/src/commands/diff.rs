@@ -1,0 +1,122 @@
+use std::io::{IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use whatif_engine::diff::{Diff, Subject};
+use whatif_engine::{Change, Engine, EngineError, shown_path};
+
+use super::Outcome;
+use crate::changes::{self, Extent, Pager, Picked};
+use crate::output::{Output, lost_output};
+
+/// Show what a sandbox changed
+///
+/// Lists what must not be overlooked first: files that tools on the host execute, new setuid files, links that leave the
+/// project. Build output that the project ignores is counted, not listed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  whatif diff                       the latest sandbox of this project\n  whatif diff swift-otter src       only what is in src\n  whatif diff swift-otter --patch | git apply --binary\n  whatif diff one..two              from one sandbox to another"
+)]
+pub struct Args {
+    /// A sandbox, two of them as A..B, or paths in the latest sandbox of this project
+    #[arg(value_name = "NAME|A..B|PATH")]
+    subjects: Vec<PathBuf>,
+    /// Only the list
+    #[arg(long, group = "form")]
+    stat: bool,
+    /// A patch that `git apply --binary` takes
+    #[arg(long, short = 'p', group = "form")]
+    patch: bool,
+    /// Only the paths
+    #[arg(long, group = "form")]
+    name_only: bool,
+    /// Exit with 1 if there are changes
+    #[arg(long)]
+    exit_code: bool,
+    /// List ignored files too
+    #[arg(long)]
+    all: bool,
+    /// List changes outside the project too
+    #[arg(long)]
+    outside: bool,
+    /// Never use a pager
+    #[arg(long)]
+    no_pager: bool,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let (subject, paths) = subject(engine, &args.subjects)?;
+    let picked = Picked::new(&paths, &engine.context.cwd);
+    let diff = engine.diff(&subject)?;
+    let extent = Extent { ignored: args.all, outside: args.outside };
+    if output.json {
+        let is_risky = |c: &Change| c.flags.iter().any(|f| f.needs_approval());
+        let told = |c: &Change| picked.takes(c) && (args.all || !c.ignored || is_risky(c));
+        output.document(&diff.document(told, args.patch));
+    } else if show(&diff, args, &picked, extent, output).is_err() {
+        lost_output();
+    }
+    let is_changed = diff.set.changes.iter().any(|c| picked.takes(c) && (args.outside || !c.outside));
+    Ok(if args.exit_code && is_changed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn show(diff: &Diff, args: &Args, picked: &Picked, extent: Extent, output: &Output) -> std::io::Result<()> {
+    let project = &diff.sandbox.project;
+    let wanted: Vec<&Change> = diff.set.changes.iter().filter(|c| picked.takes(c)).collect();
+    if args.name_only {
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        for change in wanted.iter().filter(|c| (args.outside || !c.outside) && (args.all || !c.ignored) && !c.is_directory()) {
+            let path = shown_path(&change.path, project).as_os_str().as_bytes();
+            writeln!(out, "{}", whatif_patch::escape(path).replace('\n', "\\n").replace('\t', "\\t"))?;
+        }
+        return out.flush();
+    }
+    if args.patch && !output.colours_output() {
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let left_out = changes::write_patch(&mut out, &wanted, project)?;
+        for path in left_out {
+            output.note(format!("whatif: not in the patch, too large or not a file: {}", path.display()));
+        }
+        return out.flush();
+    }
+    let with_hunks = !args.stat && std::io::stdout().is_terminal();
+    let mut pager = Pager::start(with_hunks && !args.no_pager);
+    let shown = changes::list(&mut pager, diff, &|c| picked.takes(c), extent, output).and_then(|()| {
+        let is_shown = |c: &&Change| (extent.outside || !c.outside) && (extent.ignored || !c.ignored);
+        for change in wanted.iter().copied().filter(|c| with_hunks && is_shown(c)) {
+            changes::coloured_hunks(&mut pager, change, project, output)?;
+        }
+        Ok(())
+    });
+    pager.finish();
+    match shown {
+        // The reader has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// The first word is a sandbox if one is called that; everything else is paths.
+fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>), EngineError> {
+    let Some(first) = words.first().and_then(|w| w.to_str()) else { return Ok((Subject::Sandbox(None), words.to_vec())) };
+    let rest = || words[1..].to_vec();
+    if engine.is_sandbox(first) {
+        return Ok((Subject::Sandbox(Some(first.to_owned())), rest()));
+    }
+    if let Some((from, to)) =
+        first.split_once("..").filter(|(a, b)| !a.contains('/') && !b.contains('/') && (!a.is_empty() || !b.is_empty()))
+    {
+        let side = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+        return Ok((Subject::Between(side(from), side(to)), rest()));
+    }
+    // A word that is neither a sandbox nor anything in the file system is a misspelt sandbox.
+    if words.len() == 1 && !first.contains('/') && !engine.context.cwd.join(first).exists() {
+        let latest = engine.diff(&Subject::Sandbox(None));
+        let known = latest.is_ok_and(|d| d.set.changes.iter().any(|c| c.path.starts_with(engine.context.cwd.join(first))));
+        if !known {
+            return Err(EngineError::NoSuchSandbox { name: first.to_owned() });
+        }
+    }
+    Ok((Subject::Sandbox(None), words.to_vec()))
+}

@@ -1,0 +1,233 @@
+//! What a sandbox started from, kept for the files it changed.
+//!
+//! Overlayfs remembers nothing about the file below a changed one. So soon after the sandbox touches a file, its identity in
+//! reality and, if it is text, its bytes are kept here. When reality moves on later, a merge still has its true base.
+//!
+//! ```text
+//! base/index   one JSON line for each path; a later line replaces an earlier one
+//! base/<n>     the bytes
+//! ```
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use whatif_types::text;
+
+use crate::change::{Base, Change, State};
+use crate::content;
+use crate::marks::Marks;
+use crate::node::{Kind, Node, Time};
+
+/// Longer text is rarely merged by lines; only its identity is kept.
+const LONGEST_KEPT: u64 = 4 << 20;
+const INDEX: &str = "index";
+
+/// What is known about one path.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    #[serde(with = "text::path")]
+    pub path: PathBuf,
+    /// Reality at that moment.
+    pub node: Node,
+    /// The file in `base/` with the bytes.
+    pub content: Option<u64>,
+    /// The bytes are not reality's: part of the sandbox's change is in reality already, merged with what others did.
+    #[serde(default)]
+    pub reconciled: bool,
+}
+
+/// All records of one sandbox.
+#[derive(Debug, Default)]
+pub struct Bases {
+    directory: PathBuf,
+    records: HashMap<PathBuf, Record>,
+}
+
+impl Bases {
+    /// Those kept in a sandbox's `base/` directory; none if there is none.
+    pub fn load(directory: &Path) -> io::Result<Self> {
+        let mut records = HashMap::new();
+        match fs::read(directory.join(INDEX)) {
+            Ok(bytes) => {
+                // A line that a crash cut short says nothing.
+                for record in bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice::<Record>(line).ok()) {
+                    records.insert(record.path.clone(), record);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Self { directory: directory.to_owned(), records })
+    }
+
+    #[must_use]
+    pub fn get(&self, path: &Path) -> Option<&Record> {
+        self.records.get(path)
+    }
+
+    /// What the sandbox started from at this path, given what is there now and when the sandbox first changed it.
+    #[must_use]
+    pub fn start_of(&self, path: &Path, now: Option<&State>, touched: Time) -> (Option<State>, Base) {
+        match (self.records.get(path), now) {
+            (Some(record), now) => {
+                let kept = self.kept(record);
+                if !record.reconciled && now.is_some_and(|now| self.is_still(record, now, kept.as_ref())) {
+                    return (now.cloned(), Base::Reality);
+                }
+                match kept {
+                    Some(kept) => (Some(kept), Base::Kept),
+                    None => (now.cloned(), Base::Lost),
+                }
+            }
+            (None, Some(now)) if now.node.kind != Kind::Directory && now.node.ctime > touched => (Some(now.clone()), Base::Lost),
+            (None, now) => (now.cloned(), Base::Reality),
+        }
+    }
+
+    fn kept(&self, record: &Record) -> Option<State> {
+        let at = match (record.content, record.node.kind) {
+            (Some(number), _) => self.directory.join(number.to_string()),
+            _ => return None,
+        };
+        Some(State { node: record.node.clone(), at, marks: Marks::None })
+    }
+
+    fn is_still(&self, record: &Record, now: &State, kept: Option<&State>) -> bool {
+        if now.node.is_untouched_since(&record.node) {
+            return true;
+        }
+        let attributes = |n: &Node| (n.kind, n.mode, n.uid, n.gid, n.size);
+        attributes(&now.node) == attributes(&record.node)
+            && match kept {
+                Some(kept) => content::is_same(&now.at, &kept.at, now.node.size).unwrap_or(false),
+                None => now.node.has_same_content_stamp(&record.node),
+            }
+    }
+
+    /// Keeps what has not been kept yet of the files that these changes touched.
+    pub fn keep(&mut self, changes: &[Change]) -> io::Result<()> {
+        let wanted: Vec<&Change> = changes.iter().filter(|c| self.is_wanted(c)).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let mut writer = Writer::begin(&self.directory)?;
+        // Another command may have kept them while this one waited.
+        let written = Self::load(&self.directory)?.records;
+        self.records.extend(written);
+        for change in wanted {
+            let Some(before) = &change.before else { continue };
+            if self.records.contains_key(&change.path) {
+                continue;
+            }
+            let content = writer.keep_text(before)?;
+            // Read while it was written to: neither the old state nor the new one.
+            if Node::of(&before.at).is_none_or(|now| !now.is_untouched_since(&before.node)) {
+                continue;
+            }
+            self.add(&mut writer, Record { path: change.path.clone(), node: before.node.clone(), content, reconciled: false })?;
+        }
+        writer.end()
+    }
+
+    fn is_wanted(&self, change: &Change) -> bool {
+        let is_file = |s: &Option<State>| s.as_ref().is_some_and(|s| s.node.kind == Kind::File);
+        change.base == Base::Reality
+            && is_file(&change.before)
+            && change.after.is_some()
+            && !self.records.contains_key(&change.path)
+    }
+
+    /// Sets what the sandbox starts from now: after part of its change became real, or after that was undone.
+    pub fn replace(&mut self, new: Vec<NewBase>) -> io::Result<()> {
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut writer = Writer::begin(&self.directory)?;
+        for base in new {
+            let content = match &base.content {
+                Some(bytes) => Some(writer.keep_bytes(bytes)?),
+                None => None,
+            };
+            self.add(&mut writer, Record { path: base.path, node: base.node, content, reconciled: base.reconciled })?;
+        }
+        writer.end()
+    }
+
+    fn add(&mut self, writer: &mut Writer, record: Record) -> io::Result<()> {
+        writer.record(&record)?;
+        self.records.insert(record.path.clone(), record);
+        Ok(())
+    }
+}
+
+/// A base set on purpose.
+#[derive(Debug)]
+pub struct NewBase {
+    pub path: PathBuf,
+    pub node: Node,
+    pub content: Option<Vec<u8>>,
+    pub reconciled: bool,
+}
+
+pub(crate) fn make(directory: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+/// Appends to the directory, one command at a time.
+struct Writer {
+    directory: PathBuf,
+    index: File,
+    lines: Vec<u8>,
+    next: u64,
+}
+
+impl Writer {
+    fn begin(directory: &Path) -> io::Result<Self> {
+        make(directory)?;
+        let index = OpenOptions::new().append(true).create(true).mode(0o600).open(directory.join(INDEX))?;
+        flock(&index, FlockOperation::LockExclusive)?;
+        let numbers = fs::read_dir(directory)?.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u64>().ok());
+        let next = numbers.max().map_or(0, |n| n + 1);
+        Ok(Self { directory: directory.to_owned(), index, lines: Vec::new(), next })
+    }
+
+    /// The number of a copy of the text, if it is text of sensible length.
+    fn keep_text(&mut self, before: &State) -> io::Result<Option<u64>> {
+        if before.node.size > LONGEST_KEPT {
+            return Ok(None);
+        }
+        match content::read(&before.at) {
+            Ok(bytes) if !whatif_patch::is_binary(&bytes) => self.keep_bytes(&bytes).map(Some),
+            // Not readable now means not mergeable later; it stays a change like any other.
+            _ => Ok(None),
+        }
+    }
+
+    fn keep_bytes(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        let number = self.next;
+        let path = self.directory.join(number.to_string());
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(bytes)?;
+        self.next += 1;
+        Ok(number)
+    }
+
+    fn record(&mut self, record: &Record) -> io::Result<()> {
+        serde_json::to_writer(&mut self.lines, record)?;
+        self.lines.push(b'\n');
+        Ok(())
+    }
+
+    /// The index follows the bytes it speaks of.
+    fn end(mut self) -> io::Result<()> {
+        self.index.write_all(&self.lines)
+    }
+}

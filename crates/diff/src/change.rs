@@ -1,0 +1,174 @@
+//! One typed difference between what a sandbox started from and what it made of it.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::attributes::{self, Attributes};
+use crate::content;
+use crate::marks::Marks;
+use crate::node::{Kind, Node};
+use crate::risk::Flag;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    Add,
+    Modify,
+    Delete,
+    /// A deletion and an addition of much the same content.
+    Rename,
+    Mode,
+    Owner,
+    /// Extended attributes, access control lists among them.
+    Xattr,
+    /// A link that points elsewhere.
+    Symlink,
+    /// A file became a directory, a link became a file, and the like.
+    Type,
+    /// A pipe, socket or device. Shown, never applied.
+    Special,
+}
+
+/// One side of a change.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub node: Node,
+    /// Where its bytes, its target and its attributes can be read.
+    pub at: PathBuf,
+    /// Who wrote the layer it lies in.
+    pub marks: Marks,
+}
+
+impl State {
+    #[must_use]
+    pub fn attributes(&self) -> Attributes {
+        attributes::of(&self.at, self.marks)
+    }
+
+    pub fn target(&self) -> std::io::Result<PathBuf> {
+        std::fs::read_link(&self.at)
+    }
+}
+
+/// What is known about the state a sandbox started from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Base {
+    /// Reality still is what the sandbox started from.
+    Reality,
+    /// Reality moved on; what the sandbox started from was kept.
+    Kept,
+    /// Reality moved on before that could be kept.
+    Lost,
+}
+
+/// Why a change can never be made real.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blocked {
+    /// A pipe, socket or device.
+    Special,
+    /// Reality has something here that the sandbox was not shown, or was shown only in part.
+    Masked,
+}
+
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub path: PathBuf,
+    pub kind: ChangeKind,
+    /// What the sandbox started from.
+    pub before: Option<State>,
+    pub after: Option<State>,
+    pub base: Base,
+    /// What is in reality now.
+    pub reality: Option<Node>,
+    pub blocked: Option<Blocked>,
+    pub flags: Vec<Flag>,
+    /// Build output and the like, by the project's own rules.
+    pub ignored: bool,
+    /// Outside the project.
+    pub outside: bool,
+    /// Of a rename: what happened at the old path.
+    pub deletion: Option<Box<Change>>,
+    /// Of a rename, in per cent.
+    pub similarity: Option<u8>,
+}
+
+impl Change {
+    /// The side to look at: what is there now, or what was.
+    #[must_use]
+    pub fn shown(&self) -> Option<&State> {
+        self.after.as_ref().or(self.before.as_ref())
+    }
+
+    #[must_use]
+    pub fn shown_kind(&self) -> Kind {
+        self.shown().map_or(Kind::File, |s| s.node.kind)
+    }
+
+    #[must_use]
+    pub fn is_directory(&self) -> bool {
+        self.shown_kind() == Kind::Directory
+    }
+
+    /// Where a renamed file was.
+    #[must_use]
+    pub fn old_path(&self) -> Option<&Path> {
+        self.deletion.as_ref().map(|d| d.path.as_path())
+    }
+
+    /// A name that stays the same as long as the path does.
+    #[must_use]
+    pub fn id(&self) -> String {
+        crate::digest::short(self.path.as_os_str())
+    }
+
+    /// Reality changed here since the sandbox started from it.
+    #[must_use]
+    pub fn has_drifted(&self) -> bool {
+        self.base != Base::Reality
+    }
+}
+
+/// How two states of one path differ; `None` if they do not. Times alone are no difference: overlayfs copies a file up for many
+/// reasons, and the bytes are compared because a time can be put back.
+#[must_use]
+pub fn difference(before: Option<&State>, after: Option<&State>, owners_matter: bool) -> Option<ChangeKind> {
+    let (before, after) = match (before, after) {
+        (None, None) => return None,
+        (None, Some(after)) => return Some(if after.node.kind.is_special() { ChangeKind::Special } else { ChangeKind::Add }),
+        (Some(_), None) => return Some(ChangeKind::Delete),
+        (Some(before), Some(after)) => (before, after),
+    };
+    if before.node.kind != after.node.kind {
+        return Some(if after.node.kind.is_special() { ChangeKind::Special } else { ChangeKind::Type });
+    }
+    match after.node.kind {
+        Kind::File if !has_same_bytes(before, after) => return Some(ChangeKind::Modify),
+        Kind::Link if before.target().ok() != after.target().ok() => return Some(ChangeKind::Symlink),
+        _ => {}
+    }
+    if after.node.kind != Kind::Link && before.node.mode != after.node.mode {
+        return Some(ChangeKind::Mode);
+    }
+    if owners_matter && (before.node.uid, before.node.gid) != (after.node.uid, after.node.gid) {
+        return Some(ChangeKind::Owner);
+    }
+    (before.attributes() != after.attributes()).then_some(ChangeKind::Xattr)
+}
+
+fn has_same_bytes(before: &State, after: &State) -> bool {
+    before.node.size == after.node.size
+        && (before.node.size == 0 || content::is_same(&before.at, &after.at, after.node.size).unwrap_or(false))
+}
+
+/// `path` as people see it: relative to the project where it lies in it.
+#[must_use]
+pub fn shown_path<'a>(path: &'a Path, project: &Path) -> &'a Path {
+    match path.strip_prefix(project) {
+        Ok(relative) if !relative.as_os_str().is_empty() => relative,
+        Ok(_) => Path::new("."),
+        Err(_) => path,
+    }
+}

@@ -1,0 +1,97 @@
+//! How a layer says "gone", "nothing shows through" and "came from there".
+//!
+//! Each way of mounting writes its own marks, and only those are believed: for a sandbox of root, `user.overlay.opaque` is an
+//! attribute like any other, which whatever runs inside may set to make its changes look like something else.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use rustix::fs::{Mode, OFlags, openat};
+
+use crate::node::{Kind, Node};
+
+/// Who wrote a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marks {
+    /// The kernel's overlayfs, mounted by root.
+    Trusted,
+    /// The kernel's overlayfs, mounted by an ordinary user.
+    User,
+    Fuse,
+    /// A plain copy; it has no marks.
+    None,
+}
+
+/// Longer than any path.
+const LONGEST_VALUE: usize = 4096;
+const FUSE_WHITEOUT: &[u8] = b".wh.";
+const FUSE_OPAQUE: &[u8] = b".wh..wh..opq";
+
+impl Marks {
+    fn prefixes(self) -> &'static [&'static str] {
+        match self {
+            Self::Trusted => &["trusted.overlay."],
+            Self::User => &["user.overlay."],
+            Self::Fuse => &["user.fuseoverlayfs.", "user.overlay.", "trusted.overlay."],
+            Self::None => &[],
+        }
+    }
+
+    /// Whether an attribute is a mark of this layer, not a change.
+    #[must_use]
+    pub fn owns(self, attribute: &[u8]) -> bool {
+        self.prefixes().iter().any(|p| attribute.starts_with(p.as_bytes())) || attribute.starts_with(b"trusted.")
+    }
+
+    /// The name that a whiteout in this layer takes away, if the entry is one.
+    pub(crate) fn whited_out(self, directory: impl AsFd, name: &OsStr, node: &Node) -> Option<OsString> {
+        if self == Self::None {
+            return None;
+        }
+        if node.kind == Kind::Device && node.rdev == 0 {
+            return Some(name.to_owned());
+        }
+        if self == Self::Fuse
+            && let Some(hidden) = name.as_bytes().strip_prefix(FUSE_WHITEOUT)
+            && !hidden.starts_with(FUSE_WHITEOUT)
+        {
+            return Some(OsStr::from_bytes(hidden).to_owned());
+        }
+        let marked = node.kind == Kind::File && node.size == 0 && self.has(open_path(directory, name)?, "whiteout");
+        marked.then(|| name.to_owned())
+    }
+
+    /// Entries that exist only to say something about others.
+    pub(crate) fn is_bookkeeping(self, name: &OsStr) -> bool {
+        self == Self::Fuse && name.as_bytes().starts_with(FUSE_OPAQUE)
+    }
+
+    pub(crate) fn is_opaque(self, directory: impl AsFd) -> bool {
+        self.value(&directory, "opaque").is_some_and(|v| v == b"y")
+            || (self == Self::Fuse
+                && rustix::fs::statat(&directory, OsStr::from_bytes(FUSE_OPAQUE), rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok())
+    }
+
+    /// Where the lower part of a renamed directory lies: a name beside it, or a path from the root of the tree.
+    pub(crate) fn redirect(self, directory: impl AsFd) -> Option<OsString> {
+        self.value(&directory, "redirect").map(OsString::from_vec)
+    }
+
+    fn has(self, file: impl AsFd, mark: &str) -> bool {
+        self.value(&file, mark).is_some()
+    }
+
+    fn value(self, file: &impl AsFd, mark: &str) -> Option<Vec<u8>> {
+        let mut value = [0_u8; LONGEST_VALUE];
+        self.prefixes().iter().find_map(|prefix| {
+            let name = format!("{prefix}{mark}");
+            let length = crate::attributes::get(file, OsStr::new(&name), &mut value)?;
+            Some(value[..length].to_vec())
+        })
+    }
+}
+
+fn open_path(directory: impl AsFd, name: &OsStr) -> Option<rustix::fd::OwnedFd> {
+    openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()
+}

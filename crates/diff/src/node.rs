@@ -1,0 +1,107 @@
+//! What `lstat` says about one entry.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statx};
+use rustix::io;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    File,
+    Directory,
+    #[serde(rename = "symlink")]
+    Link,
+    Fifo,
+    Socket,
+    Device,
+}
+
+impl Kind {
+    /// Pipes, sockets and devices mean something only where they were made.
+    #[must_use]
+    pub fn is_special(self) -> bool {
+        matches!(self, Self::Fifo | Self::Socket | Self::Device)
+    }
+}
+
+/// Seconds and nanoseconds.
+pub type Time = (i64, u32);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    pub kind: Kind,
+    /// Permissions, with setuid, setgid and sticky.
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub size: u64,
+    pub blocks: u64,
+    pub mtime: Time,
+    pub ctime: Time,
+    /// When this inode was made, where the file system tells.
+    pub btime: Option<Time>,
+    pub dev: u64,
+    pub ino: u64,
+    pub nlink: u32,
+    pub rdev: u64,
+}
+
+impl Node {
+    /// Of the entry itself, never of what a link points to.
+    pub fn at(directory: impl AsFd, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+        let found = statx(directory, name.as_ref(), flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
+        Ok(Self::from(&found))
+    }
+
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        Self::at(CWD, path).ok()
+    }
+
+    /// Whether both name the same state of the same file: nothing was written to it in between.
+    #[must_use]
+    pub fn is_untouched_since(&self, earlier: &Self) -> bool {
+        self.has_same_content_stamp(earlier) && self.ctime == earlier.ctime
+    }
+
+    /// Same file, same size, same time of the last write. Writes that put the time back are not seen by this.
+    #[must_use]
+    pub fn has_same_content_stamp(&self, other: &Self) -> bool {
+        (self.dev, self.ino, self.kind, self.size, self.mtime) == (other.dev, other.ino, other.kind, other.size, other.mtime)
+    }
+}
+
+impl From<&Statx> for Node {
+    fn from(found: &Statx) -> Self {
+        let mode = u32::from(found.stx_mode);
+        let time = |t: &rustix::fs::StatxTimestamp| (t.tv_sec, t.tv_nsec);
+        let has_btime = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+        Self {
+            kind: match mode & 0o170_000 {
+                0o100_000 => Kind::File,
+                0o040_000 => Kind::Directory,
+                0o120_000 => Kind::Link,
+                0o010_000 => Kind::Fifo,
+                0o140_000 => Kind::Socket,
+                _ => Kind::Device,
+            },
+            mode: mode & 0o7777,
+            uid: found.stx_uid,
+            gid: found.stx_gid,
+            size: found.stx_size,
+            blocks: found.stx_blocks,
+            mtime: time(&found.stx_mtime),
+            ctime: time(&found.stx_ctime),
+            btime: has_btime.then(|| time(&found.stx_btime)),
+            dev: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
+            ino: found.stx_ino,
+            nlink: found.stx_nlink,
+            rdev: rustix::fs::makedev(found.stx_rdev_major, found.stx_rdev_minor),
+        }
+    }
+}

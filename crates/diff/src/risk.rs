@@ -1,0 +1,391 @@
+//! What a reviewer must not overlook: changes that do something by being there.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+use serde::{Deserialize, Serialize};
+
+use crate::change::{Change, ChangeKind, State};
+use crate::content;
+use crate::node::Kind;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flag {
+    /// Tools on the host run it, or obey it, without being asked: hooks, build scripts, editor tasks, agent settings.
+    HostExecuted,
+    Setuid,
+    Capability,
+    /// A link that leads out of the project.
+    LinkOutside,
+    NestedRepository,
+    /// Something that looks like a credential.
+    Secret,
+    Outside,
+    /// Characters that a terminal or an editor does not show as they are.
+    HiddenCharacters,
+    /// A new file that can be executed, or one that became so.
+    Executable,
+    Lockfile,
+    Deletion,
+}
+
+impl Flag {
+    /// Whether it takes an approval of its own to apply such a change.
+    #[must_use]
+    pub fn needs_approval(self) -> bool {
+        matches!(
+            self,
+            Self::HostExecuted | Self::Setuid | Self::Capability | Self::LinkOutside | Self::NestedRepository | Self::Secret
+        )
+    }
+
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::HostExecuted => "tools on the host execute it",
+            Self::Setuid => "runs with its owner's rights",
+            Self::Capability => "runs with extra capabilities",
+            Self::LinkOutside => "leads out of the project",
+            Self::NestedRepository => "a repository within the project",
+            Self::Secret => "looks like a credential",
+            Self::Outside => "outside the project",
+            Self::HiddenCharacters => "holds characters that are not shown",
+            Self::Executable => "executable",
+            Self::Lockfile => "pins dependencies",
+            Self::Deletion => "deleted",
+        }
+    }
+}
+
+/// Flags of one change. Reads the content where the name does not tell.
+#[must_use]
+pub fn flags(change: &Change, project: &Path) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    let relative = change.path.strip_prefix(project).ok();
+    if is_host_executed(change, relative.unwrap_or(&change.path), relative.is_none()) {
+        flags.push(Flag::HostExecuted);
+    }
+    if let Some(after) = &change.after {
+        flags.extend(of_state(change, after, project));
+    }
+    if relative.is_some_and(is_nested_repository) {
+        flags.push(Flag::NestedRepository);
+    }
+    if relative.is_none() {
+        flags.push(Flag::Outside);
+    }
+    if change.path.file_name().is_some_and(|n| LOCKFILES.iter().any(|l| n == *l)) {
+        flags.push(Flag::Lockfile);
+    }
+    if change.kind == ChangeKind::Delete {
+        flags.push(Flag::Deletion);
+    }
+    flags.sort();
+    flags.dedup();
+    flags
+}
+
+fn of_state(change: &Change, after: &State, project: &Path) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    let before = change.before.as_ref();
+    let became =
+        |bits: u32| after.node.mode & bits != 0 && before.is_none_or(|b| b.node.kind != Kind::File || b.node.mode & bits == 0);
+    if after.node.kind == Kind::File {
+        let rewritten = change.kind == ChangeKind::Modify && after.node.mode & 0o6000 != 0;
+        if became(0o6000) || rewritten {
+            flags.push(Flag::Setuid);
+        }
+        if became(0o111) {
+            flags.push(Flag::Executable);
+        }
+        if after.attributes().contains_key(std::ffi::OsStr::new("security.capability")) {
+            flags.push(Flag::Capability);
+        }
+        if matches!(change.kind, ChangeKind::Add | ChangeKind::Modify | ChangeKind::Rename | ChangeKind::Type) && !change.ignored {
+            flags.extend(of_text(before, after));
+        }
+    }
+    if after.node.kind == Kind::Link && leads_outside(change, after, project) {
+        flags.push(Flag::LinkOutside);
+    }
+    flags
+}
+
+fn leads_outside(change: &Change, after: &State, project: &Path) -> bool {
+    let Ok(target) = after.target() else { return true };
+    let mut resolved =
+        if target.is_absolute() { std::path::PathBuf::new() } else { change.path.parent().unwrap_or(project).to_owned() };
+    for component in target.components() {
+        match component {
+            Component::ParentDir => {
+                resolved.pop();
+            }
+            Component::CurDir => {}
+            other => resolved.push(other),
+        }
+    }
+    !resolved.starts_with(project)
+}
+
+/// Longer files are not searched for credentials.
+const LONGEST_SEARCHED: u64 = 1 << 20;
+
+fn of_text(before: Option<&State>, after: &State) -> Vec<Flag> {
+    let text = |state: &State| {
+        let sensible = state.node.kind == Kind::File && state.node.size <= LONGEST_SEARCHED;
+        sensible.then(|| content::read(&state.at).ok()).flatten().filter(|b| !whatif_patch::is_binary(b))
+    };
+    let Some(after) = text(after) else { return Vec::new() };
+    let before = before.and_then(text).unwrap_or_default();
+    let mut flags = Vec::new();
+    if secrets(&after) > secrets(&before) {
+        flags.push(Flag::Secret);
+    }
+    if whatif_patch::hidden_characters(&after) > whatif_patch::hidden_characters(&before) {
+        flags.push(Flag::HiddenCharacters);
+    }
+    flags
+}
+
+/// Beginnings that issuers give to their tokens, and how many such characters must follow.
+const TOKENS: [(&str, usize); 17] = [
+    ("AKIA", 16),
+    ("ASIA", 16),
+    ("ghp_", 30),
+    ("gho_", 30),
+    ("ghs_", 30),
+    ("github_pat_", 30),
+    ("glpat-", 18),
+    ("xoxb-", 20),
+    ("xoxp-", 20),
+    ("sk-ant-", 20),
+    ("sk-proj-", 20),
+    ("sk_live_", 20),
+    ("rk_live_", 20),
+    ("AIza", 34),
+    ("npm_", 34),
+    ("pypi-", 40),
+    ("hf_", 30),
+];
+
+/// How many credentials a text seems to hold.
+fn secrets(text: &[u8]) -> usize {
+    let keys = find_all(text, b"-----BEGIN ").filter(|at| {
+        let line = text[*at..].split(|b| *b == b'\n').next().unwrap_or_default();
+        contains(line, b"PRIVATE KEY-----")
+    });
+    let tokens = TOKENS.iter().map(|(start, length)| {
+        let fits = |at: &usize| {
+            let starts_word = *at == 0 || !text[at - 1].is_ascii_alphanumeric();
+            let rest = &text[at + start.len()..];
+            starts_word && rest.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count() >= *length
+        };
+        find_all(text, start.as_bytes()).filter(fits).count()
+    });
+    keys.count() + tokens.sum::<usize>()
+}
+
+fn find_all<'a>(text: &'a [u8], needle: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let first = needle[0];
+    let positions = text.iter().enumerate().filter(move |(_, b)| **b == first).map(|(i, _)| i);
+    positions.filter(move |at| text[*at..].starts_with(needle))
+}
+
+fn contains(text: &[u8], needle: &[u8]) -> bool {
+    text.windows(needle.len()).any(|w| w == needle)
+}
+
+const LOCKFILES: [&str; 16] = [
+    "Cargo.lock",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "bun.lockb",
+    "bun.lock",
+    "poetry.lock",
+    "uv.lock",
+    "Pipfile.lock",
+    "pdm.lock",
+    "Gemfile.lock",
+    "composer.lock",
+    "go.sum",
+    "flake.lock",
+    "mix.lock",
+];
+
+/// Anywhere in a project.
+const EXECUTED_NAMES: [&str; 30] = [
+    ".gitattributes",
+    ".gitmodules",
+    ".gitconfig",
+    ".envrc",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pnpmfile.cjs",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    ".gitlab-ci.yml",
+    ".travis.yml",
+    ".drone.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "Jenkinsfile",
+    "Makefile",
+    "makefile",
+    "GNUmakefile",
+    "justfile",
+    "Justfile",
+    "Rakefile",
+    "Taskfile.yml",
+    ".mcp.json",
+    ".mise.toml",
+    "mise.toml",
+    ".tool-versions",
+    ".exrc",
+    ".nvim.lua",
+    ".whatif.toml",
+];
+/// Directories all of whose files are obeyed.
+const EXECUTED_DIRECTORIES: [&str; 15] = [
+    ".husky",
+    ".vscode",
+    ".idea",
+    ".devcontainer",
+    ".circleci",
+    ".buildkite",
+    ".claude",
+    ".codex",
+    ".gemini",
+    ".cursor",
+    ".windsurf",
+    ".aider",
+    ".zed",
+    ".direnv",
+    ".mvn",
+];
+/// In a home or in the system: what shells, sessions and services start with.
+const STARTED_NAMES: [&str; 20] = [
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".kshrc",
+    ".cshrc",
+    ".tcshrc",
+    ".login",
+    ".inputrc",
+    ".vimrc",
+    ".emacs",
+    ".xprofile",
+    ".xinitrc",
+    ".pam_environment",
+];
+const STARTED_DIRECTORIES: [&str; 17] = [
+    "fish",
+    "autostart",
+    "environment.d",
+    "systemd",
+    "nvim",
+    "cron.d",
+    "cron.daily",
+    "cron.hourly",
+    "cron.weekly",
+    "cron.monthly",
+    "profile.d",
+    "init.d",
+    "sudoers.d",
+    "ld.so.conf.d",
+    "pam.d",
+    "apt.conf.d",
+    ".cargo",
+];
+
+fn is_host_executed(change: &Change, relative: &Path, outside: bool) -> bool {
+    let names: Vec<&str> = relative.components().filter_map(|c| c.as_os_str().to_str()).collect();
+    let Some((name, directories)) = names.split_last() else { return false };
+    if change.is_directory() {
+        return false;
+    }
+    let within = |directory: &str| directories.contains(&directory);
+    let ends_with = |ending: &str| Path::new(name).extension().is_some_and(|e| e == ending);
+    if let Some(at) = directories.iter().position(|d| *d == ".git") {
+        return is_executed_by_git(&directories[at + 1..], name);
+    }
+    if *name == "package.json" {
+        return has_other_scripts(change);
+    }
+    let mut executed = EXECUTED_NAMES.contains(name) || EXECUTED_DIRECTORIES.iter().any(|d| within(d));
+    executed |= ends_with("mk") || ends_with("code-workspace");
+    executed |= within(".github") && (within("workflows") || within("actions"));
+    executed |= within(".cargo") && name.starts_with("config");
+    if outside {
+        executed |= STARTED_NAMES.contains(name) || STARTED_DIRECTORIES.iter().any(|d| within(d));
+        executed |=
+            matches!(*name, "crontab" | "sudoers" | "ld.so.preload" | "rc.local" | "profile" | "bash.bashrc" | "environment");
+    }
+    executed
+}
+
+fn is_executed_by_git(directories: &[&str], name: &str) -> bool {
+    match directories.first() {
+        Some(&"hooks") => Path::new(name).extension().is_none_or(|e| e != "sample"),
+        // Submodules and worktrees have configurations and hooks of their own.
+        Some(&("modules" | "worktrees")) => directories.contains(&"hooks") || name.starts_with("config"),
+        Some(&"info") => name == "attributes",
+        Some(_) => false,
+        None => name.starts_with("config"),
+    }
+}
+
+/// Package managers run the scripts of a manifest; its other parts are data.
+fn has_other_scripts(change: &Change) -> bool {
+    let scripts = |state: Option<&State>| {
+        let bytes = state.and_then(|s| content::read(&s.at).ok())?;
+        let manifest: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        manifest.get("scripts").cloned()
+    };
+    scripts(change.before.as_ref()) != scripts(change.after.as_ref())
+}
+
+/// A `.git` below the project's own.
+fn is_nested_repository(relative: &Path) -> bool {
+    let bytes = relative.as_os_str().as_bytes();
+    let has_git = relative.components().skip(1).any(|c| c.as_os_str() == ".git");
+    has_git && !bytes.starts_with(b".git/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_and_keys_are_found_and_words_are_not() {
+        assert_eq!(secrets(b"key = AKIAABCDEFGHIJKLMNOP\n"), 1);
+        assert_eq!(secrets(b"-----BEGIN OPENSSH PRIVATE KEY-----\nx\n"), 1);
+        assert_eq!(secrets(b"-----BEGIN CERTIFICATE-----\nghp_short task_runner_hf_ AKIA"), 0);
+    }
+
+    #[test]
+    fn git_executes_hooks_and_obeys_its_configuration() {
+        assert!(is_executed_by_git(&["hooks"], "pre-commit"));
+        assert!(!is_executed_by_git(&["hooks"], "pre-commit.sample"));
+        assert!(is_executed_by_git(&[], "config"));
+        assert!(!is_executed_by_git(&["objects", "ab"], "config"));
+    }
+
+    #[test]
+    fn a_repository_within_the_project_is_nested() {
+        assert!(is_nested_repository(Path::new("vendor/x/.git/HEAD")));
+        assert!(!is_nested_repository(Path::new(".git/HEAD")));
+        assert!(!is_nested_repository(Path::new("src/git.rs")));
+    }
+}

@@ -1,0 +1,81 @@
+//! The change set of a sandbox: everything it changed, in an order and with the words a reviewer needs.
+
+use std::path::{Path, PathBuf};
+
+use crate::change::Change;
+use crate::ignored::{self, Rules};
+use crate::{digest, rename, risk, scan};
+
+/// What is to be made of the raw findings.
+#[derive(Debug)]
+pub struct Options<'a> {
+    pub project: &'a Path,
+    /// The user's own ignore patterns.
+    pub ignore: &'a [String],
+}
+
+#[derive(Debug)]
+pub struct ChangeSet {
+    pub changes: Vec<Change>,
+    /// Over all of them.
+    pub digest: String,
+    /// Ignored directories and what is in them.
+    pub collapsed: Vec<Collapsed>,
+    pub unreadable: Vec<PathBuf>,
+    /// Disk space of the heads.
+    pub bytes: u64,
+}
+
+/// Ignored changes in one directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collapsed {
+    pub path: PathBuf,
+    pub files: u64,
+    pub bytes: u64,
+}
+
+impl ChangeSet {
+    /// Sorts the raw findings out.
+    #[must_use]
+    pub fn of(found: scan::Found, options: &Options<'_>) -> Self {
+        let digest = digest::of(&found.changes);
+        let mut changes = found.changes;
+        let mut rules = Rules::new(options.project, &changes, options.ignore);
+        let mut collapsed: Vec<Collapsed> = Vec::new();
+        for change in &mut changes {
+            change.outside = !change.path.starts_with(options.project);
+            change.ignored = rules.is_ignored(&change.path, change.is_directory());
+            if change.ignored {
+                count(&mut collapsed, ignored::group(&mut rules, &change.path), change);
+            }
+        }
+        rename::join(&mut changes);
+        for change in &mut changes {
+            change.flags = risk::flags(change, options.project);
+        }
+        Self { changes, digest, collapsed, unreadable: found.unreadable, bytes: found.bytes }
+    }
+
+    #[must_use]
+    pub fn find(&self, path: &Path) -> Option<&Change> {
+        self.changes.iter().find(|c| c.path == path)
+    }
+}
+
+fn count(collapsed: &mut Vec<Collapsed>, group: &Path, change: &Change) {
+    let files = u64::from(!change.is_directory());
+    let bytes = files * change.after.as_ref().map_or(0, |a| a.node.size);
+    match collapsed.last_mut() {
+        Some(last) if last.path == group => {
+            last.files += files;
+            last.bytes += bytes;
+        }
+        _ => match collapsed.iter_mut().find(|c| c.path == group) {
+            Some(known) => {
+                known.files += files;
+                known.bytes += bytes;
+            }
+            None => collapsed.push(Collapsed { path: group.to_owned(), files, bytes }),
+        },
+    }
+}

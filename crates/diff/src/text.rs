@@ -1,0 +1,62 @@
+//! The two sides of a change as something that can be shown.
+
+use crate::change::{Change, ChangeKind, State};
+use crate::content::{self, LONGEST_TEXT};
+use crate::node::Kind;
+use std::os::unix::ffi::OsStringExt;
+
+/// What there is to show.
+#[derive(Debug)]
+pub enum Content {
+    /// Lines, and for a link its target. The side that does not exist is empty.
+    Text {
+        before: Vec<u8>,
+        after: Vec<u8>,
+    },
+    Binary,
+    /// Text or not, too much of it.
+    Large,
+    /// A directory, a special file, or a change of attributes only.
+    Nothing,
+}
+
+impl Change {
+    /// Reads both sides.
+    #[must_use]
+    pub fn content(&self) -> Content {
+        let has_content = |s: &Option<State>| s.as_ref().is_some_and(|s| matches!(s.node.kind, Kind::File | Kind::Link));
+        let attributes_only = matches!(self.kind, ChangeKind::Mode | ChangeKind::Owner | ChangeKind::Xattr);
+        if attributes_only || !(has_content(&self.before) || has_content(&self.after)) {
+            return Content::Nothing;
+        }
+        let is_large = |s: &Option<State>| s.as_ref().is_some_and(|s| s.node.kind == Kind::File && s.node.size > LONGEST_TEXT);
+        if is_large(&self.before) || is_large(&self.after) {
+            return Content::Large;
+        }
+        let (before, after) = (bytes(self.before.as_ref()), bytes(self.after.as_ref()));
+        if whatif_patch::is_binary(&before) || whatif_patch::is_binary(&after) {
+            return Content::Binary;
+        }
+        Content::Text { before, after }
+    }
+
+    /// Lines added and deleted; `None` where lines say nothing.
+    #[must_use]
+    pub fn counts(&self) -> Option<(usize, usize)> {
+        match self.content() {
+            Content::Text { before, after } => Some(whatif_patch::counts(&before, &after)),
+            _ => None,
+        }
+    }
+}
+
+/// The content of a file, the target of a link; what cannot be read is empty.
+#[must_use]
+pub fn bytes(state: Option<&State>) -> Vec<u8> {
+    let Some(state) = state else { return Vec::new() };
+    match state.node.kind {
+        Kind::File => content::read(&state.at).unwrap_or_default(),
+        Kind::Link => state.target().map(|t| t.into_os_string().into_vec()).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,113 @@
+//! What a sandbox changed: its heads, seen at one moment, against what it started from.
+
+use std::path::{Path, PathBuf};
+
+use whatif_diff::set::Options;
+use whatif_diff::{Bases, ChangeSet, Found, Marks, Scope, Summary, Tree, scan, summarize};
+use whatif_keeper::Client;
+use whatif_types::{Backend, Sandbox, Status};
+
+use crate::{Engine, EngineError, secrets};
+
+impl Engine {
+    /// The typed change set of a sandbox. One that runs is held still while it is looked at.
+    pub fn change_set(&self, sandbox: &Sandbox) -> Result<ChangeSet, EngineError> {
+        let config = self.context.config_for(&sandbox.project)?;
+        let found = self.find_changes(sandbox)?;
+        Ok(ChangeSet::of(found, &Options { project: &sandbox.project, ignore: &config.diff.ignore }))
+    }
+
+    /// How much the sandbox has changed so far. One that runs goes on meanwhile.
+    pub fn summarize(&self, sandbox: &Sandbox) -> Result<Summary, EngineError> {
+        if self.is_unchanged(sandbox)? {
+            return Ok(Summary::default());
+        }
+        Ok(summarize(&self.look(sandbox)?, &sandbox.project))
+    }
+
+    /// The raw changes, at one moment.
+    pub(crate) fn find_changes(&self, sandbox: &Sandbox) -> Result<Found, EngineError> {
+        let _still = self.hold_still(sandbox)?;
+        self.look(sandbox)
+    }
+
+    /// Keeps the processes of a living sandbox from writing until the result is dropped.
+    pub(crate) fn hold_still(&self, sandbox: &Sandbox) -> Result<Option<Client>, EngineError> {
+        if sandbox.status != Status::Active {
+            return Ok(None);
+        }
+        let mut client = self.connect(sandbox)?;
+        client.freeze()?;
+        Ok(Some(client))
+    }
+
+    /// Looks at everything in the heads, and keeps what the changed files started from.
+    pub(crate) fn look(&self, sandbox: &Sandbox) -> Result<Found, EngineError> {
+        let directory = self.directory(sandbox)?;
+        let base = directory.join("base");
+        let failed = |e| EngineError::io("use", &base, e);
+        let mut bases = Bases::load(&base).map_err(failed)?;
+        let config = self.context.config_for(&sandbox.project)?;
+        let secrets = secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed);
+        let mut masked = secrets.hidden;
+        masked.push(self.state.root().to_owned());
+        let rewritten: Vec<PathBuf> = secrets.rewrites.into_iter().map(|r| r.path).collect();
+        let trees = trees(sandbox, &directory);
+        let found = scan(&Scope {
+            trees: &trees,
+            masked: &masked,
+            rewritten: &rewritten,
+            bases: &bases,
+            made_at: seconds(sandbox.created_at),
+            as_root: self.context.is_root(),
+        });
+        // Without room for it, a later merge has no base; what is to be shown now is not affected.
+        let _ = bases.keep(&found.changes).and_then(|()| whatif_diff::watch::remember(&base, &found.directories));
+        Ok(found)
+    }
+
+    /// The quick answer for the usual case of a command that wrote nothing.
+    pub(crate) fn is_unchanged(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        let directory = self.directory(sandbox)?;
+        let heads = (0..sandbox.details.trees.len()).map(|number| directory.join("head").join(number.to_string()));
+        Ok(sandbox.details.copied_trees.is_empty() && heads.into_iter().all(|head| whatif_layers::state_dir::is_empty(&head)))
+    }
+
+    /// Keeps what newly changed files started from, if there are any. Called after each command, and now and then during it.
+    pub fn keep_bases(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let directory = self.directory(sandbox)?;
+        let heads: Vec<PathBuf> = trees(sandbox, &directory).into_iter().flat_map(|t| t.layers.into_iter().take(1)).collect();
+        if !self.is_unchanged(sandbox)? && whatif_diff::watch::has_news(&directory.join("base"), &heads) {
+            self.look(sandbox)?;
+        }
+        Ok(())
+    }
+
+    /// What a sandbox does not see of reality.
+    pub(crate) fn masked_paths(&self, sandbox: &Sandbox) -> Result<Vec<PathBuf>, EngineError> {
+        let config = self.context.config_for(&sandbox.project)?;
+        Ok(secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed).hidden)
+    }
+}
+
+fn trees(sandbox: &Sandbox, directory: &Path) -> Vec<Tree> {
+    let trees = sandbox.details.trees.iter().enumerate();
+    trees
+        .map(|(number, path)| {
+            let copied = sandbox.details.copied_trees.contains(&number);
+            let marks = match sandbox.details.backend {
+                _ if copied => Marks::None,
+                Backend::Copy => Marks::None,
+                Backend::Fuse => Marks::Fuse,
+                Backend::Overlay if !sandbox.details.identity.started_by_root() => Marks::User,
+                Backend::Overlay => Marks::Trusted,
+            };
+            Tree { path: path.clone(), layers: vec![directory.join("head").join(number.to_string())], marks, copied }
+        })
+        .collect()
+}
+
+/// From milliseconds since 1970.
+fn seconds(milliseconds: u64) -> (i64, u32) {
+    ((milliseconds / 1000) as i64, (milliseconds % 1000) as u32 * 1_000_000)
+}

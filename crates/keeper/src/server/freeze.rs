@@ -1,0 +1,67 @@
+//! Holds every process still while somebody looks at what they wrote.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::processes;
+use crate::protocol::Process;
+
+/// A process in the middle of a long system call stops only after it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Processes that are held, and for whom.
+pub(super) struct Frozen {
+    pub by: u64,
+    /// Stopped before us, by somebody else; they stay so.
+    were_stopped: Vec<i32>,
+}
+
+impl Frozen {
+    /// Stops everything. `None` if something does not stop; then nothing is held.
+    pub(super) fn begin(by: u64) -> Option<Self> {
+        let were_stopped = processes::list(|_| false).iter().filter(|p| p.state == 'T').map(|p| p.pid).collect();
+        let frozen = Self { by, were_stopped };
+        let deadline = Instant::now() + PATIENCE;
+        while processes::others_alive() {
+            processes::signal_all(Signal::STOP);
+            let all = processes::list(|_| false);
+            if all.iter().all(is_still) {
+                break;
+            }
+            if Instant::now() >= deadline {
+                frozen.end();
+                return None;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Some(frozen)
+    }
+
+    /// Lets them go on. Children first: a shell that runs before its job does would believe that the job was stopped.
+    pub(super) fn end(self) {
+        let all = processes::list(|_| false);
+        let mut deepest_first: Vec<&Process> = all.iter().collect();
+        deepest_first.sort_by_key(|p| std::cmp::Reverse(depth(p, &all)));
+        for process in deepest_first.into_iter().filter(|p| p.state == 'T' && !self.were_stopped.contains(&p.pid)) {
+            if let Some(pid) = Pid::from_raw(process.pid) {
+                let _ = kill_process(pid, Signal::CONT);
+            }
+        }
+    }
+}
+
+fn is_still(process: &Process) -> bool {
+    matches!(process.state, 'T' | 't' | 'Z' | 'X')
+}
+
+fn depth(process: &Process, all: &[Process]) -> usize {
+    let mut depth = 0;
+    let mut parent = process.parent;
+    // Parents are found by number; the limit is against numbers that changed hands meanwhile.
+    while let Some(next) = all.iter().find(|p| p.pid == parent).filter(|_| depth < all.len()) {
+        parent = next.parent;
+        depth += 1;
+    }
+    depth
+}

@@ -1,0 +1,2 @@
+echo tool > tool
+chmod 755 tool

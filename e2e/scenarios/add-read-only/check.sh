@@ -1,0 +1,1 @@
+chmod u+w d # or the ordinary user could not clean up

@@ -1,0 +1,4 @@
+mkdir d
+echo x > d/x
+chmod 444 d/x
+chmod 555 d

@@ -1,0 +1,1 @@
+setfattr -x user.note f

@@ -1,0 +1,2 @@
+printf 'a\000b' > f
+echo g > g

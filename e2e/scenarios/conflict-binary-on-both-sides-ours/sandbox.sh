@@ -1,0 +1,2 @@
+printf 'a\000s' > f
+echo G > g

@@ -1,0 +1,2 @@
+chmod 700 f
+echo G > g

@@ -1,0 +1,1 @@
+ln -sfn r link

@@ -1,0 +1,2 @@
+ln -sfn s link
+echo G > g

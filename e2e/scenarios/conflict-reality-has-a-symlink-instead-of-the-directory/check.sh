@@ -1,0 +1,2 @@
+[ "$(cat ../elsewhere-project/f)" = f ]
+[ ! -e ../elsewhere-project/new ]

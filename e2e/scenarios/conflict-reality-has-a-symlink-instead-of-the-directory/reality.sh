@@ -1,0 +1,2 @@
+mv d ../elsewhere-$(basename "$PWD")
+ln -s ../elsewhere-$(basename "$PWD") d

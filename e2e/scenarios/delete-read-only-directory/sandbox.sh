@@ -1,0 +1,2 @@
+chmod 755 d
+rm -r d

@@ -1,0 +1,1 @@
+sed -i 's/^9/nine/' f

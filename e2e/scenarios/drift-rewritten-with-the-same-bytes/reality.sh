@@ -1,0 +1,2 @@
+cp f g
+mv g f

@@ -1,0 +1,2 @@
+ln -sfn b link
+echo F > f

@@ -1,0 +1,1 @@
+mkdir -p gone/a/b/c

@@ -1,0 +1,2 @@
+rm -r gone
+mkdir -p new/a/b/c

@@ -1,0 +1,2 @@
+rm b
+echo one > b

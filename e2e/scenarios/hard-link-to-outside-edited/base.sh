@@ -1,0 +1,2 @@
+echo one > ../outside-$(basename "$PWD")
+ln ../outside-$(basename "$PWD") f

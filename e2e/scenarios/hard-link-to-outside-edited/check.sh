@@ -1,0 +1,1 @@
+[ "$(cat ../outside-project)" = one ]

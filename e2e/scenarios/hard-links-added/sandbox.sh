@@ -1,0 +1,4 @@
+mkdir d
+echo one > a
+ln a b
+ln a d/c

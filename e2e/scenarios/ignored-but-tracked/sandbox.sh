@@ -1,0 +1,2 @@
+echo F > target/f
+echo x > target/x

@@ -1,0 +1,3 @@
+echo out > d/out
+echo out > out
+echo F > d/f

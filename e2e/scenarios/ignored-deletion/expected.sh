@@ -1,0 +1,2 @@
+mkdir target
+echo built > target/app

@@ -1,0 +1,2 @@
+rm -r target
+echo F > f

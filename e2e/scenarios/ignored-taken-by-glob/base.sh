@@ -1,0 +1,3 @@
+git init -q .
+printf '/target/\n*.o\n' > .gitignore
+echo f > f

@@ -1,0 +1,2 @@
+rm src.o
+echo f > f

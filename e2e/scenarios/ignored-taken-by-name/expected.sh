@@ -1,0 +1,3 @@
+rm -r target/deep target/app
+rmdir target
+echo f > f

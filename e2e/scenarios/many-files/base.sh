@@ -1,0 +1,1 @@
+for n in $(seq 150); do echo $n > f$n; done

@@ -1,0 +1,2 @@
+echo g > f
+chmod 755 f

@@ -1,0 +1,2 @@
+echo changed > f
+chmod 000 f

@@ -1,0 +1,3 @@
+mkdir -m 750 d
+mkdir -m 1777 shared
+echo x > d/x

@@ -1,0 +1,1 @@
+printf 'one\r\ntwo\r\n' > f

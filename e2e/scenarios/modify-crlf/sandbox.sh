@@ -1,0 +1,1 @@
+printf 'one\r\n2\r\n' > f

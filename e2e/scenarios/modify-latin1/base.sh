@@ -1,0 +1,1 @@
+printf 'caf\351\n' > f

@@ -1,0 +1,1 @@
+printf 'th\351\n' > f

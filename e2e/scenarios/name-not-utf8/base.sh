@@ -1,0 +1,5 @@
+n=$(printf 'caf\351')
+echo old > "./$n"
+echo gone > "./$n-gone"
+mkdir "./$n-d"
+echo old > "./$n-d/f"

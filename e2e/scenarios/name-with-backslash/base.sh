@@ -1,0 +1,5 @@
+n='a\n\\b'
+echo old > "./$n"
+echo gone > "./$n-gone"
+mkdir "./$n-d"
+echo old > "./$n-d/f"

@@ -1,0 +1,6 @@
+n='a\n\\b'
+echo new > "./$n"
+rm "./$n-gone"
+echo new > "./$n-new"
+echo new > "./$n-d/f"
+ln -s "$n" "./$n-link"

@@ -1,0 +1,6 @@
+n=$(printf 'a\342\200\256txt.b')
+echo new > "./$n"
+rm "./$n-gone"
+echo new > "./$n-new"
+echo new > "./$n-d/f"
+ln -s "$n" "./$n-link"

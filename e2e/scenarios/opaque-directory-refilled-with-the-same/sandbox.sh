@@ -1,0 +1,4 @@
+rm -r d
+mkdir d
+echo a > d/a
+echo b > b

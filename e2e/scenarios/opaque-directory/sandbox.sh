@@ -1,0 +1,4 @@
+rm -r d
+mkdir d
+echo new > d/new
+echo B > d/b

@@ -1,0 +1,3 @@
+rm -r d
+mkdir -p d/e
+echo a2 > d/e/a

@@ -1,0 +1,2 @@
+echo F > f
+echo x > ../outside

@@ -1,0 +1,2 @@
+mv old new
+echo more >> new

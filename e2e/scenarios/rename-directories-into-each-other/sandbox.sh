@@ -1,0 +1,3 @@
+mv d t
+mv e d
+mv t e

@@ -1,0 +1,3 @@
+mv d e
+mkdir d
+echo b > d/b

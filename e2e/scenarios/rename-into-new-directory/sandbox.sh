@@ -1,0 +1,2 @@
+mkdir -p a/b
+mv old a/b/new

@@ -1,0 +1,2 @@
+mv old between
+mv between new

@@ -1,0 +1,3 @@
+mv a t
+mv b a
+mv t b

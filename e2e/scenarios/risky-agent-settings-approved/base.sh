@@ -1,0 +1,2 @@
+mkdir .claude
+echo f > f

@@ -1,0 +1,2 @@
+echo "{}" > .claude/settings.json
+echo F > f

@@ -1,0 +1,1 @@
+rm .claude/settings.json

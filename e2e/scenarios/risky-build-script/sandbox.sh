@@ -1,0 +1,2 @@
+echo "fn main() {}" > build.rs
+echo F > f

@@ -1,0 +1,2 @@
+mkdir .vscode
+echo f > f

@@ -1,0 +1,1 @@
+rm .vscode/tasks.json

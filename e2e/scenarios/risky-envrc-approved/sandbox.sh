@@ -1,0 +1,2 @@
+echo "export PATH=." > .envrc
+echo F > f

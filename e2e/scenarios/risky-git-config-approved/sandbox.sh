@@ -1,0 +1,2 @@
+git config core.fsmonitor "touch owned"
+echo F > f

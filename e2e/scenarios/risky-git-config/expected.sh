@@ -1,0 +1,1 @@
+git config --unset core.fsmonitor || true

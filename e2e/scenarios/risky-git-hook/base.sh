@@ -1,0 +1,2 @@
+git init -q .
+echo f > f

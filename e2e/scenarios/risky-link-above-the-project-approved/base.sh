@@ -1,0 +1,2 @@
+mkdir d
+echo f > f

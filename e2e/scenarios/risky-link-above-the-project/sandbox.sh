@@ -1,0 +1,2 @@
+ln -s ../../other d/up
+echo F > f

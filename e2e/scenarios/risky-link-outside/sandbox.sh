@@ -1,0 +1,2 @@
+ln -s /etc/passwd passwords
+echo F > f

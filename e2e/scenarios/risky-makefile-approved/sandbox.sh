@@ -1,0 +1,2 @@
+printf "all:\n\ttouch owned\n" > Makefile
+echo F > f

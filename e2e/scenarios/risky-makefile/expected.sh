@@ -1,0 +1,1 @@
+printf "all:\n\techo hi\n" > Makefile

@@ -1,0 +1,2 @@
+echo '{"scripts":{"test":"true"}}' > package.json
+echo f > f

@@ -1,0 +1,1 @@
+echo '{"scripts":{"test":"true"}}' > package.json

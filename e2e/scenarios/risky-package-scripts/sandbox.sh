@@ -1,0 +1,2 @@
+echo '{"scripts":{"postinstall":"touch owned"}}' > package.json
+echo F > f

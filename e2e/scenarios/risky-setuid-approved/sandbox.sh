@@ -1,0 +1,2 @@
+chmod 4755 tool
+echo F > f

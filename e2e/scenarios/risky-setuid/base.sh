@@ -1,0 +1,2 @@
+echo t > tool
+echo f > f

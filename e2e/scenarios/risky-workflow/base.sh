@@ -1,0 +1,2 @@
+mkdir -p .github/workflows
+echo f > f

@@ -1,0 +1,2 @@
+echo "on: push" > .github/workflows/ci.yml
+echo F > f

@@ -1,0 +1,1 @@
+[ "$(stat -c %b sparse)" -lt 1000 ]

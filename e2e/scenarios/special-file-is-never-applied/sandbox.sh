@@ -1,0 +1,2 @@
+mkfifo pipe
+echo F > f

@@ -1,0 +1,2 @@
+ln -s d link
+ln -s d/f direct

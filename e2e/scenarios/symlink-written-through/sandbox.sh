@@ -1,0 +1,3 @@
+echo g > link/f
+echo new > link/new
+echo more >> direct

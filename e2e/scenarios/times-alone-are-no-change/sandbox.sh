@@ -1,0 +1,2 @@
+touch -d 2001-01-01 f
+echo new > new

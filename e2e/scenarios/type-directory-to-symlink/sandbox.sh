@@ -1,0 +1,2 @@
+rm -r x
+ln -s d x

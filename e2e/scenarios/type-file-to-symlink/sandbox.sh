@@ -1,0 +1,2 @@
+rm x
+ln -s f x

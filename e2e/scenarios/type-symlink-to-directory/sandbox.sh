@@ -1,0 +1,3 @@
+rm x
+mkdir x
+echo y > x/y

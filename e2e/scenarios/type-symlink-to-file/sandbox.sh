@@ -1,0 +1,2 @@
+rm x
+echo x > x

@@ -1,0 +1,3 @@
+ln -s m link
+mkdir empty
+chmod 640 gone/a

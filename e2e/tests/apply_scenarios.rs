@@ -1,0 +1,38 @@
+//! Every case of `scenarios/`: what an apply makes of a tree, with and without changes to reality meanwhile.
+//!
+//! The cases share a world and a state directory, several at a time: neither their order nor their neighbours may matter.
+//! `WHATIF_SCENARIO=rename` plays only those with such a name.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use whatif_e2e::{Scenario, World, as_root_and_user, needs};
+
+const AT_A_TIME: usize = 3;
+
+as_root_and_user!(every_scenario_ends_as_expected);
+
+fn every_scenario_ends_as_expected(w: &World) {
+    needs!(w, "git", "setfattr");
+    let scenarios = Scenario::all();
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(|| {
+                while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scenario.play(w))) {
+                        failures.lock().expect("nothing panics here").push(format!("{}: {}", scenario.name, message(&*panic)));
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("nothing panics here");
+    assert!(failures.is_empty(), "{} of {} fail:\n{}", failures.len(), scenarios.len(), failures.join("\n\n"));
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default()
+}

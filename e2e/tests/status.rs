@@ -1,0 +1,102 @@
+//! How far reality has moved since a sandbox was made, and moving the sandbox after it.
+
+use whatif_e2e::{World, as_root_and_user};
+
+as_root_and_user!(
+    nothing_moved_is_said_plainly,
+    drift_is_told_file_by_file,
+    a_collision_is_told_apart_from_drift,
+    status_changes_nothing,
+    a_rebase_shows_reality_as_it_is_now,
+    a_rebase_makes_the_diff_the_sandboxs_own_again,
+    a_rebase_never_loses_the_sandboxs_work,
+    a_rebase_of_a_living_sandbox_keeps_it_usable,
+);
+
+fn said(w: &World, arguments: &[&str]) -> String {
+    w.whatif(["status"]).args(arguments).go().ok().stdout
+}
+
+fn nothing_moved_is_said_plainly(w: &World) {
+    w.outside("echo f > f; echo g > g").ok();
+    w.sandbox_with("s", "echo F > f");
+    let said = said(w, &["s"]);
+    assert!(said.contains('s') && !said.contains("collision"), "{said}");
+    w.json(["status", "s"]);
+}
+
+fn drift_is_told_file_by_file(w: &World) {
+    w.outside("echo f > changed-file; echo g > deleted-file; echo h > same-file; seq 20 > merging-file").ok();
+    w.sandbox_with("s", "echo F > changed-file; echo G > deleted-file; echo H > same-file; sed -i s/^2$/two/ merging-file");
+    w.outside("echo mine > changed-file; rm deleted-file; sed -i s/^19$/nineteen/ merging-file").ok();
+    let said = said(w, &["s"]);
+    for path in ["changed-file", "deleted-file", "merging-file"] {
+        assert!(said.contains(path), "{path} is not told:\n{said}");
+    }
+    assert!(!said.contains("same-file"), "{said}");
+    let document = w.json(["status", "s"]).to_string();
+    assert!(document.contains("changed-file") && document.contains("deleted-file"), "{document}");
+}
+
+fn a_collision_is_told_apart_from_drift(w: &World) {
+    w.outside("seq 20 > merging; seq 20 > colliding").ok();
+    w.sandbox_with("s", "sed -i s/^2$/two/ merging; sed -i s/^2$/two/ colliding");
+    w.outside("sed -i s/^19$/nineteen/ merging; sed -i s/^2$/zwei/ colliding").ok();
+    let said = said(w, &["s"]);
+    let line = |path: &str| said.lines().find(|l| l.contains(path)).unwrap_or_else(|| panic!("{path}:\n{said}")).replace(path, "");
+    assert_ne!(line("merging").trim(), line("colliding").trim(), "{said}");
+}
+
+fn status_changes_nothing(w: &World) {
+    w.outside("seq 20 > f").ok();
+    w.sandbox_with("s", "sed -i s/^2$/two/ f");
+    w.outside("sed -i s/^2$/zwei/ f").ok();
+    let (before, first) = (whatif_e2e::canary(&[&w.project]), w.json(["diff", "s"]));
+    said(w, &["s"]);
+    whatif_e2e::assert_same(&before, &whatif_e2e::canary(&[&w.project]));
+    assert_eq!(w.json(["diff", "s"])["changes"], first["changes"]);
+}
+
+fn a_rebase_shows_reality_as_it_is_now(w: &World) {
+    w.outside("seq 20 > merged; echo old > untouched; echo old > own").ok();
+    w.sandbox_with("s", "sed -i s/^2$/two/ merged; echo mine > own; echo added > added");
+    w.outside("sed -i s/^19$/nineteen/ merged; echo new > untouched; echo later > later").ok();
+    w.whatif(["rebase", "s"]).go().ok();
+    let inside = w.exec("s", "sed -n '2p;19p' merged; cat untouched own added later").ok().stdout;
+    assert_eq!(inside, "two\nnineteen\nnew\nmine\nadded\nlater\n");
+    assert_eq!(w.read("merged").lines().nth(1), Some("2"), "reality is not touched by it");
+}
+
+fn a_rebase_makes_the_diff_the_sandboxs_own_again(w: &World) {
+    w.outside("seq 20 > f").ok();
+    w.sandbox_with("s", "sed -i s/^2$/two/ f");
+    w.outside("sed -i s/^19$/nineteen/ f").ok();
+    w.whatif(["rebase", "s"]).go().ok();
+    let document = w.json(["diff", "s"]);
+    assert_eq!(document["drift"], serde_json::json!([]), "{document:#}");
+    let f = whatif_e2e::change(&document, "f");
+    assert_eq!((&f["added_lines"], &f["deleted_lines"]), (&serde_json::json!(1), &serde_json::json!(1)), "{f}");
+    w.apply(&["s"]).ok();
+    assert!(w.read("f").contains("\ntwo\n") && w.read("f").contains("\nnineteen\n"));
+}
+
+fn a_rebase_never_loses_the_sandboxs_work(w: &World) {
+    w.outside("seq 20 > f; echo g > g").ok();
+    w.sandbox_with("s", "sed -i s/^2$/two/ f; echo G > g");
+    w.outside("sed -i s/^2$/zwei/ f").ok();
+    let outcome = w.whatif(["rebase", "s"]).go();
+    assert!([0, 1].contains(&outcome.code), "{outcome:?}");
+    assert_eq!(w.exec("s", "sed -n 2p f; cat g").ok().stdout, "two\nG\n");
+    assert_eq!(w.apply(&["s"]).exits(1).code, 1, "and the conflict is still one");
+    assert_eq!(w.read("g"), "g\n");
+}
+
+fn a_rebase_of_a_living_sandbox_keeps_it_usable(w: &World) {
+    w.outside("seq 20 > f").ok();
+    let name = w.new_sandbox("alive");
+    w.exec(&name, "sed -i s/^2$/two/ f").ok();
+    w.outside("sed -i s/^19$/nineteen/ f").ok();
+    let outcome = w.whatif(["rebase", &name]).go();
+    assert!([0, 1, 125].contains(&outcome.code), "{outcome:?}");
+    assert_eq!(w.exec(&name, "sed -n 2p f").ok().text(), "two");
+}

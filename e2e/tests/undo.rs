@@ -1,0 +1,178 @@
+//! Taking an apply back, and the list of all of them.
+
+use serde_json::Value;
+use whatif_e2e::{Detail, Terminal, Tree, World, as_root_and_user, needs};
+
+as_root_and_user!(
+    undo_restores_every_detail,
+    undo_needs_no_sandbox,
+    an_apply_is_undone_by_its_id,
+    an_earlier_apply_can_be_undone_if_nothing_depends_on_it,
+    an_apply_cannot_be_undone_twice,
+    an_undo_can_be_undone,
+    a_dry_run_of_undo_writes_nothing,
+    undo_without_a_terminal_needs_yes,
+    undo_on_a_terminal_asks,
+    undo_refuses_with_the_list_of_what_changed_since,
+    undo_stays_in_its_project,
+    history_lists_the_newest_first,
+    history_is_empty_at_first,
+);
+
+fn tree(w: &World) -> Tree {
+    Tree::of(&w.project, Detail::Times)
+}
+
+fn id_of(document: &Value) -> String {
+    document["apply"]["id"].as_str().unwrap_or_else(|| panic!("no id: {document}")).to_owned()
+}
+
+fn undo_restores_every_detail(w: &World) {
+    needs!(w, "setfattr");
+    w.outside(
+        "mkdir -p d/e; echo f > f; chmod 640 f; touch -d 2001-02-03T04:05:06.789 f; setfattr -n user.note -v old f; echo x > d/e/x; \
+         chmod 700 d; ln -s a link; printf 'a\\0b' > binary; truncate -s 1M sparse; echo t > t; mkdir empty",
+    )
+    .ok();
+    let before = tree(w);
+    w.sandbox_with(
+        "s",
+        "echo F > f; chmod 755 f; setfattr -n user.note -v new f; rm -r d empty; ln -sfn b link; printf 'a\\0c' > binary; \
+         echo x >> sparse; rm t; mkdir t; echo in > t/in; mkdir -p new/deep; echo n > new/deep/n",
+    );
+    w.apply(&["s", "--all"]).ok();
+    assert_ne!(tree(w), before);
+    w.whatif(["undo", "--yes"]).go().ok();
+    tree(w).assert_is(&before, "undone");
+}
+
+fn undo_needs_no_sandbox(w: &World) {
+    w.outside("echo f > f; echo gone > gone").ok();
+    let before = tree(w);
+    w.sandbox_with("s", "echo F > f; rm gone; echo new > new");
+    w.apply(&["s"]).ok();
+    w.whatif(["rm", "s"]).go().ok();
+    w.whatif(["gc"]).go().ok();
+    w.whatif(["undo", "--yes"]).go().ok();
+    tree(w).assert_is(&before, "undone after the sandbox was thrown away");
+}
+
+fn an_apply_is_undone_by_its_id(w: &World) {
+    w.outside("echo f > f").ok();
+    w.sandbox_with("s", "echo F > f");
+    let id = id_of(&w.json(["apply", "s", "--yes"]));
+    w.whatif(["undo", "no-such-apply", "--yes"]).go().fails_with_hint(125);
+    w.whatif(["undo", &id, "--yes"]).go().ok();
+    assert_eq!(w.read("f"), "f\n");
+}
+
+fn an_earlier_apply_can_be_undone_if_nothing_depends_on_it(w: &World) {
+    w.outside("echo f > f; echo g > g").ok();
+    w.sandbox_with("s", "echo F > f; echo G > g");
+    let first = id_of(&w.json(["apply", "s", "--files", "f", "--yes"]));
+    w.json(["apply", "s", "--files", "g", "--yes"]);
+    w.whatif(["undo", &first, "--yes"]).go().ok();
+    assert_eq!((w.read("f"), w.read("g")), ("f\n".into(), "G\n".into()));
+}
+
+fn an_apply_cannot_be_undone_twice(w: &World) {
+    w.outside("echo f > f").ok();
+    w.sandbox_with("s", "echo F > f");
+    let id = id_of(&w.json(["apply", "s", "--yes"]));
+    w.whatif(["undo", &id, "--yes"]).go().ok();
+    let again = w.whatif(["undo", &id, "--yes"]).go();
+    assert!(again.code != 0 && !again.stderr.is_empty(), "{again:?}");
+    assert_eq!(w.read("f"), "f\n");
+}
+
+fn an_undo_can_be_undone(w: &World) {
+    w.outside("echo f > f; mkdir d; echo gone > d/gone").ok();
+    w.sandbox_with("s", "echo F > f; rm -r d; echo new > new");
+    w.apply(&["s"]).ok();
+    let applied = tree(w);
+    w.whatif(["undo", "--yes"]).go().ok();
+    w.whatif(["undo", "--yes"]).go().ok();
+    tree(w).assert_is(&applied, "the undo undone");
+    assert_eq!(w.json(["history"]).as_array().map(Vec::len), Some(3), "each of them is listed");
+}
+
+fn a_dry_run_of_undo_writes_nothing(w: &World) {
+    w.outside("echo f > f").ok();
+    w.sandbox_with("s", "echo F > f; echo new > new");
+    w.apply(&["s"]).ok();
+    let applied = tree(w);
+    let shown = w.whatif(["undo", "--dry-run"]).go().ok().stdout;
+    assert!(shown.contains('f') && shown.contains("new"), "{shown}");
+    tree(w).assert_is(&applied, "after a dry run");
+    assert_eq!(w.json(["history"]).as_array().map(Vec::len), Some(1));
+}
+
+fn undo_without_a_terminal_needs_yes(w: &World) {
+    w.outside("echo f > f").ok();
+    w.sandbox_with("s", "echo F > f");
+    w.apply(&["s"]).ok();
+    w.whatif(["undo"]).go().fails_with_hint(2).says("--yes");
+    assert_eq!(w.read("f"), "F\n");
+}
+
+fn undo_on_a_terminal_asks(w: &World) {
+    w.outside("echo f > f").ok();
+    w.sandbox_with("s", "echo F > f");
+    w.apply(&["s"]).ok();
+    let mut terminal = Terminal::with_whatif(w, &["undo"]);
+    terminal.expect("[y/N]");
+    terminal.type_in("n\n");
+    terminal.ends();
+    assert_eq!(w.read("f"), "F\n");
+    let mut terminal = Terminal::with_whatif(w, &["undo"]);
+    terminal.expect("[y/N]");
+    terminal.type_in("y\n");
+    assert_eq!(terminal.ends(), 0);
+    assert_eq!(w.read("f"), "f\n");
+}
+
+fn undo_refuses_with_the_list_of_what_changed_since(w: &World) {
+    w.outside("echo f > f; echo g > g; echo h > h; echo gone > gone").ok();
+    w.sandbox_with("s", "echo F > f; echo G > g; echo H > h; rm gone; mkdir d; echo x > d/x");
+    w.apply(&["s"]).ok();
+    w.outside("echo mine > f; rm g; echo mine > gone; echo mine > d/mine").ok();
+    let edited = tree(w);
+    let outcome = w.whatif(["undo", "--yes"]).go().exits(1);
+    for path in ["f", "g", "gone", "d"] {
+        let named = outcome.stderr.lines().any(|line| line.split([' ', ':', ',', '/']).any(|word| word == path));
+        assert!(named, "{path} is not named:\n{}", outcome.stderr);
+    }
+    assert!(!outcome.stderr.lines().any(|line| line.trim() == "h"), "{}", outcome.stderr);
+    tree(w).assert_is(&edited, "nothing at all is written");
+}
+
+fn undo_stays_in_its_project(w: &World) {
+    let other = w.home.join("other");
+    w.mkdir(&other);
+    w.outside("echo f > f").ok();
+    w.sandbox_with("s", "echo F > f");
+    w.apply(&["s"]).ok();
+    let elsewhere = w.whatif(["undo", "--yes"]).cwd(&other).go();
+    assert_ne!(elsewhere.code, 0, "there is nothing to undo here");
+    assert_eq!(w.read("f"), "F\n");
+}
+
+fn history_lists_the_newest_first(w: &World) {
+    w.outside("echo f > f; echo g > g").ok();
+    w.sandbox_with("first", "echo F > f");
+    w.sandbox_with("second", "echo G > g; echo new > new");
+    let ids = ["first", "second"].map(|name| id_of(&w.json(["apply", name, "--yes"])));
+    let history = w.json(["history"]);
+    let listed = history.as_array().expect("a list");
+    assert_eq!(listed.iter().map(|entry| entry["id"].as_str().unwrap_or_default()).collect::<Vec<_>>(), [&ids[1], &ids[0]]);
+    assert!(listed[0].to_string().contains("second") && listed[1].to_string().contains("first"), "{history:#}");
+    let shown = w.whatif(["history"]).go().ok().stdout;
+    let at = |text: &str| shown.find(text).unwrap_or_else(|| panic!("{text} is not shown:\n{shown}"));
+    assert!(at(&ids[1]) < at(&ids[0]), "{shown}");
+}
+
+fn history_is_empty_at_first(w: &World) {
+    assert_eq!(w.json(["history"]), serde_json::json!([]));
+    w.whatif(["history"]).go().ok();
+    assert_ne!(w.whatif(["undo", "--yes"]).go().code, 0);
+}
