@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use crate::{Call, World};
 
@@ -65,13 +66,13 @@ pub enum Fault {
 }
 
 impl World {
-    /// Runs `whatif …` to its end and returns, in their order, the points at which it changed something.
+    /// Runs `whatif …` in a directory to its end and returns, in their order, the points at which it changed something.
     #[track_caller]
-    pub fn points_of(&self, arguments: &[&str]) -> Vec<Point> {
+    pub fn points_of(&self, directory: &Path, arguments: &[&str]) -> Vec<Point> {
         let trace = self.dir.join("trace");
         let set = format!("trace={}", WRITES.join(","));
         let strace = self.program("/usr/bin/strace").args(["-f", "--seccomp-bpf", "-s0", "-e", &set, "-e", "signal=none", "-o"]);
-        strace.args([&trace, &self.bin]).args(arguments).go().ok();
+        strace.args([&trace, &self.bin]).args(arguments).cwd(directory).go().ok();
         let trace = fs::read(&trace).expect("strace wrote it");
         points_in(&String::from_utf8_lossy(&trace))
     }

@@ -7,6 +7,7 @@
 mod call;
 mod canary;
 mod changes;
+pub mod edits;
 mod faults;
 mod outer_root;
 mod random;

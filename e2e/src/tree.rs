@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 /// How closely a tree is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
+    /// What a patch of git's carries: names, types, bytes, link targets, and whether a file is executable.
+    Patch,
     /// Names, types, owners, modes, bytes, link targets, and the extended attributes a user can set.
     Content,
     /// The times of files as well. Those of directories follow from whatever was done last in them.
@@ -40,6 +42,12 @@ impl Tree {
     pub fn files(mut self) -> Self {
         self.0.retain(|_, entry| !entry.starts_with("directory"));
         self
+    }
+
+    /// What is at a path.
+    #[must_use]
+    pub fn get(&self, path: &Path) -> Option<&str> {
+        self.0.get(path).map(String::as_str)
     }
 
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
@@ -86,6 +94,10 @@ fn describe(path: &Path, meta: &Metadata, detail: Detail) -> String {
         t if t.is_socket() => ("socket", String::new()),
         _ => ("device", format!("{:x}", meta.rdev())),
     };
+    if detail == Detail::Patch {
+        let executable = if kind.is_file() && meta.mode() & 0o100 != 0 { " executable" } else { "" };
+        return format!("{what}{executable} {content}");
+    }
     let mode = if kind.is_symlink() { String::new() } else { format!(" {:04o}", meta.mode() & 0o7777) };
     let time = match detail {
         Detail::Times if kind.is_file() => format!(" of {}.{:09}", meta.mtime(), meta.mtime_nsec()),

@@ -70,7 +70,7 @@ impl<'a> Sweep<'a> {
         let before = Tree::of(&template, Detail::Times);
         let mut sweep = Self { w, template, after: before.clone(), before, points: Vec::new() };
         sweep.start_over();
-        sweep.points = w.points_of(&APPLY);
+        sweep.points = w.points_of(&w.project, &APPLY);
         sweep.after = sweep.now();
         assert_ne!(sweep.before, sweep.after);
         w.whatif(["rm", "victim"]).go().ok();
@@ -162,7 +162,7 @@ fn a_killed_recovery_is_repeated(w: &World) {
         let crash = &sweep.points[sweep.points.len() * stage / 10];
         sweep.start_over();
         w.with_fault(crash, Fault::Kill, &APPLY).go();
-        let recovery = w.points_of(&["ls"]);
+        let recovery = w.points_of(&w.project, &["ls"]);
         sweep.assert_whole("an undisturbed recovery");
         w.whatif(["rm", "victim"]).go().ok();
         for point in sample(&recovery, points(8), turn) {

@@ -26,7 +26,7 @@ fn round_trip(w: &World, base: &str, change: &str) {
     w.outside(&format!("{} diff s --patch > {}", w.bin.display(), patch.display())).ok();
     let apply = "umask 022; exec git apply --binary --whitespace=nowarn \"$0\"";
     w.program("/bin/sh").args(["-c", apply]).args([&patch]).cwd(&patched).go().ok();
-    let files = |directory| Tree::of(directory, Detail::Content).files();
+    let files = |directory| Tree::of(directory, Detail::Patch).files();
     files(&patched).assert_is(
         &files(&model),
         &format!("the patch:\n{}", String::from_utf8_lossy(&std::fs::read(&patch).expect("it was written"))),

@@ -37,7 +37,7 @@ fn is_acl(name: &[u8]) -> bool {
 pub(crate) const ACL: &[u8] = b"system.posix_acl_access";
 
 /// The name by which calls that refuse a mere `O_PATH` descriptor reach what it holds.
-fn by_descriptor(descriptor: impl AsFd) -> PathBuf {
+fn by_descriptor(descriptor: &impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd()))
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn hold(directory: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
 }
 
 /// The managed ones.
-pub(crate) fn xattrs(descriptor: impl AsFd) -> io::Result<Xattrs> {
+pub(crate) fn xattrs(descriptor: &impl AsFd) -> io::Result<Xattrs> {
     let path = by_descriptor(descriptor);
     let mut found = Vec::new();
     for name in names(&path)? {
@@ -89,12 +89,12 @@ fn split(list: &[u8]) -> Vec<OsString> {
 ///
 /// The order matters: a change of owner clears set-id bits and capabilities, `user.*` needs a mode that can be written, a mode
 /// changes the mask of an ACL, and everything changes times.
-pub(crate) fn settle(descriptor: impl AsFd, wanted: &Attributes) -> io::Result<()> {
-    let path = by_descriptor(&descriptor);
-    let now = look_at(&descriptor)?.identity;
+pub(crate) fn settle(descriptor: &impl AsFd, wanted: &Attributes) -> io::Result<()> {
+    let path = by_descriptor(descriptor);
+    let now = look_at(descriptor)?.identity;
     if (now.uid, now.gid) != (wanted.uid, wanted.gid) {
         let (uid, gid) = (Uid::from_raw(wanted.uid), Gid::from_raw(wanted.gid));
-        rustix::fs::chownat(&descriptor, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?;
+        rustix::fs::chownat(descriptor, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?;
     }
     let present = names(&path)?;
     for name in present.iter().filter(|n| !wanted.xattrs.iter().any(|(w, _)| w == *n)) {
@@ -122,13 +122,13 @@ pub(crate) fn settle(descriptor: impl AsFd, wanted: &Attributes) -> io::Result<(
         rustix::fs::setxattr(&path, name, value, XattrFlags::empty())?;
     }
     match wanted.mtime {
-        Some(time) => set_mtime(&descriptor, time),
+        Some(time) => set_mtime(descriptor, time),
         None => Ok(()),
     }
 }
 
 /// Sets only the time of modification.
-pub(crate) fn set_mtime(descriptor: impl AsFd, time: Time) -> io::Result<()> {
+pub(crate) fn set_mtime(descriptor: &impl AsFd, time: Time) -> io::Result<()> {
     Ok(rustix::fs::utimensat(descriptor, "", &only_mtime(time), AtFlags::EMPTY_PATH)?)
 }
 
@@ -143,12 +143,12 @@ pub(crate) fn settle_link(directory: impl AsFd, name: &OsStr, wanted: &Attribute
 }
 
 /// Sets the permission bits of what a descriptor holds, `O_PATH` or not.
-pub(crate) fn set_mode(descriptor: impl AsFd, mode: u32) -> io::Result<()> {
+pub(crate) fn set_mode(descriptor: &impl AsFd, mode: u32) -> io::Result<()> {
     Ok(rustix::fs::chmod(by_descriptor(descriptor), Mode::from_raw_mode(mode))?)
 }
 
 /// Sets an ACL that goes with a mode, or removes it.
-pub(crate) fn set_acl(descriptor: impl AsFd, value: Option<&[u8]>) -> io::Result<()> {
+pub(crate) fn set_acl(descriptor: &impl AsFd, value: Option<&[u8]>) -> io::Result<()> {
     let path = by_descriptor(descriptor);
     match value {
         Some(value) => Ok(rustix::fs::setxattr(path, ACL, value, XattrFlags::empty())?),
@@ -161,7 +161,7 @@ pub(crate) fn set_acl(descriptor: impl AsFd, value: Option<&[u8]>) -> io::Result
 
 fn only_mtime((seconds, nanoseconds): Time) -> Timestamps {
     Timestamps {
-        last_access: Timespec { tv_sec: 0, tv_nsec: i64::from(UTIME_OMIT) },
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec { tv_sec: seconds, tv_nsec: i64::from(nanoseconds) },
     }
 }

@@ -110,7 +110,11 @@ impl Surveyor<'_> {
             };
             match look_at(&descriptor) {
                 Ok(seen) => {
-                    self.problems.extend(self.who.against_directory(&descriptor, &absolute));
+                    // What goes itself is opened first, if it is ours.
+                    let opened = self.removed.contains(absolute.as_path()) && seen.identity.uid == self.who.uid && !seen.locked;
+                    if !opened {
+                        self.problems.extend(self.who.against_directory(&descriptor, &absolute));
+                    }
                     self.needs.place(seen.identity.dev, &*self.held.roots[*root].descriptor, &absolute, self.who.is_root());
                     let Identity { ino, mtime, .. } = seen.identity;
                     self.found.parents.push(Parent { root: *root, path: path.clone(), ino, mtime });
@@ -181,7 +185,8 @@ impl Surveyor<'_> {
         let name = &layout.steps[n].target.name;
         match backup::names_in(parent, name) {
             Ok(names) => {
-                let staying: Vec<OsString> = names.into_iter().filter(|name| !self.removed.contains(path.join(name).as_path())).collect();
+                let staying: Vec<OsString> =
+                    names.into_iter().filter(|name| !self.removed.contains(path.join(name).as_path())).collect();
                 if let Some(first) = staying.first() {
                     let what = format!("would be removed, but holds '{}', which would not", first.to_string_lossy());
                     self.problem(path, what, "look at the change again");
@@ -189,7 +194,7 @@ impl Surveyor<'_> {
             }
             Err(error) => self.problem(path, format!("cannot be listed: {error}"), ""),
         }
-        match attributes::hold(parent, name).and_then(attributes::xattrs) {
+        match attributes::hold(parent, name).and_then(|held| attributes::xattrs(&held)) {
             Ok(xattrs) => drop(self.found.xattrs.insert(n, xattrs)),
             Err(error) => self.problem(path, format!("cannot be examined: {error}"), ""),
         }
@@ -219,7 +224,9 @@ impl Surveyor<'_> {
                 return self.problem(path, what, "");
             }
         };
-        let (Some(seen), Some(held), Some(wanted)) = (self.as_expected(operation, path, seen), held, operation.attributes()) else { return };
+        let (Some(seen), Some(held), Some(wanted)) = (self.as_expected(operation, path, seen), held, operation.attributes()) else {
+            return;
+        };
         let root_mount = self.held.roots[operation.root].seen.mount;
         if seen.mount.is_some() && seen.mount != root_mount {
             return self.problem(path, "is a mount point", "unmount it first");

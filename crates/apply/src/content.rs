@@ -84,7 +84,9 @@ impl Copier {
             match rustix::fs::copy_file_range(source, Some(&mut from), target, Some(&mut to), length) {
                 Ok(0) => break,
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM | Errno::IO) if from == start => break,
+                Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM | Errno::IO) if from == start => {
+                    break;
+                }
                 Err(errno) => return Err(errno.into()),
             }
         }

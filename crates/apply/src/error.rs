@@ -22,6 +22,9 @@ pub enum ApplyError {
         #[source]
         source: io::Error,
     },
+    /// Everything of ours was put back, but somebody else changed something meanwhile, and theirs was kept.
+    #[error("{why}")]
+    PutBack { path: PathBuf, why: String, reported: Vec<(PathBuf, String)> },
     /// Neither done nor undone; `recover` has to finish it.
     #[error("the apply was interrupted: {why}")]
     Interrupted { why: String },
@@ -62,7 +65,7 @@ impl Explain for ApplyError {
         match self {
             Self::Busy { .. } => "busy",
             Self::Problems(_) => "cannot_apply",
-            Self::Changed { .. } => "changed_meanwhile",
+            Self::Changed { .. } | Self::PutBack { .. } => "changed_meanwhile",
             Self::Io { .. } => "io_error",
             Self::Interrupted { .. } => "interrupted",
             Self::Journal { .. } | Self::RootGone { .. } => "journal_damaged",
@@ -85,7 +88,7 @@ impl Explain for ApplyError {
             Self::RootGone { directory, .. } => {
                 vec![format!("mount it again, or give the apply up by moving {} away", directory.display())]
             }
-            Self::Busy { .. } | Self::Changed { .. } | Self::Io { .. } => Vec::new(),
+            Self::Busy { .. } | Self::Changed { .. } | Self::PutBack { .. } | Self::Io { .. } => Vec::new(),
         }
     }
 

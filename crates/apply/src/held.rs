@@ -16,8 +16,8 @@ use crate::error::{ApplyError, Fault, on};
 use crate::layout::Spot;
 use crate::look::{Seen, look_at};
 
-/// Descriptors per root. A process may have as few as 1024.
-const KEPT: usize = 128;
+/// Descriptors for all roots together. A process may have as few as 1024.
+const KEPT: usize = 256;
 
 /// While somebody renames directories the kernel cannot tell whether a path stays beneath its root, and asks to try again.
 const TRIES: usize = 1000;
@@ -50,7 +50,7 @@ impl Held {
         if faults.is_empty() { Ok(Self { roots: opened }) } else { Err(faults) }
     }
 
-    /// One apply at a time in a root. The lock goes with the descriptor, so a crash cannot leave one behind.
+    /// One apply at a time in a root. The lock goes with us, so a crash cannot leave one behind.
     pub(crate) fn lock(&self) -> Result<(), ApplyError> {
         let mut locked = Vec::new();
         for root in &self.roots {
@@ -69,6 +69,7 @@ impl Held {
 
     /// The directory `path` of a root. `ESTALE` if another one took its place since it was first held.
     pub(crate) fn directory(&mut self, root: usize, path: &Path) -> io::Result<Rc<OwnedFd>> {
+        let limit = (KEPT / self.roots.len().max(1)).max(8);
         let root = self.roots.get_mut(root).ok_or(Errno::NOENT)?;
         if path.as_os_str().is_empty() {
             return Ok(root.descriptor.clone());
@@ -77,7 +78,7 @@ impl Held {
             return Ok(held.clone());
         }
         let descriptor = Rc::new(root.resolve(path)?);
-        if root.kept.len() >= KEPT {
+        if root.kept.len() >= limit {
             root.kept.clear();
         }
         root.kept.insert(path.to_owned(), descriptor.clone());
@@ -91,12 +92,13 @@ impl Held {
         }
         self.directory(root, path)
     }
+}
 
-    /// Forgets what was staged and renamed away: the name may come to mean something else.
-    pub(crate) fn forget(&mut self, root: usize, path: &Path) {
-        if let Some(root) = self.roots.get_mut(root) {
-            root.kept.retain(|held, _| !held.starts_with(path));
-            root.known.retain(|held, _| !held.starts_with(path));
+/// Closing is not enough: a process that is just being started by another thread has copies of our descriptors.
+impl Drop for Held {
+    fn drop(&mut self) {
+        for root in &self.roots {
+            let _ = rustix::fs::flock(&*root.descriptor, FlockOperation::Unlock);
         }
     }
 }
@@ -107,8 +109,9 @@ impl Root {
         if !path.is_absolute() {
             return Err(Errno::INVAL.into());
         }
-        let descriptor =
-            persistently(|| rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS))?;
+        let descriptor = persistently(|| {
+            rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
+        })?;
         let seen = look_at(&descriptor)?;
         Ok(Self { path: path.to_owned(), descriptor: Rc::new(descriptor), seen, kept: HashMap::new(), known: HashMap::new() })
     }

@@ -162,6 +162,17 @@ impl Journal {
         Ok(Some((Self { file, path, length }, told)))
     }
 
+    /// Like `open`, but changes nothing.
+    pub(crate) fn peek(directory: &Path) -> Result<Option<Told>, ApplyError> {
+        let path = directory.join(NAME);
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.len() == 0 => Ok(None),
+            Ok(_) => Self::read(directory).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(on("examine", &path)(error).into()),
+        }
+    }
+
     /// Reads without changing anything.
     pub(crate) fn read(directory: &Path) -> Result<Told, ApplyError> {
         let path = directory.join(NAME);
@@ -254,15 +265,7 @@ impl Header {
                 *bytes = Vec::new();
             }
         }
-        Self {
-            version: VERSION,
-            id,
-            plan,
-            roots: Vec::new(),
-            xattrs: BTreeMap::new(),
-            parents: Vec::new(),
-            copied: Vec::new(),
-        }
+        Self { version: VERSION, id, plan, roots: Vec::new(), xattrs: BTreeMap::new(), parents: Vec::new(), copied: Vec::new() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Decides from the plan alone where everything is staged and in which order it is done. Also refuses plans that contradict
 //! themselves. Pure, so recovery comes to the same layout from the plan in the journal.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -22,7 +22,9 @@ pub(crate) enum Role {
     /// Staged at its temporary name, then given its own.
     Publish,
     /// Part of a new directory that is published as a whole.
-    Nested { top: usize },
+    Nested {
+        top: usize,
+    },
     Remove,
     Set,
 }
@@ -55,6 +57,8 @@ pub(crate) struct Layout {
     pub set_files: Vec<usize>,
     /// Inner first, so that no directory is closed before what is in it is done.
     pub set_directories: Vec<usize>,
+    /// What is in each staged tree, outer first.
+    pub nested: BTreeMap<usize, Vec<usize>>,
     /// Existing directories in which names come and go.
     pub parents: Vec<(usize, PathBuf)>,
 }
@@ -113,7 +117,7 @@ impl Layout {
                 Role::Remove => self.remove.push(n),
                 Role::Set if operation.before_kind() == Some(Kind::Directory) => self.set_directories.push(n),
                 Role::Set => self.set_files.push(n),
-                Role::Nested { .. } => {}
+                Role::Nested { top } => self.nested.entry(top).or_default().push(n),
             }
             if matches!(step.role, Role::Publish | Role::Remove) {
                 parents.insert((operation.root, step.target.directory.clone()));
@@ -183,6 +187,13 @@ fn spot(operation: &Operation) -> Spot {
 
 fn refuse_bad_paths(plan: &Plan) -> Vec<Problem> {
     let mut problems = Vec::new();
+    for root in &plan.roots {
+        let plain = root.components().all(|c| matches!(c, Component::RootDir | Component::Normal(_)))
+            && root.components().collect::<PathBuf>().as_os_str() == root.as_os_str();
+        if !plain || !root.is_absolute() {
+            problems.push(Problem::new(root, "is not an absolute, plain path and cannot be a root", ""));
+        }
+    }
     for operation in &plan.operations {
         let path = &operation.path;
         let bytes = path.as_os_str().as_bytes();
@@ -248,12 +259,18 @@ fn against_ancestors(plan: &Plan, operation: &Operation, path: &Path, index: &Ha
     let (above_path, above) = above?;
     let removed = matches!(operation.change, Change::Remove);
     match &above.change {
-        _ if above.before_kind().is_some_and(|k| k != Kind::Directory) && removed => Some("cannot be there: a directory above is none"),
-        Change::Set { .. } => (above.before_kind() != Some(Kind::Directory)).then_some("would lie in something that is no directory"),
+        _ if above.before_kind().is_some_and(|k| k != Kind::Directory) && removed => {
+            Some("cannot be there: a directory above is none")
+        }
+        Change::Set { .. } => {
+            (above.before_kind() != Some(Kind::Directory)).then_some("would lie in something that is no directory")
+        }
         Change::Remove => (!removed).then_some("would lie in a directory that is removed"),
         Change::Put { source: Source::Directory, .. } if !is_new_directory(above) => None,
         Change::Put { source: Source::Directory, .. } if removed => Some("cannot be there: the directory is new"),
-        Change::Put { source: Source::Directory, .. } if path.parent() != Some(above_path) => Some("would lie in a directory that does not exist"),
+        Change::Put { source: Source::Directory, .. } if path.parent() != Some(above_path) => {
+            Some("would lie in a directory that does not exist")
+        }
         Change::Put { source: Source::Directory, .. } => match operation.before_kind() {
             None => None,
             Some(_) => Some("cannot be there: the directory is new"),

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::Metadata;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -124,6 +125,11 @@ pub struct Attributes {
 }
 
 impl Identity {
+    /// Of the entry at `path`, which is not followed.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        path.symlink_metadata().map(|metadata| Self::from_metadata(&metadata))
+    }
+
     /// Of an entry as `symlink_metadata` describes it.
     #[must_use]
     pub fn from_metadata(metadata: &Metadata) -> Self {
@@ -154,9 +160,8 @@ impl Identity {
         if self.dev != now.dev {
             return Some("is another file now");
         }
-        self.changed(now).or_else(|| {
-            (self.kind != Kind::Directory && self.ctime != now.ctime).then_some("was touched: its change time differs")
-        })
+        self.changed(now)
+            .or_else(|| (self.kind != Kind::Directory && self.ctime != now.ctime).then_some("was touched: its change time differs"))
     }
 
     /// Like `difference`, but without what a rename or a reboot changes by itself: times of change, links, device numbers.

@@ -2,6 +2,7 @@
 //! ones where they cannot be kept by a rename.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -9,13 +10,13 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::attributes::{hold, settle, settle_link};
+use crate::attributes::{settle, settle_link};
 use crate::backup::copy_entry;
 use crate::content::{Copier, create_file, open_file, write_at};
 use crate::error::{Fault, on};
 use crate::flush::{self, FEW};
-use crate::held::directory_of;
-use crate::layout::{Role, link_base};
+use crate::held::{Held, directory_of};
+use crate::layout::{Layout, Role, Step, link_base};
 use crate::look::{look, look_at};
 use crate::plan::{Attributes, Change, Identity, Kind, Plan, Source};
 use crate::transaction::{Progress, Stage, Transaction};
@@ -25,7 +26,13 @@ pub(crate) fn stage(tx: &mut Transaction, plan: &Plan, progress: &mut dyn FnMut(
     let entries: Vec<usize> = tx.layout.stage_entries.clone();
     let directories = tx.layout.stage_directories.clone();
     let total = entries.len() + directories.len() + tx.header.copied.len();
-    let mut staging = Staging { copier: Copier::new(), one_by_one: total <= FEW, linked: HashMap::new(), incomplete: false };
+    let mut staging = Staging {
+        copier: Copier::new(),
+        one_by_one: total <= FEW,
+        copied: HashMap::new(),
+        kept: HashMap::new(),
+        incomplete: false,
+    };
     let mut done = 0;
     let mut step = || {
         done += 1;
@@ -58,8 +65,10 @@ pub(crate) fn stage(tx: &mut Transaction, plan: &Plan, progress: &mut dyn FnMut(
 struct Staging {
     copier: Copier,
     one_by_one: bool,
-    /// Hard-linked entries that had to be copied: device and inode, and the path of the first copy.
-    linked: HashMap<(u64, u64), usize>,
+    /// Backups with several names that had to be copied: device and inode, and the operation of the first copy.
+    copied: HashMap<(u64, u64), usize>,
+    /// The same for earlier versions.
+    kept: HashMap<(u64, u64), usize>,
     /// Something could not be flushed by itself.
     incomplete: bool,
 }
@@ -72,38 +81,35 @@ impl Staging {
         let Change::Put { source, attributes } = &plan.operations[n].change else {
             return Err(on("stage", path)(Errno::INVAL));
         };
-        let make = || -> io::Result<Identity> {
-            match source {
-                Source::File(from) => {
-                    let source = open_file(CWD, from)?;
-                    let target = create_file(&*parent, &spot.name)?;
-                    let device = tx.held.roots[spot.root].seen.identity.dev;
-                    self.copier.copy(&source, &target, device)?;
-                    self.complete(&target, attributes)
-                }
-                Source::Bytes(bytes) => {
-                    let target = create_file(&*parent, &spot.name)?;
-                    write_at(&target, bytes, 0)?;
-                    self.complete(&target, attributes)
-                }
-                Source::Link(leads) => {
-                    rustix::fs::symlinkat(leads, &*parent, &spot.name)?;
-                    settle_link(&*parent, &spot.name, attributes)?;
-                    look(&*parent, &spot.name)?.map(|s| s.identity).ok_or(Errno::NOENT.into())
-                }
-                Source::HardLink(_) => {
-                    let base = link_base(plan, n).ok_or(Errno::INVAL)?;
-                    let first = &tx.layout.steps[base].temporary;
-                    let from = tx.held.directory(first.root, &first.directory)?;
-                    rustix::fs::linkat(&*from, &first.name, &*parent, &spot.name, AtFlags::empty())?;
-                    look(&*parent, &spot.name)?.map(|s| s.identity).ok_or(Errno::NOENT.into())
-                }
-                Source::Original(from) => self.original(from, tx, n, &parent),
-                Source::Directory => Err(Errno::INVAL.into()),
-            }
+        let device = tx.held.roots[spot.root].seen.identity.dev;
+        let made = match source {
+            Source::File(from) => self.file(from, &parent, &spot.name, attributes, device),
+            Source::Bytes(bytes) => self.bytes(bytes, &parent, &spot.name, attributes),
+            Source::Link(leads) => rustix::fs::symlinkat(leads, &*parent, &spot.name)
+                .map_err(io::Error::from)
+                .and_then(|()| settle_link(&*parent, &spot.name, attributes))
+                .and_then(|()| there(&parent, &spot.name)),
+            Source::HardLink(_) => link_base(plan, n)
+                .ok_or(Errno::INVAL.into())
+                .and_then(|base| link(tx.layout.steps.get(base), &mut tx.held, &parent, &spot.name))
+                .and_then(|()| there(&parent, &spot.name)),
+            Source::Original(from) => self.original(from, &tx.layout, &mut tx.held, n, &parent),
+            Source::Directory => Err(Errno::INVAL.into()),
         };
-        let mut make = make;
-        make().map_err(on("stage", path))
+        made.map_err(on("stage", path))
+    }
+
+    fn file(&mut self, from: &Path, parent: &OwnedFd, name: &OsStr, attributes: &Attributes, device: u64) -> io::Result<Identity> {
+        let source = open_file(CWD, from)?;
+        let target = create_file(parent, name)?;
+        self.copier.copy(&source, &target, device)?;
+        self.complete(&target, attributes)
+    }
+
+    fn bytes(&mut self, bytes: &[u8], parent: &OwnedFd, name: &OsStr, attributes: &Attributes) -> io::Result<Identity> {
+        let target = create_file(parent, name)?;
+        write_at(&target, bytes, 0)?;
+        self.complete(&target, attributes)
     }
 
     /// Attributes last, then what `lstat` will say.
@@ -118,39 +124,33 @@ impl Staging {
     }
 
     /// A second name for the backup; the first one goes when the apply is done. So the inode is the one it was.
-    fn original(&mut self, from: &Path, tx: &Transaction, n: usize, parent: &OwnedFd) -> io::Result<Identity> {
-        let name = &tx.layout.steps[n].temporary.name;
+    fn original(&mut self, from: &Path, layout: &Layout, held: &mut Held, n: usize, parent: &OwnedFd) -> io::Result<Identity> {
+        let name = &layout.steps[n].temporary.name;
         match rustix::fs::linkat(CWD, from, parent, name, AtFlags::empty()) {
             Ok(()) => {}
-            Err(Errno::XDEV | Errno::PERM | Errno::MLINK) => self.original_copied(from, tx, n, parent)?,
+            Err(Errno::XDEV | Errno::PERM | Errno::MLINK) => self.original_copied(from, layout, held, n, parent)?,
             Err(errno) => return Err(errno.into()),
         }
-        let seen = look(parent, name)?.ok_or(Errno::NOENT)?;
-        if self.one_by_one && seen.identity.kind == Kind::File {
+        let identity = there(parent, name)?;
+        if self.one_by_one && identity.kind == Kind::File {
             self.incomplete |= !flush::entry(parent, name, OFlags::empty())?;
         }
-        Ok(seen.identity)
+        Ok(identity)
     }
 
-    fn original_copied(&mut self, from: &Path, tx: &Transaction, n: usize, parent: &OwnedFd) -> io::Result<()> {
-        let name = &tx.layout.steps[n].temporary.name;
+    fn original_copied(&mut self, from: &Path, layout: &Layout, held: &mut Held, n: usize, parent: &OwnedFd) -> io::Result<()> {
+        let name = &layout.steps[n].temporary.name;
         let seen = look(CWD, from)?.ok_or(Errno::NOENT)?;
         let key = (seen.identity.dev, seen.identity.ino);
-        if let Some(first) = self.linked.get(&key).map(|n| &tx.layout.steps[*n].temporary) {
-            let root = tx.held.roots.get(first.root).ok_or(Errno::NOENT)?;
-            let linked = rustix::fs::linkat(&*root.descriptor, first.directory.join(&first.name), parent, name, AtFlags::empty());
-            match linked {
-                Ok(()) => return Ok(()),
-                Err(Errno::XDEV | Errno::MLINK) => {}
-                Err(errno) => return Err(errno.into()),
-            }
+        if let Some(first) = self.copied.get(&key) {
+            return link(layout.steps.get(*first), held, parent, name);
         }
         let (Some(directory), Some(last)) = (from.parent(), from.file_name()) else { return Err(Errno::INVAL.into()) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = rustix::fs::open(directory, flags, Mode::empty())?;
         copy_entry(&mut self.copier, &directory, last, parent, name)?;
         if seen.identity.nlink > 1 {
-            self.linked.insert(key, n);
+            self.copied.insert(key, n);
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Staging {
         let new = n.to_string();
         let key = (before.dev, before.ino);
         let mut copy = || -> io::Result<()> {
-            if let Some(first) = self.linked.get(&key) {
+            if let Some(first) = self.kept.get(&key) {
                 return Ok(rustix::fs::linkat(&tx.old, first.to_string(), &tx.old, &new, AtFlags::empty())?);
             }
             copy_entry(&mut self.copier, &parent, &step.target.name, &tx.old, new.as_ref())?;
@@ -172,7 +172,7 @@ impl Staging {
                 self.incomplete |= !flush::entry(&tx.old, new.as_str(), OFlags::empty())?;
             }
             if before.nlink > 1 {
-                self.linked.insert(key, n);
+                self.kept.insert(key, n);
             }
             Ok(())
         };
@@ -186,31 +186,33 @@ impl Staging {
         }
     }
 
-    fn directory(&mut self, tx: &mut Transaction, n: usize) -> Result<Identity, Fault> {
+    fn directory(&self, tx: &mut Transaction, n: usize) -> Result<Identity, Fault> {
         let step = &tx.layout.steps[n];
         let path = step.path.as_path();
         let parent = directory_of(&mut tx.held, &step.temporary, path)?;
         let Some(wanted) = tx.header.plan.operations[n].attributes() else { return Err(on("stage", path)(Errno::INVAL)) };
-        let mut complete = || -> io::Result<Identity> {
-            let descriptor = hold(&*parent, &step.temporary.name)?;
-            if self.one_by_one {
-                self.incomplete |= !flush::directory(&descriptor)?;
-            }
-            settle(&descriptor, wanted)?;
-            let identity = look_at(&descriptor)?.identity;
-            as_wanted(&identity, wanted)?;
-            Ok(identity)
+        let complete = || -> io::Result<Identity> {
+            // It is still ours alone, so it can be opened.
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let opened = rustix::fs::openat(&*parent, &step.temporary.name, flags, Mode::empty())?;
+            self.complete(&opened, wanted)
         };
         complete().map_err(on("stage", path))
     }
 
     /// Further names of an inode change what it shows of itself.
     fn look_again(&self, tx: &mut Transaction) -> Result<(), Fault> {
-        for n in tx.layout.stage_entries.clone() {
-            if !tx.staged[n].as_ref().is_some_and(|s| s.nlink > 1) && !matches!(tx.header.plan.operations[n].source(), Some(Source::HardLink(_))) {
-                continue;
+        let mut linked: Vec<usize> = Vec::new();
+        for n in &tx.layout.stage_entries {
+            if let Some(Source::HardLink(_)) = tx.header.plan.operations[*n].source() {
+                linked.extend([Some(*n), link_base(&tx.header.plan, *n)].into_iter().flatten());
+            } else if let (Some(Source::Original(_)), Some(1..)) =
+                (tx.header.plan.operations[*n].source(), tx.staged[*n].as_ref().map(|s| s.nlink))
+            {
+                linked.push(*n);
             }
-            let n = link_base(&tx.header.plan, n).unwrap_or(n);
+        }
+        for n in linked {
             let step = &tx.layout.steps[n];
             let parent = directory_of(&mut tx.held, &step.temporary, &step.path)?;
             if let Some(seen) = look(&*parent, &step.temporary.name).map_err(on("examine", &step.path))? {
@@ -239,7 +241,17 @@ impl Staging {
 
 /// The kernel drops some bits without an error.
 fn as_wanted(identity: &Identity, wanted: &Attributes) -> io::Result<()> {
-    let same = (identity.uid, identity.gid, identity.mode) == (wanted.uid, wanted.gid, wanted.mode)
-        && wanted.mtime.is_none_or(|t| t == identity.mtime);
-    if same { Ok(()) } else { Err(io::Error::other("the file system did not keep its owner, mode or time")) }
+    let same = (identity.uid, identity.gid, identity.mode) == (wanted.uid, wanted.gid, wanted.mode);
+    if same { Ok(()) } else { Err(io::Error::other("the file system did not keep its owner or mode")) }
+}
+
+fn there(parent: &OwnedFd, name: &OsStr) -> io::Result<Identity> {
+    Ok(look(parent, name)?.ok_or(Errno::NOENT)?.identity)
+}
+
+/// A further name for what another step has staged.
+fn link(first: Option<&Step>, held: &mut Held, parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    let spot = &first.ok_or(Errno::INVAL)?.temporary;
+    let directory = held.directory(spot.root, &spot.directory)?;
+    Ok(rustix::fs::linkat(&*directory, &spot.name, parent, name, AtFlags::empty())?)
 }

@@ -6,7 +6,9 @@ use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{completions, cp, diff, doctor, exec, gc, kill, logs, ls, new, ps, rm, run, shell, show, start, stop};
+use crate::commands::{
+    apply, completions, cp, diff, doctor, exec, gc, history, kill, logs, ls, new, ps, rm, run, shell, show, start, stop, undo,
+};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -35,6 +37,9 @@ pub enum Command {
     Exec(exec::Args),
     Shell(shell::Args),
     Diff(diff::Args),
+    Apply(apply::Args),
+    Undo(undo::Args),
+    History(history::Args),
     Ls(ls::Args),
     Show(show::Args),
     Ps(ps::Args),

@@ -1,11 +1,14 @@
 //! One file a command: its arguments (the doc comments are the help text) and what it does.
 
+pub mod apply;
+pub mod checks;
 pub mod completions;
 pub mod cp;
 pub mod diff;
 pub mod doctor;
 pub mod exec;
 pub mod gc;
+pub mod history;
 pub mod kill;
 pub mod logs;
 pub mod ls;
@@ -18,6 +21,7 @@ pub mod shell;
 pub mod show;
 pub mod start;
 pub mod stop;
+pub mod undo;
 
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
@@ -47,6 +51,9 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Cp(args) => with_engine(|engine| cp::execute(engine, &args, output)),
         Command::Gc(args) => with_engine(|engine| gc::execute(engine, &args, output)),
         Command::Diff(args) => with_engine(|engine| diff::execute(engine, &args, output)),
+        Command::Apply(args) => with_engine(|engine| apply::execute(engine, &args, output)),
+        Command::Undo(args) => with_engine(|engine| undo::execute(engine, &args, output)),
+        Command::History(args) => with_engine(|engine| history::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),
         Command::Completions(args) => completions::execute(&args),
         Command::Tidy => Engine::open(context::from_process()?)?.tidy().map(|()| ExitCode::SUCCESS),

@@ -1,12 +1,14 @@
 //! `whatif`: the command line, and (as `whatif keeper`) the keeper of one sandbox.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod apply_report;
 mod args;
 mod changes;
 mod commands;
 mod context;
 mod foreground;
 mod output;
+mod progress;
 mod table;
 
 use std::process::ExitCode;

@@ -3,6 +3,8 @@
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -151,6 +153,12 @@ pub fn printable(text: &str) -> String {
         c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
     };
     text.chars().map(|c| if harmful(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+}
+
+/// A path for a terminal: nothing in it that is not what it seems, and on one line.
+#[must_use]
+pub fn visible_path(path: &Path) -> String {
+    whatif_patch::escape(path.as_os_str().as_bytes()).replace('\t', "\\t")
 }
 
 /// `1.5 MiB`.

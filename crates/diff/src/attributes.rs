@@ -56,3 +56,10 @@ fn value(path: &Path, name: &OsStr) -> Option<Vec<u8>> {
         }
     }
 }
+
+/// Gives a file these attributes, as far as it can have them.
+pub(crate) fn copy(attributes: &Attributes, to: &Path) {
+    for (name, value) in attributes {
+        let _ = rustix::fs::setxattr(to, name.as_os_str(), value, rustix::fs::XattrFlags::empty());
+    }
+}

@@ -18,6 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use whatif_types::text;
 
+use crate::attributes;
 use crate::change::{Base, Change, State};
 use crate::content;
 use crate::marks::Marks;
@@ -39,6 +40,24 @@ pub struct Record {
     /// The bytes are not reality's: part of the sandbox's change is in reality already, merged with what others did.
     #[serde(default)]
     pub reconciled: bool,
+    /// Only the identity was needed so far; the bytes may be kept when the sandbox touches the file again.
+    #[serde(default)]
+    pub identity_only: bool,
+}
+
+/// One line of the index.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Known(Record),
+    /// There is nothing to know any more.
+    Forgotten(#[serde(with = "text::path")] PathBuf),
+}
+
+impl Record {
+    fn new(path: &Path, node: Node) -> Self {
+        Self { path: path.to_owned(), node, content: None, reconciled: false, identity_only: false }
+    }
 }
 
 /// All records of one sandbox.
@@ -55,8 +74,8 @@ impl Bases {
         match fs::read(directory.join(INDEX)) {
             Ok(bytes) => {
                 // A line that a crash cut short says nothing.
-                for record in bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice::<Record>(line).ok()) {
-                    records.insert(record.path.clone(), record);
+                for line in bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
+                    remember(&mut records, line);
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -121,7 +140,7 @@ impl Bases {
         self.records.extend(written);
         for change in wanted {
             let Some(before) = &change.before else { continue };
-            if self.records.contains_key(&change.path) {
+            if self.records.get(&change.path).is_some_and(|r| !r.identity_only) {
                 continue;
             }
             let content = writer.keep_text(before)?;
@@ -129,7 +148,8 @@ impl Bases {
             if Node::of(&before.at).is_none_or(|now| !now.is_untouched_since(&before.node)) {
                 continue;
             }
-            self.add(&mut writer, Record { path: change.path.clone(), node: before.node.clone(), content, reconciled: false })?;
+            let record = Record { content, ..Record::new(&change.path, before.node.clone()) };
+            self.add(&mut writer, Line::Known(record))?;
         }
         writer.end()
     }
@@ -139,7 +159,7 @@ impl Bases {
         change.base == Base::Reality
             && is_file(&change.before)
             && change.after.is_some()
-            && !self.records.contains_key(&change.path)
+            && self.records.get(&change.path).is_none_or(|r| r.identity_only)
     }
 
     /// Sets what the sandbox starts from now: after part of its change became real, or after that was undone.
@@ -149,29 +169,45 @@ impl Bases {
         }
         let mut writer = Writer::begin(&self.directory)?;
         for base in new {
-            let content = match &base.content {
-                Some(bytes) => Some(writer.keep_bytes(bytes)?),
-                None => None,
+            let line = match base {
+                NewBase::Identity { path, node } => Line::Known(Record { identity_only: true, ..Record::new(&path, node) }),
+                NewBase::Content { path, node, bytes, reconciled } => {
+                    let content = Some(writer.keep_bytes(&bytes)?);
+                    Line::Known(Record { content, reconciled, ..Record::new(&path, node) })
+                }
+                NewBase::Forget { path } => Line::Forgotten(path),
+                NewBase::Again(record) => Line::Known(record),
             };
-            self.add(&mut writer, Record { path: base.path, node: base.node, content, reconciled: base.reconciled })?;
+            self.add(&mut writer, line)?;
         }
         writer.end()
     }
 
-    fn add(&mut self, writer: &mut Writer, record: Record) -> io::Result<()> {
-        writer.record(&record)?;
-        self.records.insert(record.path.clone(), record);
+    fn add(&mut self, writer: &mut Writer, line: Line) -> io::Result<()> {
+        writer.add(&line)?;
+        remember(&mut self.records, line);
         Ok(())
     }
 }
 
+fn remember(records: &mut HashMap<PathBuf, Record>, line: Line) {
+    match line {
+        Line::Known(record) => records.insert(record.path.clone(), record),
+        Line::Forgotten(path) => records.remove(&path),
+    };
+}
+
 /// A base set on purpose.
 #[derive(Debug)]
-pub struct NewBase {
-    pub path: PathBuf,
-    pub node: Node,
-    pub content: Option<Vec<u8>>,
-    pub reconciled: bool,
+pub enum NewBase {
+    /// Reality is the base, as it is now.
+    Identity { path: PathBuf, node: Node },
+    /// These bytes are; `reconciled` if reality has others.
+    Content { path: PathBuf, node: Node, bytes: Vec<u8>, reconciled: bool },
+    /// There is none: nothing is in reality.
+    Forget { path: PathBuf },
+    /// What it was before.
+    Again(Record),
 }
 
 pub(crate) fn make(directory: &Path) -> io::Result<()> {
@@ -205,7 +241,11 @@ impl Writer {
             return Ok(None);
         }
         match content::read(&before.at) {
-            Ok(bytes) if !whatif_patch::is_binary(&bytes) => self.keep_bytes(&bytes).map(Some),
+            Ok(bytes) if !whatif_patch::is_binary(&bytes) => {
+                let number = self.keep_bytes(&bytes)?;
+                attributes::copy(&before.attributes(), &self.directory.join(number.to_string()));
+                Ok(Some(number))
+            }
             // Not readable now means not mergeable later; it stays a change like any other.
             _ => Ok(None),
         }
@@ -220,8 +260,8 @@ impl Writer {
         Ok(number)
     }
 
-    fn record(&mut self, record: &Record) -> io::Result<()> {
-        serde_json::to_writer(&mut self.lines, record)?;
+    fn add(&mut self, line: &Line) -> io::Result<()> {
+        serde_json::to_writer(&mut self.lines, line)?;
         self.lines.push(b'\n');
         Ok(())
     }

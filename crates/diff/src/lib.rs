@@ -12,6 +12,7 @@ pub mod ignored;
 pub mod marks;
 pub mod node;
 mod noise;
+pub mod pattern;
 mod rename;
 pub mod risk;
 pub mod scan;

@@ -30,6 +30,8 @@ pub(crate) struct Wish<'a> {
     pub project: &'a Path,
     /// For a sandbox that has been up before: its trees by number. Its head is precious then, and nothing else is tried.
     pub known_trees: Option<&'a [PathBuf]>,
+    /// Puts something into fresh heads before anything is mounted over them.
+    pub fill: Option<&'a dyn Fn(&Path) -> Result<(), EngineError>>,
     pub net: NetMode,
     pub environment: &'a [(String, String)],
     pub provider: &'a dyn Provider,
@@ -170,6 +172,9 @@ impl Engine {
         let hidden = self.hidden(wish);
         let masks = masks::describe(&plan, &survey.mounts, &hidden, &wish.secrets.rewrites, &self.state.cache())?;
         make_heads(wish, &plan, &hidden, &self.state.cache())?;
+        if let Some(fill) = wish.fill {
+            fill(wish.directory)?;
+        }
         Ok((plan, masks))
     }
 

@@ -46,6 +46,14 @@ pub(crate) struct Created {
     pub pidfd: std::os::fd::OwnedFd,
 }
 
+/// Heads that do not begin empty.
+pub(crate) struct Start<'a> {
+    /// The trees by number.
+    pub trees: &'a [PathBuf],
+    /// Called with the sandbox's directory when its heads exist and nothing is mounted over them.
+    pub fill: &'a dyn Fn(&Path) -> Result<(), EngineError>,
+}
+
 /// Everything about a new sandbox that can be known before anything is made.
 pub(crate) struct Validated {
     pub cwd: PathBuf,
@@ -61,7 +69,7 @@ impl Engine {
         if let Some(existing) = self.existing(new)? {
             return Ok(existing);
         }
-        let created = with_a_name(new.name.as_deref(), |name| self.create_with(name, new, &validated, Vec::new(), None));
+        let created = with_a_name(new.name.as_deref(), |name| self.create_with(name, new, &validated, Vec::new(), None, None));
         let mut created = match created {
             // Lost the race for the key, or for the name that goes with it.
             Err(error @ (EngineError::Busy { .. } | EngineError::Store(StoreError::NameTaken { .. }))) => {
@@ -131,6 +139,7 @@ impl Engine {
         validated: &Validated,
         command: Vec<String>,
         first: Option<(&Exec, &[BorrowedFd<'_>])>,
+        start: Option<&Start<'_>>,
     ) -> Result<Created, EngineError> {
         let provider = whatif_provider::by_name(new.provider.as_deref().unwrap_or(whatif_provider::native::NAME))?;
         let secrets = secrets::of(&self.context, &validated.config, &new.mask, &new.expose);
@@ -143,7 +152,8 @@ impl Engine {
             id: &id,
             directory: &directory,
             project: &validated.project,
-            known_trees: None,
+            known_trees: start.map(|s| s.trees),
+            fill: start.map(|s| s.fill),
             net: validated.net,
             environment: &set,
             provider: &*provider,

@@ -3,14 +3,18 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use whatif_apply::ApplyError;
+use whatif_diff::pattern::BadPattern;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::{Failed, Reason};
 use whatif_layers::PathError;
 use whatif_provider::{LaunchError, UnknownProvider};
 use whatif_store::StoreError;
-use whatif_types::explain::{EXIT_CANNOT_EXECUTE, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE};
+use whatif_types::explain::{EXIT_CANNOT_EXECUTE, EXIT_CONFLICT, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE};
 use whatif_types::name::InvalidName;
 use whatif_types::{Backend, Explain};
+
+use crate::apply::Conflict;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -42,6 +46,28 @@ pub enum EngineError {
     Command(Failed),
     #[error("{message}")]
     Usage { message: String, hint: String },
+    #[error("sandbox '{name}' changed since it was looked at (digest {seen}, now {now})")]
+    Moved { name: String, seen: String, now: String },
+    #[error("{} in conflict with reality: {}", counted(conflicts.len()), conflicts.iter().map(|c| format!("{} ({})", c.path.display(), c.why)).collect::<Vec<_>>().join("; "))]
+    Conflicts { name: String, conflicts: Vec<Conflict> },
+    #[error("there is no apply '{id}'")]
+    NoSuchApply { id: String },
+    #[error("'{prefix}' fits several applies: {}", ids.join(", "))]
+    AmbiguousApply { prefix: String, ids: Vec<String> },
+    #[error("nothing was applied in this project that could be undone")]
+    NothingToUndo,
+    #[error("apply {id} was undone already, by {by}")]
+    Undone { id: String, by: String },
+    #[error("{} since apply {id}: {}", changed_since(changed.len()), changed.iter().map(|(path, why)| format!("{} {why}", path.display())).collect::<Vec<_>>().join("; "))]
+    ChangedSince { id: String, changed: Vec<(PathBuf, String)> },
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    #[error("failed to {action}: {message}")]
+    Git { action: &'static str, message: String, hint: String },
+    #[error("check '{name}' failed on the merged result ({why}); nothing was applied")]
+    CheckFailed { name: String, why: String },
+    #[error(transparent)]
+    Pattern(#[from] BadPattern),
     #[error("failed to {action} {}", path.display())]
     Io {
         action: &'static str,
@@ -102,7 +128,16 @@ impl Explain for EngineError {
                 Reason::Directory => "bad_directory",
                 _ => "refused",
             },
-            Self::Usage { .. } => "usage",
+            Self::Usage { .. } | Self::Pattern(_) => "usage",
+            Self::Moved { .. } => "changed_meanwhile",
+            Self::Conflicts { .. } => "conflict",
+            Self::NoSuchApply { .. } | Self::NothingToUndo => "not_found",
+            Self::AmbiguousApply { .. } => "ambiguous_name",
+            Self::Undone { .. } => "undone",
+            Self::ChangedSince { .. } => "changed_since",
+            Self::Git { .. } => "git_failed",
+            Self::CheckFailed { .. } => "check_failed",
+            Self::Apply(error) => error.code(),
             Self::Io { .. } | Self::Path(_) => "io_error",
             Self::Store(error) => error.code(),
             Self::Launch(error) => error.code(),
@@ -132,6 +167,18 @@ impl Explain for EngineError {
             ],
             Self::Command(failed) if failed.reason == Reason::Directory => vec!["choose another with --cwd".to_owned()],
             Self::Usage { hint, .. } => vec![hint.clone()],
+            Self::Pattern(_) => vec!["patterns are written as in .gitignore; quote them for the shell".to_owned()],
+            Self::Moved { name, .. } => vec![format!("look again: whatif diff {name}")],
+            Self::Conflicts { .. } => vec![
+                "nothing was written. For each path choose: --theirs PATH (the sandbox's), --ours PATH (reality's), --skip PATH (later)".to_owned(),
+                "or bring the sandbox up to date first: whatif rebase".to_owned(),
+            ],
+            Self::NoSuchApply { .. } | Self::AmbiguousApply { .. } | Self::NothingToUndo => vec!["'whatif history' lists the applies".to_owned()],
+            Self::Undone { by, .. } => vec![format!("to apply it again, undo the undo: whatif undo {by}")],
+            Self::ChangedSince { .. } => vec!["nothing was written. Undo what was changed since first, or restore single files by hand".to_owned()],
+            Self::Git { hint, .. } => vec![hint.clone()],
+            Self::CheckFailed { .. } => vec!["mend it in the sandbox (whatif exec), or apply without checks: --no-checks".to_owned()],
+            Self::Apply(error) => error.hints(),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 vec!["the permissions of that path do not allow it".to_owned()]
             }
@@ -159,7 +206,8 @@ impl Explain for EngineError {
                 Reason::CannotExecute => EXIT_CANNOT_EXECUTE,
                 _ => EXIT_FAILED,
             },
-            Self::Usage { .. } | Self::Name(_) => EXIT_USAGE,
+            Self::Usage { .. } | Self::Name(_) | Self::Pattern(_) => EXIT_USAGE,
+            Self::Conflicts { .. } | Self::ChangedSince { .. } | Self::CheckFailed { .. } => EXIT_CONFLICT,
             Self::Provider(error) => error.exit_code(),
             _ => EXIT_FAILED,
         }
@@ -169,9 +217,18 @@ impl Explain for EngineError {
         match self {
             Self::Busy { .. } => true,
             Self::Store(error) => error.retryable(),
+            Self::Apply(error) => error.retryable(),
             _ => false,
         }
     }
+}
+
+fn counted(conflicts: usize) -> String {
+    if conflicts == 1 { "one path is".to_owned() } else { format!("{conflicts} paths are") }
+}
+
+fn changed_since(paths: usize) -> String {
+    if paths == 1 { "one path changed".to_owned() } else { format!("{paths} paths changed") }
 }
 
 fn boot_hints(errno: i32) -> Vec<String> {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 use whatif_types::Status;
 
+use whatif_layers::state_dir::{SandboxLock, Unsettled};
+
 use crate::choice::Choice;
 use crate::{Engine, EngineError};
 
@@ -43,9 +45,13 @@ impl Engine {
             known.insert(sandbox.id);
         }
         // Recovery has run already; what is still here and not being worked on resisted it.
-        for id in self.state.unsettled()? {
-            if self.state.inherit(&id)?.is_some() {
-                collected.unknown.push(self.state.transient().join(id.as_str()));
+        for unsettled in self.state.unsettled()? {
+            let (path, lock) = match unsettled {
+                Unsettled::Sandbox(id) => (self.state.transient().join(id.as_str()), self.state.inherit(&id)?),
+                Unsettled::Apply(path) => (path.clone(), SandboxLock::take(&path)?),
+            };
+            if lock.is_some() {
+                collected.unknown.push(path);
             }
         }
         let unknown = settled.difference(&known).map(|id| self.state.sandboxes().join(id.as_str()));

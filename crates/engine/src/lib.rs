@@ -1,9 +1,12 @@
 //! Use cases, one file a verb. Knows no terminal and no network API; clients are the CLI and, later, the daemon.
 #![forbid(unsafe_code)]
 
+pub mod apply;
 mod boot;
 mod changes;
+pub mod checks;
 mod choice;
+pub mod commit;
 pub mod config_file;
 pub mod context;
 pub mod copy;
@@ -14,6 +17,7 @@ pub mod error;
 mod exec;
 mod gc;
 mod git_identity;
+pub mod history;
 pub mod inside;
 mod list;
 mod logs;
@@ -26,6 +30,8 @@ mod secrets;
 mod show;
 mod start;
 mod stop;
+mod trial;
+pub mod undo;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,10 +1,12 @@
 //! Repairs what a crash left. Runs at the start of every command; with nothing to repair it costs one look at an empty directory.
 
+use std::path::Path;
 use std::time::Duration;
 
+use whatif_apply::Recovered;
 use whatif_keeper::Client;
 use whatif_layers::remove;
-use whatif_layers::state_dir::SandboxLock;
+use whatif_layers::state_dir::{SandboxLock, Unsettled};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, SandboxId, Status};
 
@@ -12,13 +14,31 @@ use crate::{Engine, EngineError, now};
 
 impl Engine {
     pub(crate) fn recover(&self) -> Result<(), EngineError> {
-        for id in self.state.unsettled()? {
-            // Held: its owner is alive and at work on it.
-            let Some(lock) = self.state.inherit(&id)? else { continue };
+        for unsettled in self.state.unsettled()? {
             // What cannot be repaired now must not keep the command from its own work; the next one tries again, and `gc` tells.
-            let _ = self.repair(&id, lock);
+            match unsettled {
+                Unsettled::Sandbox(id) => {
+                    // Held: its owner is alive and at work on it.
+                    let Some(lock) = self.state.inherit(&id)? else { continue };
+                    let _ = self.repair(&id, lock);
+                }
+                Unsettled::Apply(directory) => {
+                    let _ = self.recover_apply(&directory);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Finishes an apply that was interrupted, in one direction or the other. `None`: it is under way.
+    pub(crate) fn recover_apply(&self, directory: &Path) -> Result<Option<Recovered>, EngineError> {
+        let Some(_lock) = SandboxLock::take(directory)? else { return Ok(None) };
+        let recovered = whatif_apply::recover(directory)?;
+        match recovered.outcome {
+            whatif_apply::Outcome::RolledBack | whatif_apply::Outcome::Nothing => remove::tree(directory)?,
+            whatif_apply::Outcome::RolledForward | whatif_apply::Outcome::WasDone => self.finish_apply(directory)?,
+        }
+        Ok(Some(recovered))
     }
 
     fn repair(&self, id: &SandboxId, _lock: SandboxLock) -> Result<(), EngineError> {

@@ -49,7 +49,7 @@ impl Engine {
         hand_over(self.context.identity(), descriptors);
         let created = with_a_name(new.name.as_deref(), |name| {
             let exec = self.request(&validated.config, name, &validated.cwd, &spec, false);
-            self.create_with(name, new, &validated, command.clone(), Some((&exec, descriptors)))
+            self.create_with(name, new, &validated, command.clone(), Some((&exec, descriptors)), None)
         })?;
         let Created { sandbox, lock, mut client, pidfd } = created;
         match client.started() {

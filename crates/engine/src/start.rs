@@ -30,6 +30,7 @@ impl Engine {
             directory: &directory,
             project: &sandbox.project,
             known_trees: Some(&sandbox.details.trees),
+            fill: None,
             net: sandbox.details.net,
             environment: &[],
             provider: &*provider,

@@ -5,6 +5,7 @@
 //! sandboxes/<id>/   head/<tree>  work/<tree>  keeper.sock  logs/
 //! names/<name>      a link to the directory of a sandbox that runs, so that `exec` need not open the records
 //! spare/<id>/       directories of sandboxes that changed nothing, for the next ones
+//! applies/<id>/     journals and earlier versions of what was applied, for undo
 //! transient/<id>/   the same, while a command is still making it, deciding about it, or deleting it
 //! cache/            what was costly to find out; may be deleted at any time
 //! ```
@@ -26,10 +27,19 @@ use crate::{PathError, on, spares};
 
 /// An attribute that says which process a directory in `transient/` belongs to.
 const OWNER: &str = "user.whatif.owner";
+/// Applies lie beside sandboxes while they are under way.
+const APPLY: &str = "apply-";
 const LAST_MOMENTS: Duration = Duration::from_secs(2);
 
 /// The copy of a sandbox's record in its own directory.
 const RECORD: &str = "sandbox.json";
+
+/// Something under way, or what a crash left of it.
+#[derive(Debug)]
+pub enum Unsettled {
+    Sandbox(SandboxId),
+    Apply(PathBuf),
+}
 
 #[derive(Clone, Debug)]
 pub struct StateDir {
@@ -187,9 +197,49 @@ impl StateDir {
         }
     }
 
-    /// The ids of all directories in `transient/`. Normally empty.
-    pub fn unsettled(&self) -> Result<Vec<SandboxId>, PathError> {
-        ids_in(&self.transient())
+    /// What is in `transient/`. Normally nothing.
+    pub fn unsettled(&self) -> Result<Vec<Unsettled>, PathError> {
+        let path = self.transient();
+        let entries = fs::read_dir(&path).map_err(on("list", &path))?;
+        let unsettled = entries.filter_map(Result::ok).filter_map(|e| {
+            let name = e.file_name().into_string().ok()?;
+            match name.strip_prefix(APPLY) {
+                Some(_) => Some(Unsettled::Apply(e.path())),
+                None => SandboxId::parse(&name).map(Unsettled::Sandbox),
+            }
+        });
+        Ok(unsettled.collect())
+    }
+
+    /// Makes the directory of an apply, in `transient/`, owned by the returned lock.
+    pub fn begin_apply(&self, id: &str) -> Result<(PathBuf, SandboxLock), PathError> {
+        let path = self.transient().join(format!("{APPLY}{id}"));
+        make_private(&path)?;
+        let lock = SandboxLock::take(&path)?;
+        lock.map(|lock| (path.clone(), lock)).ok_or_else(|| on("lock", &path)(io::Error::from(io::ErrorKind::WouldBlock)))
+    }
+
+    /// An apply is done and everything about it is written down.
+    pub fn file_apply(&self, id: &str) -> Result<(), PathError> {
+        make_private(&self.root.join("applies"))?;
+        let (from, to) = (self.transient().join(format!("{APPLY}{id}")), self.apply_path(id));
+        fs::rename(&from, &to).map_err(on("keep", &to))
+    }
+
+    /// Where the record of a finished apply lies.
+    #[must_use]
+    pub fn apply_path(&self, id: &str) -> PathBuf {
+        self.root.join("applies").join(id)
+    }
+
+    /// The records of all finished applies.
+    pub fn applies(&self) -> Result<Vec<PathBuf>, PathError> {
+        let path = self.root.join("applies");
+        match fs::read_dir(&path) {
+            Ok(entries) => Ok(entries.filter_map(Result::ok).map(|e| e.path()).collect()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(on("list", &path)(error)),
+        }
     }
 
     pub fn settled(&self) -> Result<Vec<SandboxId>, PathError> {

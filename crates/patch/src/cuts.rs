@@ -9,7 +9,7 @@ use imara_diff::Token;
 pub(crate) const PIECE: usize = 4096;
 
 /// The most lines of a piece where there are none. Cutting blindly may hide that lines are common, so it comes late.
-const BLIND_PIECE: usize = 16 * 1024;
+const BLIND_PIECE: usize = 2 * PIECE;
 
 /// Not a line number: a token without a line, and one with several.
 const NOWHERE: u32 = u32::MAX;
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn repeated_lines_are_cut_blindly() {
         let cuts = cuts(&tokens((0..40_000).map(|n| n % 2)), &tokens((0..10_000).map(|n| n % 2)), 2);
-        assert_eq!(cuts, [(13_333, 3333), (26_666, 6666), (40_000, 10_000)]);
+        assert_eq!(cuts, [(8000, 2000), (16_000, 4000), (24_000, 6000), (32_000, 8000), (40_000, 10_000)]);
         assert_eq!(super::cuts(&tokens([0; 40_000]), &[], 1), [(40_000, 0)]);
     }
 }

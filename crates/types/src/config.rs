@@ -1,10 +1,14 @@
 //! Configuration: the user's own, and the project's, which may only tighten.
 
+mod apply;
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Backend, NetMode};
+
+pub use self::apply::{ApplyRules, AutoApprove, Check, CommitRules, PolicyRules, Rejected, Times};
 
 /// `$XDG_CONFIG_HOME/whatif/config.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +19,9 @@ pub struct UserConfig {
     pub network: NetworkRules,
     pub layers: LayerRules,
     pub diff: DiffRules,
+    pub apply: ApplyRules,
+    pub policy: PolicyRules,
+    pub commit: CommitRules,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -72,6 +79,23 @@ pub struct ProjectConfig {
     pub environment: ProjectEnvironment,
     pub files: ProjectFiles,
     pub network: NetworkRules,
+    pub diff: DiffRules,
+    pub apply: ProjectApply,
+    pub policy: ProjectPolicy,
+}
+
+/// Further checks; they run in a sandbox.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProjectApply {
+    pub checks: Vec<Check>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProjectPolicy {
+    pub deny: Vec<String>,
+    pub ask: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -98,6 +122,10 @@ impl UserConfig {
         }
         self.environment.dropped_by_project.clone_from(&project.environment.drop);
         self.files.masked_by_project.clone_from(&project.files.mask);
+        self.diff.ignore.extend(project.diff.ignore.iter().cloned());
+        self.apply.checks.extend(project.apply.checks.iter().cloned());
+        self.policy.deny.extend(project.policy.deny.iter().cloned());
+        self.policy.ask.extend(project.policy.ask.iter().cloned());
         Ok(self)
     }
 }
@@ -117,7 +145,7 @@ mod tests {
         let project = ProjectConfig {
             environment: ProjectEnvironment { drop: vec!["FOO".into()] },
             files: ProjectFiles { mask: vec!["~/notes".into()] },
-            network: NetworkRules::default(),
+            ..ProjectConfig::default()
         };
         let merged = UserConfig::default().tightened_by(&project).unwrap();
         assert_eq!(merged.environment.dropped_by_project, ["FOO"]);

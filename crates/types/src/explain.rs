@@ -8,6 +8,8 @@ use serde::Serialize;
 
 /// What whatif itself failing exits with, unless an error knows better.
 pub const EXIT_FAILED: u8 = 125;
+/// Reality and a sandbox disagree, and nothing was written.
+pub const EXIT_CONFLICT: u8 = 1;
 pub const EXIT_USAGE: u8 = 2;
 pub const EXIT_TIMED_OUT: u8 = 124;
 pub const EXIT_CANNOT_EXECUTE: u8 = 126;

@@ -6,7 +6,7 @@ use std::path::Path;
 use whatif_engine::diff::Diff;
 use whatif_engine::{Blocked, Change, ChangeKind, Flag, Kind, shown_path};
 
-use crate::output::{Output, Style, bytes, counted};
+use crate::output::{Output, Style, bytes, counted, visible_path};
 use crate::table;
 
 /// What is listed beyond the project's own work.
@@ -43,7 +43,7 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
     if !extent.ignored {
         let shown = |path: &Path| wanted_group(&all, path);
         for group in diff.set.collapsed.iter().filter(|g| shown(&g.path)) {
-            let path = format!("{}/", visible(shown_path(&group.path, project)));
+            let path = format!("{}/", visible_path(shown_path(&group.path, project)));
             let line = format!("   {path}  {}, {} (ignored)", counted(group.files, "file"), bytes(group.bytes));
             writeln!(out, "{}", output.paint(Style::Dim, line))?;
         }
@@ -52,7 +52,7 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
         outside(out, &all, output)?;
     }
     for path in &diff.set.unreadable {
-        writeln!(out, "{} {} could not be read", output.paint(Style::Red, "!"), visible(path))?;
+        writeln!(out, "{} {} could not be read", output.paint(Style::Red, "!"), visible_path(path))?;
     }
     Ok(())
 }
@@ -86,12 +86,12 @@ fn rows(out: &mut dyn Write, changes: &[&Change], project: &Path, output: &Outpu
 
 fn row(change: &Change, project: &Path, output: &Output) -> Vec<String> {
     let (sign, style) = sign(change);
-    let mut path = visible(shown_path(&change.path, project));
+    let mut path = visible_path(shown_path(&change.path, project));
     if change.is_directory() {
         path.push('/');
     }
     if let Some(old) = change.old_path() {
-        path = format!("{} → {path}", visible(shown_path(old, project)));
+        path = format!("{} → {path}", visible_path(shown_path(old, project)));
     }
     let counts = match change.counts() {
         Some((added, deleted)) => {
@@ -114,8 +114,7 @@ fn row(change: &Change, project: &Path, output: &Output) -> Vec<String> {
 }
 
 /// A letter and a colour.
-#[must_use]
-pub fn sign(change: &Change) -> (&'static str, Style) {
+fn sign(change: &Change) -> (&'static str, Style) {
     match change.kind {
         ChangeKind::Add => ("A", Style::Green),
         ChangeKind::Modify => ("M", Style::Yellow),
@@ -172,13 +171,7 @@ fn outside(out: &mut dyn Write, all: &[&Change], output: &Output) -> io::Result<
         let (sign, style) = sign(change);
         let words: Vec<&str> = change.flags.iter().filter(|f| f.needs_approval()).map(|f| f.in_words()).collect();
         let note = if words.is_empty() { String::new() } else { format!("  {}", output.paint(Style::Red, words.join("; "))) };
-        writeln!(out, "   {} {}{note}", output.paint(style, sign), visible(&change.path))?;
+        writeln!(out, "   {} {}{note}", output.paint(style, sign), visible_path(&change.path))?;
     }
     Ok(())
-}
-
-/// A path as it may be shown on a terminal.
-fn visible(path: &Path) -> String {
-    use std::os::unix::ffi::OsStrExt;
-    whatif_patch::escape(path.as_os_str().as_bytes()).replace('\n', "\\n").replace('\t', "\\t")
 }

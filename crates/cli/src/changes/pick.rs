@@ -22,11 +22,6 @@ impl Picked {
         let within = |path: &Path| self.paths.iter().any(|p| path.starts_with(p));
         self.paths.is_empty() || within(&change.path) || change.old_path().is_some_and(within)
     }
-
-    #[must_use]
-    pub fn is_everything(&self) -> bool {
-        self.paths.is_empty()
-    }
 }
 
 /// Without `.` and `..`; nothing is looked up, because what is meant may exist only inside.

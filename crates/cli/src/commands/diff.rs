@@ -1,5 +1,4 @@
 use std::io::{IsTerminal, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,7 +7,7 @@ use whatif_engine::{Change, Engine, EngineError, shown_path};
 
 use super::Outcome;
 use crate::changes::{self, Extent, Pager, Picked};
-use crate::output::{Output, lost_output};
+use crate::output::{Output, lost_output, visible_path};
 
 /// Show what a sandbox changed
 ///
@@ -67,8 +66,7 @@ fn show(diff: &Diff, args: &Args, picked: &Picked, extent: Extent, output: &Outp
     if args.name_only {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         for change in wanted.iter().filter(|c| (args.outside || !c.outside) && (args.all || !c.ignored) && !c.is_directory()) {
-            let path = shown_path(&change.path, project).as_os_str().as_bytes();
-            writeln!(out, "{}", whatif_patch::escape(path).replace('\n', "\\n").replace('\t', "\\t"))?;
+            writeln!(out, "{}", visible_path(shown_path(&change.path, project)))?;
         }
         return out.flush();
     }

@@ -1,0 +1,186 @@
+//! After all names are swapped: earlier versions go to `old`, directories get their attributes, and what is there now is recorded.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, CWD, OFlags};
+use rustix::io::Errno;
+
+use crate::attributes::{hold, settle};
+use crate::backup::{move_out, remove_tree};
+use crate::error::{Fault, on};
+use crate::flush::{self, FEW};
+use crate::held::{directory_of, in_the_way};
+use crate::journal::Done;
+use crate::layout::Role;
+use crate::look::{look, look_at};
+use crate::plan::{Kind, Source};
+use crate::swap::look_here;
+use crate::transaction::{Progress, Stage, Transaction};
+
+/// `left` are operations that recovery could not do; they are not touched again. Can be repeated after a crash anywhere in it.
+pub(crate) fn finish(
+    tx: &mut Transaction,
+    left: &BTreeSet<usize>,
+    mut reported: Vec<(PathBuf, String)>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Done, Fault> {
+    let going: Vec<usize> = tx.layout.published().chain(tx.layout.remove.iter().copied()).filter(|n| !left.contains(n)).collect();
+    let total = going.len() + tx.layout.set_directories.len();
+    for (done, n) in going.into_iter().enumerate() {
+        put_away(tx, n, &mut reported)?;
+        progress(Progress { stage: Stage::Finishing, done: done + 1, total });
+    }
+    for n in tx.layout.staged().collect::<Vec<_>>() {
+        if !left.contains(&top_of(tx, n)) {
+            consume(tx, n)?;
+        }
+    }
+    for n in tx.layout.set_directories.clone() {
+        if !left.contains(&n) {
+            set_directory(tx, n, &mut reported)?;
+        }
+    }
+    let mut done = record(tx, left)?;
+    flush_names(tx)?;
+    (done.left, done.reported) = (left.iter().copied().collect(), reported);
+    Ok(done)
+}
+
+fn top_of(tx: &Transaction, n: usize) -> usize {
+    if let Role::Nested { top } = tx.layout.steps[n].role { top } else { n }
+}
+
+/// Moves the earlier version from its temporary name to `old`.
+fn put_away(tx: &mut Transaction, n: usize, reported: &mut Vec<(PathBuf, String)>) -> Result<(), Fault> {
+    let step = &tx.layout.steps[n];
+    let Some(before) = tx.header.plan.operations[n].before() else { return Ok(()) };
+    let (path, name) = (step.path.as_path(), &step.temporary.name);
+    let aside = directory_of(&mut tx.held, &step.temporary, path)?;
+    if before.kind == Kind::Directory {
+        return match rustix::fs::unlinkat(&*aside, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(on("remove", path)(errno)),
+        };
+    }
+    if tx.header.copied.binary_search(&n).is_ok() {
+        // A copy was made before. If somebody still had it open and wrote to it, it is made again.
+        let now = look(&*aside, name).map_err(on("examine", path))?;
+        if now.is_some_and(|now| before.changed(&now.identity).is_some()) {
+            remove_tree(&tx.old, n.to_string().as_ref()).map_err(on("back up", path))?;
+            return move_out(&aside, name, &tx.old, n).map_err(on("back up", path));
+        }
+        return match rustix::fs::unlinkat(&*aside, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(on("remove", path)(errno)),
+        };
+    }
+    match move_out(&aside, name, &tx.old, n) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            // Recovery comes here again.
+            if !tx.store.has_old(n)? {
+                reported.push((path.to_owned(), "has no backup: somebody removed its earlier version".to_owned()));
+            }
+            Ok(())
+        }
+        Err(error) => Err(on("back up", path)(error)),
+    }
+}
+
+/// The backup that was brought back has two names now; the one in the store of the earlier apply goes.
+fn consume(tx: &Transaction, n: usize) -> Result<(), Fault> {
+    let (Some(Source::Original(original)), Some(staged)) = (tx.header.plan.operations[n].source(), &tx.staged[n]) else {
+        return Ok(());
+    };
+    match look(CWD, original).map_err(on("examine", original))? {
+        Some(seen) if seen.identity.same_inode(staged) && seen.identity.nlink > 1 && seen.identity.dev == staged.dev => {
+            rustix::fs::unlinkat(CWD, original, AtFlags::empty()).map_err(on("remove", original))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn set_directory(tx: &mut Transaction, n: usize, reported: &mut Vec<(PathBuf, String)>) -> Result<(), Fault> {
+    let (step, operation) = (&tx.layout.steps[n], &tx.header.plan.operations[n]);
+    let path = step.path.as_path();
+    let (Some(before), Some(wanted)) = (operation.before(), operation.attributes()) else { return Ok(()) };
+    let parent = directory_of(&mut tx.held, &step.target, path)?;
+    let held;
+    let directory = if step.target.name.is_empty() {
+        &*parent
+    } else {
+        held = hold(&*parent, &step.target.name).map_err(on("open", path))?;
+        &held
+    };
+    let now = look_at(directory).map_err(on("examine", path))?.identity;
+    if !before.same_inode(&now) {
+        reported.push((path.to_owned(), "was exchanged for another directory; its attributes were left as they are".to_owned()));
+        return Ok(());
+    }
+    settle(directory, wanted).map_err(on("set the attributes of", path))
+}
+
+/// What is there now.
+fn record(tx: &mut Transaction, left: &BTreeSet<usize>) -> Result<Done, Fault> {
+    let mut done = Done::default();
+    for n in 0..tx.layout.steps.len() {
+        let step = &tx.layout.steps[n];
+        if left.contains(&top_of(tx, n)) {
+            done.after.push(None);
+            continue;
+        }
+        let plan = &tx.header.plan;
+        // Nothing changes in a published tree but the number of names.
+        let settled = matches!(step.role, Role::Nested { .. })
+            && !matches!(plan.operations[n].source(), Some(Source::HardLink(_) | Source::Original(_)))
+            && tx.staged[n].as_ref().is_some_and(|s| s.nlink == 1 || s.kind == Kind::Directory);
+        if settled {
+            done.after.push(tx.staged[n].clone());
+            continue;
+        }
+        done.after.push(match step.role {
+            Role::Remove => None,
+            _ => {
+                let parent = tx.held.directory(step.target.root, &step.target.directory);
+                match parent.and_then(|parent| look_here(&parent, &step.target)) {
+                    Ok(now) => now.map(|seen| seen.identity),
+                    // Somebody moved it away since; it is not ours any more.
+                    Err(error) if in_the_way(&error).is_some() => None,
+                    Err(error) => return Err(on("examine", &step.path)(error)),
+                }
+            }
+        });
+    }
+    for parent in &tx.header.parents {
+        // Found again: the directory itself may be among what was removed.
+        done.parents.push(match tx.held.directory_again(parent.root, &parent.path).and_then(look_at) {
+            Ok(seen) => Some(seen.identity.mtime),
+            Err(error) if in_the_way(&error).is_some() => None,
+            Err(error) => return Err(on("examine", &parent.path)(error)),
+        });
+    }
+    Ok(done)
+}
+
+fn flush_names(tx: &mut Transaction) -> Result<(), Fault> {
+    let count = tx.header.parents.len() + tx.layout.set_directories.len() + tx.layout.set_files.len();
+    let mut complete = count <= FEW;
+    if complete {
+        for parent in &tx.header.parents {
+            let Ok(descriptor) = tx.held.directory(parent.root, &parent.path) else { continue };
+            complete &= flush::directory(&*descriptor).map_err(on("flush", &parent.path))?;
+        }
+        for n in tx.layout.set_directories.iter().chain(&tx.layout.set_files) {
+            let step = &tx.layout.steps[*n];
+            let Ok(parent) = tx.held.directory(step.target.root, &step.target.directory) else { continue };
+            let flushed = match step.target.name.is_empty() {
+                true => flush::directory(&*parent),
+                false => flush::entry(&*parent, &step.target.name, OFlags::empty()),
+            };
+            complete &= flushed.map_err(on("flush", &step.path))?;
+        }
+        flush::file(&tx.old).map_err(on("flush", &tx.store.path))?;
+    }
+    if complete { Ok(()) } else { flush::everything(&tx.held, &tx.store) }
+}

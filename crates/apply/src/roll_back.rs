@@ -1,0 +1,293 @@
+//! Puts everything back. Decides from what lies where: a crash can fall between a rename and anything that was written about it.
+//!
+//! Three things can lie at a name: the version of before, the one that was staged, or something of somebody else. Only the first
+//! two are moved, and only the second is deleted. Repeating it after a crash anywhere in it is safe.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use rustix::fs::{AtFlags, Mode, RenameFlags};
+use rustix::io::Errno;
+
+use crate::attributes::{ACL, Xattrs, hold, set_acl, set_mode, set_mtime, settle};
+use crate::backup::move_out;
+use crate::error::{Fault, on};
+use crate::flush;
+use crate::held::in_the_way;
+use crate::layout::{Spot, Step};
+use crate::look::{Seen, look, look_at};
+use crate::plan::{Identity, Kind, Source};
+use crate::swap::{exchange_back, look_here};
+use crate::transaction::Transaction;
+
+pub(crate) type Reported = Vec<(PathBuf, String)>;
+
+/// How far it had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    Staging,
+    /// Names may have been swapped.
+    Swap,
+}
+
+pub(crate) fn roll_back(tx: &mut Transaction, reached: Reached) -> Result<Reported, Fault> {
+    let mut reported = Reported::new();
+    if reached == Reached::Swap {
+        unswap(tx, &mut reported)?;
+    }
+    for n in tx.layout.published().collect::<Vec<_>>() {
+        discard(tx, n, &mut reported)?;
+    }
+    restore_times(tx)?;
+    flush::everything(&tx.held, &tx.store)?;
+    Ok(reported)
+}
+
+/// In the reverse order of the swap.
+fn unswap(tx: &mut Transaction, reported: &mut Reported) -> Result<(), Fault> {
+    for n in tx.layout.set_files.clone().into_iter().rev() {
+        unset_file(tx, n, reported)?;
+    }
+    for n in tx.layout.publish_over_directories.clone().into_iter().rev() {
+        unpublish(tx, n, reported)?;
+    }
+    for n in tx.layout.remove.clone().into_iter().rev() {
+        unremove(tx, n, reported)?;
+    }
+    for n in tx.layout.publish.clone().into_iter().rev() {
+        unpublish(tx, n, reported)?;
+    }
+    Ok(())
+}
+
+/// The directory of a spot; `None`, reported, if it cannot be reached any more.
+pub(crate) fn reach(tx: &mut Transaction, spot: &Spot, step: usize, reported: &mut Reported) -> Result<Option<Rc<OwnedFd>>, Fault> {
+    let path = tx.layout.steps[step].path.clone();
+    match tx.held.directory(spot.root, &spot.directory) {
+        Ok(directory) => Ok(Some(directory)),
+        Err(error) => match in_the_way(&error) {
+            Some(why) => {
+                reported.push((path, format!("{why} now and was left as it is")));
+                Ok(None)
+            }
+            None => Err(on("reach", &path)(error)),
+        },
+    }
+}
+
+fn unpublish(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(), Fault> {
+    let step = tx.layout.steps[n].clone();
+    let Some(parent) = reach(tx, &step.target, n, reported)? else { return Ok(()) };
+    let path = step.path.as_path();
+    let see = |name: &OsStr| look(&*parent, name).map_err(on("examine", path));
+    let (target, aside) = (see(&step.target.name)?, see(&step.temporary.name)?);
+    let staged = tx.staged[n].as_ref();
+    let is_staged = |seen: &Seen| staged.is_some_and(|s| s.same_inode(&seen.identity));
+    let Some(before) = tx.header.plan.operations[n].before() else {
+        let (Some(target), None, Some(staged)) = (target, aside, staged) else { return Ok(()) };
+        if !is_staged(&target) {
+            return Ok(());
+        }
+        if let Some(why) = staged.changed(&target.identity) {
+            reported.push((path.to_owned(), format!("{why} since it was made, so it was left there")));
+            return Ok(());
+        }
+        return rename(&parent, &step.target.name, &parent, &step.temporary.name).map_err(on("take back", path));
+    };
+    match (target, aside) {
+        // Whatever came out of the exchange goes back, ours or not.
+        (Some(target), Some(aside)) if is_staged(&target) && !is_staged(&aside) => {
+            if let Some(why) = staged.and_then(|s| s.changed(&target.identity)) {
+                reported.push((path.to_owned(), format!("{why} since it was made; that version is in 'unapplied'")));
+            }
+            exchange_back(&parent, &step, staged)
+        }
+        (None, Some(aside)) if before.same_inode(&aside.identity) => {
+            reported.push((path.to_owned(), "was removed by somebody; the earlier version is back".to_owned()));
+            rename(&parent, &step.temporary.name, &parent, &step.target.name).map_err(on("restore", path))
+        }
+        (Some(_), Some(aside)) if before.same_inode(&aside.identity) && !same(staged, &aside) => {
+            if before.kind != Kind::Directory {
+                reported.push((path.to_owned(), "was replaced by somebody; the earlier version is kept in 'old'".to_owned()));
+                move_out(&parent, &step.temporary.name, &tx.old, n).map_err(on("keep", path))?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn same(identity: Option<&Identity>, seen: &Seen) -> bool {
+    identity.is_some_and(|i| i.same_inode(&seen.identity))
+}
+
+fn unremove(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(), Fault> {
+    let step = tx.layout.steps[n].clone();
+    let path = step.path.as_path();
+    let Some(aside_directory) = reach(tx, &step.temporary, n, reported)? else { return Ok(()) };
+    let Some(parent) = reach(tx, &step.target, n, reported)? else { return Ok(()) };
+    let before = tx.header.plan.operations[n].before();
+    if let Some(before) = before.filter(|b| b.kind == Kind::Directory) {
+        let xattrs = tx.header.xattrs.get(&n).cloned().unwrap_or_default();
+        return unremove_directory(&step, before, xattrs, &aside_directory, &parent).map_err(on("restore", path));
+    }
+    let Some(aside) = look(&*aside_directory, &step.temporary.name).map_err(on("examine", path))? else { return Ok(()) };
+    match rename(&aside_directory, &step.temporary.name, &parent, &step.target.name) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && aside.identity.kind != Kind::Directory => {
+            reported.push((path.to_owned(), "was made anew by somebody; the earlier version is kept in 'old'".to_owned()));
+            move_out(&aside_directory, &step.temporary.name, &tx.old, n).map_err(on("keep", path))
+        }
+        Err(error) => Err(on("restore", path)(error)),
+    }
+}
+
+/// The directory itself comes back, or one like it if it could not be kept.
+fn unremove_directory(step: &Step, before: &Identity, xattrs: Xattrs, aside: &OwnedFd, parent: &OwnedFd) -> io::Result<()> {
+    if look(parent, &step.target.name)?.is_none() {
+        match rustix::fs::mkdirat(aside, &step.temporary.name, Mode::RWXU) {
+            Ok(()) => settle(&hold(aside, &step.temporary.name)?, &before.attributes(xattrs))?,
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        rename(aside, &step.temporary.name, parent, &step.target.name)?;
+    }
+    // It may have been opened for what was in it.
+    let directory = hold(parent, &step.target.name)?;
+    let now = look_at(&directory)?.identity;
+    if before.same_inode(&now) && now.mode != before.mode && now.mode == before.mode | 0o700 {
+        set_mode(&directory, before.mode)?;
+    }
+    Ok(())
+}
+
+fn rename(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &OsStr) -> io::Result<()> {
+    Ok(rustix::fs::renameat_with(from, name, to, new, RenameFlags::NOREPLACE)?)
+}
+
+fn unset_file(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(), Fault> {
+    let step = tx.layout.steps[n].clone();
+    let path = step.path.as_path();
+    let Some(parent) = reach(tx, &step.target, n, reported)? else { return Ok(()) };
+    let operation = &tx.header.plan.operations[n];
+    let (Some(before), Some(wanted)) = (operation.before(), operation.attributes()) else { return Ok(()) };
+    let file = match hold(&*parent, &step.target.name) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(on("open", path)(error)),
+    };
+    let now = look_at(&file).map_err(on("examine", path))?.identity;
+    if !before.same_inode(&now) || (now.mode != wanted.mode && now.mode != before.mode) {
+        return Ok(());
+    }
+    let acl =
+        tx.header.xattrs.get(&n).and_then(|x| x.iter().find(|(name, _)| name.as_encoded_bytes() == ACL)).map(|(_, v)| v.as_slice());
+    let set = set_acl(&file, None).and_then(|()| set_mode(&file, before.mode));
+    set.and_then(|()| acl.map_or(Ok(()), |acl| set_acl(&file, Some(acl)))).map_err(on("restore the mode of", path))
+}
+
+/// Removes what was staged. What somebody put into a staged directory is not ours: it is kept in `unapplied`.
+fn discard(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(), Fault> {
+    let step = tx.layout.steps[n].clone();
+    let Some(parent) = reach(tx, &step.temporary, n, reported)? else { return Ok(()) };
+    let path = step.path.as_path();
+    let Some(aside) = look(&*parent, &step.temporary.name).map_err(on("examine", path))? else { return Ok(()) };
+    let before = tx.header.plan.operations[n].before();
+    let original = matches!(tx.header.plan.operations[n].source(), Some(Source::Original(_)));
+    // The name alone is enough only as long as nothing can have been swapped.
+    let ours = match &tx.staged[n] {
+        Some(staged) => staged.same_inode(&aside.identity),
+        None => !before.is_some_and(|b| b.same_inode(&aside.identity)) || original,
+    };
+    if !ours {
+        reported.push((
+            path.to_owned(),
+            format!("has something of somebody else beside it, left as {}", step.temporary.name.display()),
+        ));
+        return Ok(());
+    }
+    if tx.staged[n].as_ref().is_some_and(|s| s.changed(&aside.identity).is_some()) {
+        return set_aside(tx, n, &parent, &step);
+    }
+    if aside.identity.kind != Kind::Directory {
+        return unlink(&parent, &step.temporary.name, AtFlags::empty()).map(|_| ()).map_err(on("remove", path));
+    }
+    if remove_staged_tree(tx, n, &parent)? { Ok(()) } else { set_aside(tx, n, &parent, &step) }
+}
+
+/// Keeps what was staged in `unapplied`.
+pub(crate) fn set_aside(tx: &Transaction, n: usize, parent: &OwnedFd, step: &Step) -> Result<(), Fault> {
+    let unapplied = tx.store.part("unapplied")?;
+    match move_out(parent, &step.temporary.name, &unapplied, n) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(on("keep", &step.path)(error)),
+    }
+}
+
+/// Only what the plan put there, inner first. `false` if something else is in it.
+fn remove_staged_tree(tx: &mut Transaction, top: usize, parent: &OwnedFd) -> Result<bool, Fault> {
+    let inner = tx.layout.nested.get(&top).cloned().unwrap_or_default();
+    let is_directory = |tx: &Transaction, n: usize| tx.header.plan.operations[n].source() == Some(&Source::Directory);
+    // A directory may have got a mode already that does not let us in.
+    let directories: Vec<usize> = inner.iter().copied().filter(|n| is_directory(tx, *n)).collect();
+    for n in [top].iter().chain(&directories) {
+        let step = &tx.layout.steps[*n];
+        let Ok(directory) = tx.held.directory(step.temporary.root, &step.temporary.directory) else { continue };
+        if tx.header.plan.operations[*n].attributes().is_some_and(|a| a.mode & 0o700 != 0o700)
+            && let Ok(held) = hold(&*directory, &step.temporary.name)
+        {
+            set_mode(&held, 0o700).map_err(on("open", &step.path))?;
+        }
+    }
+    let mut complete = true;
+    let mut order: Vec<usize> = inner.into_iter().filter(|n| !is_directory(tx, *n)).collect();
+    order.extend(directories.into_iter().rev());
+    for n in &order {
+        let step = &tx.layout.steps[*n];
+        let Ok(directory) = tx.held.directory(step.temporary.root, &step.temporary.directory) else { continue };
+        let now = look(&*directory, &step.temporary.name).map_err(on("examine", &step.path))?;
+        let changed = match (&tx.staged[*n], &now) {
+            (Some(staged), Some(now)) if !is_directory(tx, *n) => staged.changed(&now.identity).is_some(),
+            _ => false,
+        };
+        if changed {
+            complete = false;
+            continue;
+        }
+        let flags = if is_directory(tx, *n) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        complete &= unlink(&directory, &step.temporary.name, flags).map_err(on("remove", &step.path))?;
+    }
+    let step = &tx.layout.steps[top];
+    Ok(complete && unlink(parent, &step.temporary.name, AtFlags::REMOVEDIR).map_err(on("remove", &step.path))?)
+}
+
+/// `false` if there is something else now, or something in it.
+fn unlink(directory: &OwnedFd, name: &OsStr, flags: AtFlags) -> io::Result<bool> {
+    match rustix::fs::unlinkat(directory, name, flags) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ISDIR | Errno::NOTDIR) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Directories in which names came and went have their times again.
+fn restore_times(tx: &mut Transaction) -> Result<(), Fault> {
+    for parent in &tx.header.parents {
+        let Ok(directory) = tx.held.directory(parent.root, &parent.path) else { continue };
+        let absolute = || tx_path(&tx.held.roots, parent.root, &parent.path);
+        let now = look_here(&directory, &Spot { root: parent.root, directory: PathBuf::new(), name: "".into() });
+        let Ok(Some(now)) = now else { continue };
+        if now.identity.ino == parent.ino && now.identity.mtime != parent.mtime {
+            set_mtime(&*directory, parent.mtime).map_err(on("restore the time of", &absolute()))?;
+        }
+    }
+    Ok(())
+}
+
+fn tx_path(roots: &[crate::held::Root], root: usize, path: &std::path::Path) -> PathBuf {
+    roots.get(root).map_or_else(|| path.to_owned(), |r| r.path.join(path))
+}

@@ -1,0 +1,139 @@
+//! An apply from its beginning to its end.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use crate::backup::Store;
+use crate::check::{open_roots, survey};
+use crate::error::{ApplyError, Fault, on};
+use crate::held::Held;
+use crate::journal::{Entry, Header, Journal};
+use crate::layout::Layout;
+use crate::plan::{Identity, Plan};
+use crate::roll_back::{Reached, roll_back};
+use crate::{finish, stage, swap};
+
+/// How far an apply has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub stage: Stage,
+    pub done: usize,
+    pub total: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// New versions are made under temporary names.
+    Staging,
+    /// Names are swapped.
+    Swapping,
+    /// Earlier versions are put away.
+    Finishing,
+}
+
+/// An apply that is done, on the disk, and can be undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// What is there now, by operation; `None` where nothing is.
+    pub after: Vec<Option<Identity>>,
+    /// What others did to a path in the last moment, if anything.
+    pub reported: Vec<(PathBuf, String)>,
+}
+
+/// What all steps work with.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    pub layout: Layout,
+    pub held: Held,
+    pub store: Store,
+    /// `old` in the store.
+    pub old: OwnedFd,
+    pub header: Header,
+    /// New versions, by operation.
+    pub staged: Vec<Option<Identity>>,
+}
+
+/// Makes all changes of the plan, or none. `directory` is a fresh, empty, private directory for journal and backups; what is in
+/// it afterwards is needed for undoing, or, after [`ApplyError::Interrupted`], for [`recover`](crate::recover).
+pub fn apply(plan: &Plan, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Applied, ApplyError> {
+    // 1. Nobody else applies in these roots, and nothing stands against the plan.
+    let id = random_id().map_err(on("name", directory))?;
+    let layout = Layout::of(plan, &id).map_err(ApplyError::Problems)?;
+    let mut held = open_roots(plan)?;
+    held.lock()?;
+    let store = Store::open(directory)?;
+    let surveyed = survey(plan, &layout, &mut held, &store)?;
+
+    // 2. The journal comes before the first temporary file, so none can be left behind that it does not know.
+    let old = store.part("old")?;
+    let roots = held.roots.iter().map(|r| r.seen.identity.ino).collect();
+    let (xattrs, parents, copied) = (surveyed.xattrs, surveyed.parents, surveyed.copied);
+    let (mut journal, header) = Journal::create(directory, Header { roots, xattrs, parents, copied, ..Header::new(id, plan) })?;
+    let staged = vec![None; plan.operations.len()];
+    let mut tx = Transaction { layout, held, store, old, header, staged };
+
+    // 3. Everything is made and on the disk before the first name changes.
+    if let Err(fault) = stage_and_record(&mut tx, plan, &mut journal, progress) {
+        return Err(give_up(&mut tx, &mut journal, fault, Reached::Staging));
+    }
+    if let Err(fault) = journal.append(&Entry::Commit) {
+        return Err(give_up(&mut tx, &mut journal, fault, Reached::Swap));
+    }
+
+    // 4. Swap. What was found to be other than expected is put back, and all the rest with it.
+    if let Err(fault) = swap::swap(&mut tx, progress).and_then(|()| swap::verify(&mut tx)) {
+        return Err(give_up(&mut tx, &mut journal, fault, Reached::Swap));
+    }
+
+    // 5. From here it only goes forward. What fails now is finished by recovery; it is not a success.
+    let interrupted = |fault: Fault| ApplyError::Interrupted { why: fault.to_string() };
+    let done = finish::finish(&mut tx, &BTreeSet::new(), Vec::new(), progress).map_err(interrupted)?;
+    let (after, reported) = (done.after.clone(), done.reported.clone());
+    journal.append(&Entry::Done(done)).map_err(interrupted)?;
+    Ok(Applied { after, reported })
+}
+
+fn stage_and_record(
+    tx: &mut Transaction,
+    plan: &Plan,
+    journal: &mut Journal,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Fault> {
+    stage::stage(tx, plan, progress)?;
+    journal.append(&Entry::Staged(tx.staged.clone()))?;
+    swap::still_as_expected(tx)
+}
+
+/// Puts everything back and says why.
+fn give_up(tx: &mut Transaction, journal: &mut Journal, fault: Fault, reached: Reached) -> ApplyError {
+    let mut undo = || -> Result<Vec<(PathBuf, String)>, Fault> {
+        if reached == Reached::Swap {
+            journal.append(&Entry::Abort { why: fault.to_string() })?;
+        }
+        let reported = roll_back(tx, reached)?;
+        journal.append(&Entry::RolledBack(reported.clone()))?;
+        Ok(reported)
+    };
+    match undo() {
+        Ok(reported) => match (fault, reported.first()) {
+            (fault, None) => fault.into(),
+            (fault, Some((path, what))) => {
+                let why = format!("{fault}; everything was put back, but {} {what}", path.display());
+                let (Fault::Changed { path, .. } | Fault::Io { path, .. }) = fault;
+                ApplyError::PutBack { path, why, reported }
+            }
+        },
+        Err(second) => ApplyError::Interrupted { why: format!("{fault}, and undoing it failed: {second}") },
+    }
+}
+
+fn random_id() -> io::Result<String> {
+    let mut bytes = [0_u8; 8];
+    let filled = rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()))?;
+    if filled < bytes.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}

@@ -1,0 +1,196 @@
+//! What a finished apply did, and the plan that takes it back.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::attributes::{self, Xattrs};
+use crate::backup::Store;
+use crate::error::{ApplyError, on};
+use crate::held::{Held, in_the_way};
+use crate::journal::{Done, Journal, Told};
+use crate::layout::{Layout, Role, Step};
+use crate::look::look_at;
+use crate::plan::{Attributes, Change, Expected, Identity, Kind, Operation, Plan, Source};
+use crate::swap::look_here;
+
+/// How an apply stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It needs [`recover`](crate::recover).
+    Pending,
+    Done,
+    RolledBack,
+}
+
+/// What a journal says about an apply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    pub about: Value,
+    pub roots: Vec<PathBuf>,
+    pub operations: Vec<RecordedOperation>,
+    pub state: State,
+    /// Paths that others changed meanwhile, and what was done about them.
+    pub reported: Vec<(PathBuf, String)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedOperation {
+    /// Without the bytes of [`Source::Bytes`].
+    pub operation: Operation,
+    /// Extended attributes, before, of a directory or of what was changed in place; others have them in their backup.
+    pub before_xattrs: Option<Xattrs>,
+    /// What was there when it was done; `None` if nothing, or if it is not done.
+    pub after: Option<Identity>,
+    /// The earlier version, if there was one that is kept.
+    pub backup: Option<PathBuf>,
+    /// Recovery left this one as it was, since somebody else had changed it.
+    pub left: bool,
+}
+
+/// Something that is not any more as an apply left it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    pub path: PathBuf,
+    /// Follows the path.
+    pub why: String,
+}
+
+/// Reads what an apply did. Changes nothing.
+pub fn read(directory: &Path) -> Result<Record, ApplyError> {
+    let told = Journal::read(directory)?;
+    let state = match (&told.done, &told.rolled_back) {
+        (Some(_), _) => State::Done,
+        (None, Some(_)) => State::RolledBack,
+        (None, None) => State::Pending,
+    };
+    let Told { header, done, rolled_back, .. } = told;
+    let reported = done.as_ref().map(|d| d.reported.clone()).or(rolled_back).unwrap_or_default();
+    let (left, mut after) = done.map(|d| (d.left, d.after)).unwrap_or_default();
+    let mut xattrs = header.xattrs;
+    let operations = header.plan.operations.into_iter().enumerate().map(|(n, operation)| {
+        let backup = Some(directory.join("old").join(n.to_string())).filter(|path| path.symlink_metadata().is_ok());
+        let after = after.get_mut(n).and_then(Option::take);
+        RecordedOperation { operation, before_xattrs: xattrs.remove(&n), after, backup, left: left.contains(&n) }
+    });
+    Ok(Record { about: header.plan.about, roots: header.plan.roots, operations: operations.collect(), state, reported })
+}
+
+/// The plan that takes a finished apply back, and everything that changed since. With changes the plan is not to be trusted.
+pub fn undo_plan(directory: &Path) -> Result<(Plan, Vec<Changed>), ApplyError> {
+    let told = Journal::read(directory)?;
+    let unusable = |why: String| ApplyError::Journal { directory: directory.to_owned(), why };
+    let Some(done) = told.done else { return Err(unusable("it is not of a finished apply".to_owned())) };
+    let header = told.header;
+    let layout = Layout::of(&header.plan, &header.id).map_err(|p| unusable(ApplyError::Problems(p).to_string()))?;
+    let held = Held::open(&header.plan.roots).map_err(|mut faults| match faults.pop() {
+        Some(fault) => fault.into(),
+        None => unusable("its roots cannot be opened".to_owned()),
+    })?;
+    let mut undo = Undo { held, store: Store::open(directory)?, operations: Vec::new(), changed: Vec::new() };
+    for (n, (operation, step)) in header.plan.operations.iter().zip(&layout.steps).enumerate() {
+        let top = if let Role::Nested { top } = step.role { top } else { n };
+        if !done.left.contains(&top) {
+            undo.operation(n, operation, step, done.after[n].as_ref(), header.xattrs.get(&n))?;
+        }
+    }
+    undo.times(&header.plan, &header.parents, &done)?;
+    Ok((Plan { roots: header.plan.roots, operations: undo.operations, about: header.plan.about }, undo.changed))
+}
+
+struct Undo {
+    held: Held,
+    store: Store,
+    operations: Vec<Operation>,
+    changed: Vec<Changed>,
+}
+
+impl Undo {
+    fn operation(
+        &mut self,
+        n: usize,
+        operation: &Operation,
+        step: &Step,
+        after: Option<&Identity>,
+        xattrs: Option<&Xattrs>,
+    ) -> Result<(), ApplyError> {
+        let now = match self.held.directory(operation.root, &step.target.directory) {
+            Ok(parent) => look_here(&parent, &step.target).map_err(on("examine", &step.path))?.map(|seen| seen.identity),
+            // Its directory went with the same apply, or with somebody else; the first is nothing to speak of.
+            Err(error) if in_the_way(&error).is_some() => None,
+            Err(error) => return Err(on("reach", &step.path)(error).into()),
+        };
+        let why = match (after, &now) {
+            (None, None) => None,
+            (None, Some(_)) => Some("exists again"),
+            (Some(_), None) => Some("does not exist any more"),
+            // Device numbers change with a reboot.
+            (Some(after), Some(now)) => Identity { dev: now.dev, ..after.clone() }.difference(now),
+        };
+        if let Some(why) = why {
+            self.changed.push(Changed { path: step.path.clone(), why: why.to_owned() });
+        }
+        let before = operation.before();
+        let attributes = |identity: &Identity| identity.attributes(xattrs.cloned().unwrap_or_default());
+        let change = match before {
+            None => Change::Remove,
+            Some(before) if step.role == Role::Set => {
+                let untouched = after.zip(now.as_ref()).is_some_and(|(a, n)| a.mtime == n.mtime);
+                Change::Set { attributes: Attributes { mtime: untouched.then_some(before.mtime), ..attributes(before) } }
+            }
+            Some(before) if before.kind == Kind::Directory => {
+                Change::Put { source: Source::Directory, attributes: attributes(before) }
+            }
+            Some(before) => {
+                let original = self.store.old(n);
+                if !self.store.has_old(n)? {
+                    let why = "has no backup any more".to_owned();
+                    self.changed.push(Changed { path: step.path.clone(), why });
+                }
+                Change::Put { source: Source::Original(original), attributes: attributes(before) }
+            }
+        };
+        let expected = now.map_or(Expected::Absent, Expected::Present);
+        if matches!((&change, &expected), (Change::Remove | Change::Set { .. }, Expected::Absent)) {
+            return Ok(());
+        }
+        self.operations.push(Operation { root: operation.root, path: operation.path.clone(), expected, change });
+        Ok(())
+    }
+
+    /// Directories in which names came and went get their times again, unless somebody else was at work in them.
+    fn times(&mut self, plan: &Plan, parents: &[crate::journal::Parent], done: &Done) -> Result<(), ApplyError> {
+        let operations: HashMap<(usize, PathBuf), usize> =
+            self.operations.iter().enumerate().map(|(n, o)| ((o.root, o.path.clone()), n)).collect();
+        for (parent, after) in parents.iter().zip(&done.parents) {
+            // A directory that comes back has the time it had when it was looked at last.
+            if let Some(n) = operations.get(&(parent.root, parent.path.clone()))
+                && let Change::Put { source: Source::Directory, attributes } = &mut self.operations[*n].change
+            {
+                attributes.mtime = Some(parent.mtime);
+                continue;
+            }
+            let Ok(directory) = self.held.directory(parent.root, &parent.path) else { continue };
+            let path = plan.roots[parent.root].join(&parent.path);
+            let now = look_at(&directory).map_err(on("examine", &path))?.identity;
+            let untouched = now.ino == parent.ino && Some(now.mtime) == *after;
+            match operations.get(&(parent.root, parent.path.clone())) {
+                Some(n) => {
+                    // The apply changed the directory too. Its time before is that of the journal: it was taken first.
+                    if let Change::Set { attributes } = &mut self.operations[*n].change {
+                        attributes.mtime = untouched.then_some(parent.mtime);
+                    }
+                }
+                None if untouched => {
+                    let xattrs = attributes::xattrs(&*directory).map_err(on("examine", &path))?;
+                    let attributes = Attributes { mtime: Some(parent.mtime), ..now.attributes(xattrs) };
+                    let (expected, change) = (Expected::Present(now), Change::Set { attributes });
+                    self.operations.push(Operation { root: parent.root, path: parent.path.clone(), expected, change });
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}

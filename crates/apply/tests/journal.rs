@@ -1,0 +1,211 @@
+//! A damaged journal is never acted on, and no version of anything is ever lost because of one.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use support::{Scene, difference, snapshot};
+use whatif_apply::{ApplyError, Operation, Outcome, Plan, Source, apply, recover};
+
+/// A plan whose apply is stopped in the middle of the swap: the callback of the progress gives up.
+struct Stopped {
+    scene: Scene,
+    directory: PathBuf,
+    plan: Plan,
+}
+
+/// How far it gets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum At {
+    Staging,
+    Swapping(usize),
+    Finishing(usize),
+    End,
+}
+
+impl Stopped {
+    fn new(at: At) -> Self {
+        let scene = Scene::at(Path::new("/dev/shm"), None);
+        for n in 0..4 {
+            scene.file(&format!("changed-{n}"), format!("before {n}").as_bytes());
+            scene.file(&format!("removed-{n}"), format!("removed {n}").as_bytes());
+        }
+        scene.file("foreign", b"foreign");
+        let mut operations: Vec<Operation> = Vec::new();
+        for n in 0..4 {
+            operations.push(scene.put(&format!("changed-{n}"), Source::Bytes(format!("after {n}").into_bytes()), 0o644));
+            operations.push(scene.remove(&format!("removed-{n}")));
+            operations.push(scene.put(&format!("new-{n}"), Source::Bytes(format!("new {n}").into_bytes()), 0o644));
+        }
+        let plan = scene.plan(operations);
+        let directory = scene.directory();
+        let stopped = Self { scene, directory, plan };
+        stopped.run(at);
+        stopped
+    }
+
+    fn run(&self, at: At) {
+        use whatif_apply::Stage;
+        let result = std::panic::catch_unwind(|| {
+            apply(&self.plan, &self.directory, &mut |progress| {
+                let stop = match at {
+                    At::Staging => progress.stage == Stage::Staging && progress.done == 5,
+                    At::Swapping(n) => progress.stage == Stage::Swapping && progress.done == n,
+                    At::Finishing(n) => progress.stage == Stage::Finishing && progress.done == n,
+                    At::End => false,
+                };
+                // Like a crash: nothing of ours runs after it.
+                if stop {
+                    std::panic::resume_unwind(Box::new(()));
+                }
+            })
+        });
+        assert_eq!(result.is_err(), at != At::End);
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.directory.join("journal")
+    }
+
+    /// Everything that anybody ever wrote, wherever it lies now.
+    fn contents(&self) -> BTreeSet<Vec<u8>> {
+        let mut all: BTreeSet<Vec<u8>> =
+            snapshot(&self.scene.tree).into_values().filter(|s| s.kind == "file").map(|s| s.content).collect();
+        for part in ["old", "unapplied"] {
+            for entry in fs::read_dir(self.directory.join(part)).into_iter().flatten().flatten() {
+                all.extend(fs::read(entry.path()));
+            }
+        }
+        all
+    }
+
+    /// Recovers with the journal as it is now. Whatever comes of it, nothing of before is lost and nothing foreign touched.
+    fn check(&self, what: &str) {
+        let (tree, contents) = (snapshot(&self.scene.tree), self.contents());
+        let result = recover(&self.directory);
+        match &result {
+            Err(ApplyError::Journal { .. }) | Ok(whatif_apply::Recovered { outcome: Outcome::Nothing | Outcome::WasDone, .. }) => {
+                assert_eq!(difference(&tree, &snapshot(&self.scene.tree)), None, "{what}: {result:?}");
+            }
+            Ok(_) => {
+                let now = self.contents();
+                let lost: Vec<_> = contents.iter().filter(|c| is_before(c) && !now.contains(*c)).collect();
+                assert!(lost.is_empty(), "{what}: {result:?} lost {lost:?}");
+            }
+            Err(error) => panic!("{what}: {error:?}"),
+        }
+        assert_eq!(fs::read(self.scene.tree.join("foreign")).unwrap(), b"foreign");
+    }
+}
+
+fn is_before(content: &[u8]) -> bool {
+    [&b"before"[..], b"removed", b"foreign"].iter().any(|p| content.starts_with(p))
+}
+
+const ALL: [At; 6] = [At::Staging, At::Swapping(1), At::Swapping(7), At::Swapping(12), At::Finishing(5), At::End];
+
+#[test]
+fn no_flipped_byte_makes_it_do_anything() {
+    for at in ALL {
+        let length = fs::read(Stopped::new(at).journal()).unwrap().len();
+        let stopped = Stopped::new(at);
+        let good = fs::read(stopped.journal()).unwrap();
+        for position in (0..length.min(good.len())).step_by(7).chain(good.len() - 3..good.len() - 1) {
+            for flip in [0x01, 0x80] {
+                let mut bad = good.clone();
+                bad[position] ^= flip;
+                fs::write(stopped.journal(), &bad).unwrap();
+                let tree = snapshot(&stopped.scene.tree);
+                let result = recover(&stopped.directory);
+                assert!(matches!(result, Err(ApplyError::Journal { .. })), "{at:?}, byte {position}: {result:?}");
+                assert_eq!(difference(&tree, &snapshot(&stopped.scene.tree)), None, "{at:?}, byte {position}");
+            }
+        }
+        // With the right journal all is well.
+        fs::write(stopped.journal(), &good).unwrap();
+        assert_eq!(recover(&stopped.directory).unwrap().reported, []);
+    }
+}
+
+#[test]
+fn a_journal_cut_off_anywhere_loses_nothing() {
+    for at in ALL {
+        let good = fs::read(Stopped::new(at).journal()).unwrap();
+        let ends: Vec<usize> = good.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(n, _)| n).collect();
+        let mut lengths: Vec<usize> = (0..good.len()).step_by(good.len() / 20).collect();
+        for end in ends {
+            lengths.extend([end - 1, end, end + 1]);
+        }
+        for length in lengths {
+            let stopped = Stopped::new(at);
+            let whole = fs::read(stopped.journal()).unwrap();
+            fs::write(stopped.journal(), &whole[..length.min(whole.len())]).unwrap();
+            stopped.check(&format!("{at:?}, cut to {length}"));
+            // And again.
+            stopped.check(&format!("{at:?}, cut to {length}, again"));
+        }
+    }
+}
+
+#[test]
+fn records_that_are_doubled_or_of_another_version_are_refused() {
+    let stopped = Stopped::new(At::Swapping(3));
+    let good = fs::read(stopped.journal()).unwrap();
+    let first = good.iter().position(|b| *b == b'\n').unwrap() + 1;
+    let doubled = [&good[..first], &good[..]].concat();
+    let swapped = [&good[first..], &good[..first]].concat();
+    let foreign = b"SQLite format 3\0\n".to_vec();
+    for bad in [doubled, swapped, foreign, vec![0; 4096], b"\n".to_vec()] {
+        fs::write(stopped.journal(), &bad).unwrap();
+        let tree = snapshot(&stopped.scene.tree);
+        assert!(matches!(recover(&stopped.directory), Err(ApplyError::Journal { .. })));
+        assert_eq!(difference(&tree, &snapshot(&stopped.scene.tree)), None);
+    }
+    fs::write(stopped.journal(), &good).unwrap();
+    assert_eq!(recover(&stopped.directory).unwrap().outcome, Outcome::RolledForward);
+}
+
+#[test]
+fn a_root_that_is_another_directory_now_is_left_alone() {
+    let stopped = Stopped::new(At::Swapping(3));
+    let away = stopped.scene.base.join("away");
+    fs::rename(&stopped.scene.tree, &away).unwrap();
+    assert!(matches!(recover(&stopped.directory), Err(ApplyError::RootGone { .. })));
+    fs::create_dir(&stopped.scene.tree).unwrap();
+    assert!(matches!(recover(&stopped.directory), Err(ApplyError::RootGone { .. })));
+    fs::remove_dir(&stopped.scene.tree).unwrap();
+    fs::rename(&away, &stopped.scene.tree).unwrap();
+    assert_eq!(recover(&stopped.directory).unwrap().outcome, Outcome::RolledForward);
+}
+
+#[test]
+fn what_a_user_changed_between_crash_and_recovery_is_kept_and_reported() {
+    for at in [At::Staging, At::Swapping(1), At::Swapping(7), At::Swapping(12)] {
+        let stopped = Stopped::new(at);
+        let tree = &stopped.scene.tree;
+        // Every target gets something of the user's, one way or the other.
+        for n in 0..4 {
+            fs::write(tree.join("mine"), format!("user {n}")).unwrap();
+            fs::rename(tree.join("mine"), tree.join(format!("changed-{n}"))).unwrap();
+            fs::write(tree.join(format!("removed-{n}")), format!("user removed {n}")).unwrap();
+            fs::write(tree.join(format!("new-{n}")), format!("user new {n}")).unwrap();
+        }
+        let before: BTreeSet<_> = stopped.contents().into_iter().filter(|c| is_before(c)).collect();
+        let recovered = recover(&stopped.directory).unwrap();
+        for n in 0..4 {
+            for (path, content) in [("changed", "user"), ("removed", "user removed"), ("new", "user new")] {
+                let now = fs::read_to_string(tree.join(format!("{path}-{n}"))).unwrap();
+                assert_eq!(now, format!("{content} {n}"), "{at:?}: {recovered:?}");
+            }
+        }
+        let now = stopped.contents();
+        assert!(before.iter().all(|c| now.contains(c)), "{at:?}: lost a version");
+        if at != At::Staging {
+            assert!(!recovered.reported.is_empty(), "{at:?}");
+        }
+        stopped.scene.assert_clean();
+    }
+}

@@ -1,0 +1,179 @@
+//! An apply as people and programs see it: the plan, the conflicts, the outcome.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::apply::{Applied, Conflict, Prepared, Reason, Step, What};
+use whatif_engine::{EngineError, shown_path};
+use whatif_types::text::Text;
+
+use crate::output::{Output, Style, counted, visible_path};
+
+pub fn show_plan(prepared: &Prepared, output: &Output) {
+    let project = prepared.project();
+    for step in &prepared.steps {
+        let (word, style) = in_words(step.what);
+        output.line(format!("{} {}", output.paint(style, format!("{word:<10}")), visible_path(shown_path(&step.path, project))));
+    }
+    if prepared.steps.is_empty() {
+        output.line("nothing to apply");
+    }
+    say_left_out(prepared, output);
+}
+
+fn in_words(what: What) -> (&'static str, Style) {
+    match what {
+        What::Add => ("add", Style::Green),
+        What::Replace => ("change", Style::Yellow),
+        What::Merge => ("merge", Style::Cyan),
+        What::Part => ("in part", Style::Yellow),
+        What::Delete => ("delete", Style::Red),
+        What::Attributes => ("attributes", Style::Yellow),
+    }
+}
+
+pub fn say_left_out(prepared: &Prepared, output: &Output) {
+    let project = prepared.project().to_owned();
+    say_reasons(&prepared.left_out_by_reason(), &project, output);
+}
+
+/// One line for each reason, with the option that would take it.
+fn say_reasons(left_out: &BTreeMap<Reason, Vec<PathBuf>>, project: &Path, output: &Output) {
+    for (reason, paths) in left_out {
+        let Some((words, option)) = explained(*reason) else { continue };
+        let examples: Vec<String> = paths.iter().take(3).map(|p| visible_path(shown_path(p, project))).collect();
+        let more = if paths.len() > 3 { ", …" } else { "" };
+        let hint = if option.is_empty() { String::new() } else { format!("; to take: {option}") };
+        output.note(format!(
+            "{} {} {words}: {}{more}{hint}",
+            output.paint_note(Style::Yellow, "left out:"),
+            counted(paths.len() as u64, "change"),
+            examples.join(", "),
+        ));
+    }
+}
+
+fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
+    Some(match reason {
+        Reason::Special => ("that cannot be applied (pipes, sockets, devices)", ""),
+        Reason::Masked => ("to files that were hidden from the sandbox", ""),
+        Reason::DeniedByPolicy => ("denied by the policy", ""),
+        Reason::Risky => ("to be approved on their own", "--risky, or --files with their names"),
+        Reason::Outside => ("outside the project", "--outside"),
+        Reason::Ignored => ("to ignored files", "--ignored"),
+        Reason::Rejected => ("rejected in the review", ""),
+        Reason::Undecided => ("not decided in the review", "whatif review, or --files with their names"),
+        Reason::NotEmpty => ("to directories that still have something in them", ""),
+        Reason::Skipped => ("left for later", ""),
+        // Said by the one who asked.
+        Reason::Excluded | Reason::NotChosen => return None,
+    })
+}
+
+pub fn report(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, commit: Option<&str>, output: &Output) {
+    let merged = applied.steps.iter().filter(|s| s.what == What::Merge).count();
+    let merges = if merged > 0 { format!(", {merged} of them merged") } else { String::new() };
+    output.line(format!(
+        "{} {} applied{merges} from {} as {}",
+        output.paint(Style::Green, "✓"),
+        counted(applied.steps.len() as u64, "change"),
+        applied.sandbox.name,
+        output.paint(Style::Bold, &applied.id),
+    ));
+    if let Some(commit) = commit {
+        output.line(format!("  committed as {}", &commit[..commit.len().min(12)]));
+    }
+    say_reasons(left_out, &applied.sandbox.project, output);
+    output.line(format!("  take it back: whatif undo {}", applied.id));
+}
+
+/// Every conflict with both sides, and what can be done about each.
+pub fn refuse_conflicts(prepared: Prepared, output: &Output) -> ExitCode {
+    if !output.json {
+        for conflict in &prepared.conflicts {
+            show_conflict(conflict, prepared.project(), output);
+        }
+    }
+    let conflicts = prepared.conflicts.clone();
+    output.error(&EngineError::Conflicts { name: prepared.sandbox.name, conflicts })
+}
+
+const MOST_LINES: usize = 12;
+
+fn show_conflict(conflict: &Conflict, project: &Path, output: &Output) {
+    let path = visible_path(shown_path(&conflict.path, project));
+    output.note(format!("{} {path}: {}", output.paint_note(Style::Red, "conflict:"), conflict.why));
+    for region in &conflict.regions {
+        output.note(format!("  reality, line {}:", region.ours_start));
+        side(&region.ours, Style::Yellow, output);
+        output.note("  the sandbox:");
+        side(&region.theirs, Style::Cyan, output);
+    }
+}
+
+fn side(text: &[u8], style: Style, output: &Output) {
+    let lines = whatif_patch::lines(text);
+    for line in lines.iter().take(MOST_LINES) {
+        let line = whatif_patch::escape(line.strip_suffix(b"\n").unwrap_or(line));
+        output.note(format!("    {}", output.paint_note(style, line)));
+    }
+    if lines.is_empty() {
+        output.note("    (nothing)");
+    } else if lines.len() > MOST_LINES {
+        output.note(format!("    … {} more lines", lines.len() - MOST_LINES));
+    }
+}
+
+pub fn plan_document(prepared: &Prepared) -> serde_json::Value {
+    json!({
+        "sandbox": prepared.sandbox.name,
+        "digest": prepared.digest,
+        "steps": steps_document(&prepared.steps, prepared.project()),
+        "left_out": left_out_document(&prepared.left_out_by_reason(), prepared.project()),
+        "unchanged": prepared.unchanged.iter().map(|p| shown(p, prepared.project())).collect::<Vec<_>>(),
+    })
+}
+
+fn shown(path: &Path, project: &Path) -> Text {
+    Text::from(shown_path(path, project))
+}
+
+fn left_out_document(left_out: &BTreeMap<Reason, Vec<PathBuf>>, project: &Path) -> Vec<serde_json::Value> {
+    left_out
+        .iter()
+        .flat_map(|(reason, paths)| paths.iter().map(move |p| json!({ "path": shown(p, project), "reason": reason })))
+        .collect()
+}
+
+fn steps_document(steps: &[Step], project: &Path) -> Vec<serde_json::Value> {
+    steps.iter().map(|s| json!({ "path": shown(&s.path, project), "what": s.what })).collect()
+}
+
+/// What was done.
+pub fn applied_document(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, commit: Option<&str>) -> serde_json::Value {
+    let project = &applied.sandbox.project;
+    let is_merge = |s: &&Step| s.what == What::Merge;
+    json!({
+        "apply": { "id": applied.id, "sandbox": applied.sandbox.name, "project": Text::from(project) },
+        "applied": steps_document(&applied.steps, project),
+        "merged": applied.steps.iter().filter(is_merge).map(|s| shown(&s.path, project)).collect::<Vec<_>>(),
+        "skipped": applied.unchanged.iter().map(|p| shown(p, project)).collect::<Vec<_>>(),
+        "left_out": left_out_document(left_out, project),
+        "nothing_left": applied.nothing_left,
+        "commit": commit,
+    })
+}
+
+/// There was nothing to do.
+pub fn nothing_document(prepared: &Prepared) -> serde_json::Value {
+    json!({
+        "apply": null,
+        "applied": [],
+        "merged": [],
+        "skipped": prepared.unchanged.iter().map(|p| shown(p, prepared.project())).collect::<Vec<_>>(),
+        "left_out": left_out_document(&prepared.left_out_by_reason(), prepared.project()),
+        "commit": null,
+    })
+}

@@ -1,0 +1,190 @@
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+use whatif_engine::apply::{ApplyRequest, HunkChoice, Prepared, Reason};
+use whatif_engine::commit::CommitOptions;
+use whatif_engine::{Engine, EngineError};
+
+use super::Outcome;
+use crate::apply_report::{applied_document, nothing_document, plan_document, refuse_conflicts, report, say_left_out, show_plan};
+use crate::output::{Output, counted};
+use crate::progress::Progress;
+
+/// Make changes of a sandbox real
+///
+/// Takes the project's own changes. Build output, changes outside the project, and what tools on the host would execute are
+/// left out and listed, with the option that takes them. Where reality moved meanwhile, text is merged; where both changed the
+/// same lines, nothing at all is written. All of it happens or none of it, and `whatif undo` takes it back.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  whatif apply                          look at a summary, then decide\n  whatif apply v --files 'src/*' --yes  only these\n  whatif apply v --hunks main.rs:1,3    only these hunks\n  whatif apply v --dry-run              only the plan"
+)]
+pub struct Args {
+    /// The sandbox; by default the latest of this project
+    name: Option<String>,
+    /// Take only paths that fit; what is named counts as approved
+    #[arg(long, value_name = "GLOB", num_args = 1..)]
+    files: Vec<String>,
+    /// Leave out paths that fit
+    #[arg(long, value_name = "GLOB", num_args = 1..)]
+    exclude: Vec<String>,
+    /// Take only these hunks of a file, as `whatif diff` numbers them
+    #[arg(long, value_name = "FILE:N,M", value_parser = parse_hunks)]
+    hunks: Vec<HunkChoice>,
+    /// Take everything in the project, ignored and risky changes too
+    #[arg(long)]
+    all: bool,
+    /// Take what needs its own approval too
+    #[arg(long)]
+    risky: bool,
+    /// Take changes outside the project too
+    #[arg(long)]
+    outside: bool,
+    /// Take ignored build output too
+    #[arg(long)]
+    ignored: bool,
+    /// In a conflict, keep reality's version of paths that fit
+    #[arg(long, value_name = "GLOB")]
+    ours: Vec<String>,
+    /// In a conflict, take the sandbox's version of paths that fit
+    #[arg(long, value_name = "GLOB")]
+    theirs: Vec<String>,
+    /// Leave paths that fit for later
+    #[arg(long, value_name = "GLOB")]
+    skip: Vec<String>,
+    /// Refuse unless the change set still is the one with this digest
+    #[arg(long)]
+    digest: Option<String>,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    yes: bool,
+    /// Only print what would happen
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not run the configured checks
+    #[arg(long)]
+    no_checks: bool,
+    /// Commit what was applied to git
+    #[arg(long)]
+    commit: bool,
+    /// The commit's message; {sandbox}, {command}, {files} and {summary} are replaced
+    #[arg(long, short = 'm', value_name = "TEMPLATE", requires = "commit")]
+    message: Option<String>,
+    /// Run git's commit hooks
+    #[arg(long, requires = "commit")]
+    hooks: bool,
+}
+
+fn parse_hunks(text: &str) -> Result<HunkChoice, String> {
+    let wrong = || "expected FILE:N,M with the numbers of hunks".to_owned();
+    let (path, numbers) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let numbers = numbers.split(',').map(|n| n.trim().parse().map_err(|_| wrong())).collect::<Result<Vec<usize>, _>>()?;
+    Ok(HunkChoice { path: path.to_owned(), numbers })
+}
+
+impl Args {
+    fn request(&self) -> ApplyRequest {
+        ApplyRequest {
+            name: self.name.clone(),
+            files: self.files.clone(),
+            exclude: self.exclude.clone(),
+            hunks: self.hunks.clone(),
+            all: self.all,
+            risky: self.risky,
+            outside: self.outside,
+            ignored: self.ignored,
+            ours: self.ours.clone(),
+            theirs: self.theirs.clone(),
+            skip: self.skip.clone(),
+            digest: self.digest.clone(),
+        }
+    }
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let mut request = args.request();
+    let mut prepared = engine.prepare_apply(&request)?;
+    if !prepared.conflicts.is_empty() {
+        return Ok(refuse_conflicts(prepared, output));
+    }
+    if args.dry_run {
+        if !prepared.is_empty() {
+            engine.check_apply(&prepared)?;
+        }
+        show_plan(&prepared, output);
+        output.document(&plan_document(&prepared));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if prepared.is_empty() {
+        output.line("nothing to apply");
+        say_left_out(&prepared, output);
+        output.document(&nothing_document(&prepared));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.yes && !engine.is_auto_approved(&prepared)? {
+        if output.json || !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+            return Err(EngineError::Usage {
+                message: "nobody can be asked here, and nothing was approved".to_owned(),
+                hint: "look with 'whatif diff' or 'whatif apply --dry-run', then approve with --yes".to_owned(),
+            });
+        }
+        match ask(engine, &mut request, prepared, output)? {
+            Some(approved) => prepared = approved,
+            None => {
+                output.note("nothing was applied");
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+    }
+    if !args.no_checks {
+        super::checks::run(engine, &prepared, output)?;
+    }
+    let left_out = prepared.left_out_by_reason();
+    let mut progress = Progress::new(output);
+    let applied = engine.apply(prepared, &mut |p| progress.show(&p))?;
+    progress.clear();
+    let commit = if args.commit {
+        let options = CommitOptions { message: args.message.clone(), hooks: args.hooks };
+        Some(engine.commit(&applied, &options)?)
+    } else {
+        None
+    };
+    report(&applied, &left_out, commit.as_deref(), output);
+    output.document(&applied_document(&applied, &left_out, commit.as_deref()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A summary and a question; what needs its own approval is asked about on its own.
+fn ask(
+    engine: &Engine,
+    request: &mut ApplyRequest,
+    mut prepared: Prepared,
+    output: &Output,
+) -> Result<Option<Prepared>, EngineError> {
+    show_plan(&prepared, output);
+    prepared.let_go_on();
+    let risky = prepared.left_out.iter().filter(|l| l.reason == Reason::Risky).count();
+    if risky > 0 {
+        let question = format!("Take the {} that need their own approval, too?", counted(risky as u64, "change"));
+        if agreed(&question) {
+            request.risky = true;
+            drop(prepared);
+            prepared = engine.prepare_apply(request)?;
+            if !prepared.conflicts.is_empty() {
+                refuse_conflicts(prepared, output);
+                return Ok(None);
+            }
+            prepared.let_go_on();
+        }
+    }
+    let question = format!("Apply {} to {}?", counted(prepared.steps.len() as u64, "change"), prepared.project().display());
+    Ok(agreed(&question).then_some(prepared))
+}
+
+/// Only a clear yes is one.
+pub fn agreed(question: &str) -> bool {
+    let mut answer = String::new();
+    let _ = write!(std::io::stderr(), "{question} [y/N] ");
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}

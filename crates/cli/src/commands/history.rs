@@ -1,0 +1,83 @@
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::Engine;
+use whatif_engine::history::Page;
+use whatif_types::text::Text;
+use whatif_types::timestamp::rfc3339;
+
+use super::Outcome;
+use crate::output::{Output, Style, printable};
+use crate::table;
+
+/// List what was applied, newest first
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Of all projects, not only of this one
+    #[arg(long, short = 'a')]
+    all: bool,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let is_here = |p: &Page| engine.context.cwd.starts_with(&p.project) || p.project.starts_with(&engine.context.cwd);
+    let pages: Vec<Page> = engine.history()?.into_iter().filter(|p| args.all || is_here(p)).collect();
+    if output.json {
+        output.document(&pages.iter().map(document).collect::<Vec<_>>());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if pages.is_empty() {
+        output.line("nothing was applied here yet");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let heading = ["APPLY", "WHEN", "WHO", "SANDBOX", "FILES", "STATE", "COMMAND"];
+    let mut rows = vec![heading.iter().map(|h| output.paint(Style::Dim, h)).collect::<Vec<String>>()];
+    rows.extend(pages.iter().map(|page| {
+        vec![
+            output.paint(Style::Bold, &page.id),
+            rfc3339(page.at).replace('T', " ").trim_end_matches('Z').to_owned(),
+            printable(&page.who),
+            page.sandbox.clone(),
+            page.files.to_string(),
+            state(page),
+            shortened(&printable(&page.command.join(" "))),
+        ]
+    }));
+    output.line(table::render(&rows));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn state(page: &Page) -> String {
+    match (&page.undone_by, &page.undo_of, &page.commit) {
+        (Some(by), ..) => format!("undone by {by}"),
+        (None, Some(of), _) => format!("undoes {of}"),
+        (None, None, Some(commit)) => format!("commit {}", &commit[..commit.len().min(12)]),
+        (None, None, None) => "applied".to_owned(),
+    }
+}
+
+const LONGEST: usize = 50;
+
+fn shortened(command: &str) -> String {
+    if command.chars().count() <= LONGEST {
+        return command.to_owned();
+    }
+    command.chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
+fn document(page: &Page) -> serde_json::Value {
+    json!({
+        "id": page.id,
+        "at": rfc3339(page.at),
+        "who": page.who,
+        "sandbox": page.sandbox,
+        "sandbox_id": page.sandbox_id,
+        "command": page.command,
+        "project": Text::from(&page.project),
+        "files": page.files,
+        "paths": page.paths.iter().map(Text::from).collect::<Vec<_>>(),
+        "commit": page.commit,
+        "undo_of": page.undo_of,
+        "undone_by": page.undone_by,
+        "state": if page.undone_by.is_some() { "undone" } else { "applied" },
+    })
+}

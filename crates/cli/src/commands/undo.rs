@@ -1,0 +1,70 @@
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::{Engine, EngineError, shown_path};
+use whatif_types::text::Text;
+
+use super::Outcome;
+use super::apply::agreed;
+use crate::output::{Output, Style, counted, visible_path};
+use crate::progress::Progress;
+
+/// Take an apply back
+///
+/// Restores exactly what was there. If any of it changed since, nothing is written. An undo is an apply of its own: it is in
+/// the history, and can be undone.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The apply, as `whatif history` names it; by default the latest of this project
+    apply: Option<String>,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    yes: bool,
+    /// Only print what would be restored
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let prepared = engine.prepare_undo(args.apply.as_deref())?;
+    let project = &prepared.page.project;
+    let is_interactive = !output.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if args.dry_run || (is_interactive && !args.yes) {
+        for path in &prepared.paths {
+            output.line(format!("restore  {}", visible_path(shown_path(path, project))));
+        }
+    }
+    let document = |done: bool| {
+        let paths: Vec<Text> = prepared.paths.iter().map(|p| Text::from(shown_path(p, project))).collect();
+        json!({ "apply": prepared.page.id, "undo": done.then_some(&prepared.id), "restored": paths })
+    };
+    if args.dry_run {
+        output.document(&document(false));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if is_interactive && !args.yes {
+        let question = format!("Take back {} of apply {}?", counted(prepared.paths.len() as u64, "change"), prepared.page.id);
+        if !agreed(&question) {
+            output.note("nothing was undone");
+            return Ok(ExitCode::FAILURE);
+        }
+    } else if !args.yes {
+        return Err(EngineError::Usage {
+            message: "nobody can be asked here, and nothing was approved".to_owned(),
+            hint: "look with 'whatif undo --dry-run', then approve with --yes".to_owned(),
+        });
+    }
+    let mut progress = Progress::new(output);
+    engine.undo(&prepared, &mut |p| progress.show(&p))?;
+    progress.clear();
+    output.line(format!(
+        "{} {} restored; apply {} is undone",
+        output.paint(Style::Green, "✓"),
+        counted(prepared.paths.len() as u64, "path"),
+        prepared.page.id
+    ));
+    output.line(format!("  apply it again: whatif undo {}", prepared.id));
+    output.document(&document(true));
+    Ok(ExitCode::SUCCESS)
+}

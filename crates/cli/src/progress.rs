@@ -1,0 +1,49 @@
+//! A line that says how far long work has come, on a terminal only.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use crate::output::Output;
+
+/// Quicker work needs no line.
+const PATIENCE: Duration = Duration::from_millis(400);
+const INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub struct Progress {
+    wanted: bool,
+    began: Instant,
+    last: Option<Instant>,
+}
+
+impl Progress {
+    #[must_use]
+    pub fn new(output: &Output) -> Self {
+        Self { wanted: !output.json && std::io::stderr().is_terminal(), began: Instant::now(), last: None }
+    }
+
+    pub fn show(&mut self, progress: &whatif_engine::apply::Progress) {
+        let due = self.began.elapsed() > PATIENCE && self.last.is_none_or(|l| l.elapsed() > INTERVAL);
+        if self.wanted && due {
+            self.last = Some(Instant::now());
+            let word = match progress.stage {
+                whatif_engine::apply::Stage::Staging => "preparing",
+                whatif_engine::apply::Stage::Swapping => "applying",
+                whatif_engine::apply::Stage::Finishing => "finishing",
+            };
+            let _ = write!(std::io::stderr(), "\r{word} {} of {}\x1b[K", progress.done, progress.total);
+        }
+    }
+
+    pub fn clear(&mut self) {
+        if self.last.take().is_some() {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

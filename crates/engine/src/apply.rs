@@ -1,0 +1,264 @@
+//! `whatif apply`: chooses, decides, plans, and makes it real.
+//!
+//! `select` says which changes are wanted, `decide` what each means for reality as it is now, `plan` turns that into a
+//! transaction, `whatif_apply` carries it out, `finish` writes down what happened. Up to the transaction nothing is written.
+
+mod decide;
+mod finish;
+mod plan;
+mod select;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use whatif_apply::Plan;
+use whatif_diff::base::Record;
+use whatif_diff::{Bases, ChangeSet};
+use whatif_keeper::Client;
+use whatif_layers::state_dir::SandboxLock;
+use whatif_types::Sandbox;
+use whatif_types::text::{self, Text};
+
+pub use self::decide::{Conflict, Side};
+pub use whatif_apply::{Progress, Stage};
+
+pub use self::select::{HunkChoice, LeftOut, Reason};
+use crate::{Engine, EngineError, now};
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct ApplyRequest {
+    pub name: Option<String>,
+    /// Patterns of what to take; named paths count as approved.
+    pub files: Vec<String>,
+    pub exclude: Vec<String>,
+    pub hunks: Vec<HunkChoice>,
+    /// Everything in the project.
+    pub all: bool,
+    pub risky: bool,
+    pub outside: bool,
+    pub ignored: bool,
+    /// Keep reality's version.
+    pub ours: Vec<String>,
+    /// Take the sandbox's version.
+    pub theirs: Vec<String>,
+    /// Leave it for later.
+    pub skip: Vec<String>,
+    /// The digest of the change set that was looked at.
+    pub digest: Option<String>,
+}
+
+/// Everything that will happen, before any of it has.
+#[derive(Debug)]
+pub struct Prepared {
+    pub sandbox: Sandbox,
+    pub digest: String,
+    /// In the order of their paths.
+    pub steps: Vec<Step>,
+    pub conflicts: Vec<Conflict>,
+    pub left_out: Vec<LeftOut>,
+    /// Already real, or taken back by the sandbox itself.
+    pub unchanged: Vec<PathBuf>,
+    pub lines: (usize, usize),
+    pub(crate) plan: Plan,
+    _lock: SandboxLock,
+    /// Its processes are held still for as long as nobody is asked anything.
+    still: Option<Client>,
+}
+
+/// One thing that will happen, for people.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    #[serde(with = "text::path")]
+    pub path: PathBuf,
+    pub what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    Add,
+    Replace,
+    Merge,
+    /// Some of its hunks.
+    Part,
+    Delete,
+    Attributes,
+}
+
+/// What is kept with the journal.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct About {
+    pub id: String,
+    /// Milliseconds since 1970.
+    pub at: u64,
+    pub who: String,
+    pub sandbox_id: String,
+    pub sandbox: String,
+    pub command: Vec<String>,
+    #[serde(with = "text::path")]
+    pub project: PathBuf,
+    #[serde(default)]
+    pub undo_of: Option<String>,
+    /// What the sandbox starts from at these paths once this is done; elsewhere, reality as it is then.
+    pub bases: Vec<BaseAfter>,
+    /// What it started from before, for an undo.
+    pub bases_before: Vec<Record>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum BaseAfter {
+    Content { path: Text, bytes: Text, reconciled: bool },
+    Again(Record),
+}
+
+/// An apply that is done.
+#[derive(Debug)]
+pub struct Applied {
+    pub id: String,
+    pub sandbox: Sandbox,
+    pub steps: Vec<Step>,
+    pub left_out: Vec<LeftOut>,
+    pub unchanged: Vec<PathBuf>,
+    /// Whether the sandbox has nothing left that is not real.
+    pub nothing_left: bool,
+}
+
+impl Engine {
+    /// Finds out what an apply would do. Conflicts are part of the answer.
+    pub fn prepare_apply(&self, request: &ApplyRequest) -> Result<Prepared, EngineError> {
+        let sandbox = self.resolve(request.name.as_deref())?;
+        let lock = self.lock(&sandbox)?;
+        let sandbox = self.refresh(&sandbox)?;
+        let still = self.hold_still(&sandbox)?;
+        let set = self.change_set_of_still(&sandbox)?;
+        if let Some(seen) = request.digest.as_ref().filter(|d| **d != set.digest) {
+            return Err(EngineError::Moved { name: sandbox.name, seen: seen.clone(), now: set.digest });
+        }
+        let config = self.context.config_for(&sandbox.project)?;
+        let review = self.review(&sandbox, &set)?;
+        let roots = [sandbox.project.as_path(), self.context.cwd.as_path()];
+        let selection = select::select(&set, request, &review, &config.policy, &roots)?;
+        let decided = decide::all(&selection.chosen, request, &roots)?;
+        let bases = Bases::load(&self.directory(&sandbox)?.join("base"))
+            .map_err(|e| EngineError::io("read what was kept of", &sandbox.project, e))?;
+        let scope = plan::Scope { sandbox: &sandbox, set: &set, times: config.apply.times };
+        let mut planned = plan::plan(&scope, decided);
+        let about = About {
+            id: crate::create::new_id()?.to_string(),
+            at: now(),
+            who: self.who(),
+            sandbox_id: sandbox.id.to_string(),
+            sandbox: sandbox.name.clone(),
+            command: sandbox.details.command.clone(),
+            project: sandbox.project.clone(),
+            undo_of: None,
+            bases_before: planned.paths.iter().filter_map(|p| bases.get(p)).cloned().collect(),
+            bases: planned.bases,
+        };
+        planned.plan.about = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &sandbox.project, e.into()))?;
+        Ok(Prepared {
+            digest: set.digest.clone(),
+            steps: planned.steps,
+            conflicts: planned.conflicts,
+            left_out: [selection.left_out, planned.left_out].concat(),
+            unchanged: planned.unchanged,
+            lines: selection.lines,
+            plan: planned.plan,
+            sandbox,
+            _lock: lock,
+            still,
+        })
+    }
+
+    /// Checks everything an apply needs, without writing.
+    pub fn check_apply(&self, prepared: &Prepared) -> Result<(), EngineError> {
+        Ok(whatif_apply::check(&prepared.plan, self.state.root())?)
+    }
+
+    /// Makes it real. Whatever fails, reality is then as it was before or as it is to be, never between.
+    pub fn apply(&self, prepared: Prepared, progress: &mut dyn FnMut(whatif_apply::Progress)) -> Result<Applied, EngineError> {
+        if !prepared.conflicts.is_empty() {
+            return Err(EngineError::Conflicts { name: prepared.sandbox.name, conflicts: prepared.conflicts });
+        }
+        // While somebody was asked, the sandbox went on.
+        if prepared.still.is_none() {
+            let still = self.hold_still(&prepared.sandbox)?;
+            let set = self.change_set_of_still(&prepared.sandbox)?;
+            if set.digest != prepared.digest {
+                return Err(EngineError::Moved { name: prepared.sandbox.name, seen: prepared.digest, now: set.digest });
+            }
+            return self.carry_out(Prepared { still, ..prepared }, progress);
+        }
+        self.carry_out(prepared, progress)
+    }
+
+    fn carry_out(&self, prepared: Prepared, progress: &mut dyn FnMut(whatif_apply::Progress)) -> Result<Applied, EngineError> {
+        let id = prepared.plan.about["id"].as_str().unwrap_or_default().to_owned();
+        if !prepared.plan.operations.is_empty() {
+            self.transact(&id, &prepared.plan, progress)?;
+        }
+        let sandbox = self.after_apply(&prepared.sandbox)?;
+        let nothing_left = sandbox.details.changed_files == 0;
+        Ok(Applied { id, sandbox, steps: prepared.steps, left_out: prepared.left_out, unchanged: prepared.unchanged, nothing_left })
+    }
+
+    /// Runs a plan as a transaction of its own and files its record.
+    pub(crate) fn transact(
+        &self,
+        id: &str,
+        plan: &Plan,
+        progress: &mut dyn FnMut(whatif_apply::Progress),
+    ) -> Result<(), EngineError> {
+        let (directory, _lock) = self.state.begin_apply(id)?;
+        match whatif_apply::apply(plan, &directory, progress) {
+            Ok(_) => self.finish_apply(&directory),
+            Err(error) => {
+                // Rolled back: nothing of it is worth keeping. One that is not stays for recovery.
+                if !matches!(error, whatif_apply::ApplyError::Interrupted { .. }) {
+                    let _ = whatif_layers::remove::tree(&directory);
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    fn change_set_of_still(&self, sandbox: &Sandbox) -> Result<ChangeSet, EngineError> {
+        let config = self.context.config_for(&sandbox.project)?;
+        let found = self.look(sandbox)?;
+        Ok(ChangeSet::of(found, &whatif_diff::set::Options { project: &sandbox.project, ignore: &config.diff.ignore }))
+    }
+
+    pub(crate) fn who(&self) -> String {
+        let named = self.context.environment.iter().find(|(name, _)| name == "USER").map(|(_, value)| value.clone());
+        named.filter(|n| !n.is_empty()).unwrap_or_else(|| format!("uid {}", self.context.uid))
+    }
+}
+
+impl Prepared {
+    /// Lets the sandbox go on while somebody is asked.
+    pub fn let_go_on(&mut self) {
+        self.still = None;
+    }
+
+    #[must_use]
+    pub fn project(&self) -> &Path {
+        &self.sandbox.project
+    }
+
+    #[must_use]
+    pub fn left_out_by_reason(&self) -> BTreeMap<Reason, Vec<PathBuf>> {
+        let mut by_reason: BTreeMap<Reason, Vec<PathBuf>> = BTreeMap::new();
+        for left_out in &self.left_out {
+            by_reason.entry(left_out.reason).or_default().push(left_out.path.clone());
+        }
+        by_reason
+    }
+
+    /// Whether there is anything to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.conflicts.is_empty()
+    }
+}

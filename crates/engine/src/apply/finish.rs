@@ -1,0 +1,85 @@
+//! What is written down after a transaction: what the sandbox starts from now, and a page in the history.
+//!
+//! Everything here can be done again: a crash in between is made good by the next command, from the journal.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use whatif_apply::Change as Act;
+use whatif_diff::Bases;
+use whatif_diff::Node;
+use whatif_diff::base::NewBase;
+use whatif_types::{Sandbox, SandboxId, Status};
+
+use super::{About, BaseAfter};
+use crate::history::Page;
+use crate::{Engine, EngineError, now};
+
+impl Engine {
+    /// Files the record of a transaction that is done.
+    pub(crate) fn finish_apply(&self, directory: &Path) -> Result<(), EngineError> {
+        let record = whatif_apply::read(directory)?;
+        let about: About =
+            serde_json::from_value(record.about.clone()).map_err(|e| EngineError::io("read", directory, e.into()))?;
+        let paths: Vec<(PathBuf, bool)> = record
+            .operations
+            .iter()
+            .map(|op| (op.operation.absolute(&record.roots), matches!(op.operation.change, Act::Remove)))
+            .collect();
+        self.set_bases(&about, &paths)?;
+        let page = Page::new(&about, paths.into_iter().map(|(path, _)| path).collect());
+        page.write(directory)?;
+        if let Some(undone) = &about.undo_of {
+            self.mark_undone(undone, &about.id)?;
+        }
+        self.state.file_apply(&about.id)?;
+        self.forget_old_applies(&about.id);
+        Ok(())
+    }
+
+    /// Tells the sandbox that what is in reality now is what its changes are relative to.
+    fn set_bases(&self, about: &About, paths: &[(PathBuf, bool)]) -> Result<(), EngineError> {
+        let Some(directory) = SandboxId::parse(&about.sandbox_id).and_then(|id| self.state.find(&id)) else { return Ok(()) };
+        let base = directory.join("base");
+        let failed = |e| EngineError::io("write", &base, e);
+        let mut special: HashMap<PathBuf, &BaseAfter> = HashMap::new();
+        for after in &about.bases {
+            let path = match after {
+                BaseAfter::Content { path, .. } => path.to_path(),
+                BaseAfter::Again(record) => record.path.clone(),
+            };
+            special.insert(path, after);
+        }
+        let mut new = Vec::with_capacity(paths.len());
+        for (path, is_removed) in paths {
+            new.push(match (special.get(path), Node::of(path)) {
+                (Some(BaseAfter::Again(record)), _) => NewBase::Again(record.clone()),
+                (_, None) => NewBase::Forget { path: path.clone() },
+                _ if *is_removed => NewBase::Forget { path: path.clone() },
+                (Some(BaseAfter::Content { bytes, reconciled, .. }), Some(node)) => {
+                    NewBase::Content { path: path.clone(), node, bytes: bytes.as_bytes().to_vec(), reconciled: *reconciled }
+                }
+                (None, Some(node)) => NewBase::Identity { path: path.clone(), node },
+            });
+        }
+        Bases::load(&base).and_then(|mut bases| bases.replace(new)).map_err(failed)
+    }
+
+    /// Brings the sandbox's row up to date.
+    pub(crate) fn after_apply(&self, sandbox: &Sandbox) -> Result<Sandbox, EngineError> {
+        let mut sandbox = self.refresh(sandbox)?;
+        let summary = self.summarize(&sandbox)?;
+        sandbox.details.changed_files = summary.changed_files;
+        sandbox.details.size_bytes = summary.size_bytes;
+        let settled = match (sandbox.status, summary.changed_files) {
+            (Status::Stopped, 0) => Status::Approved,
+            (Status::Approved, 1..) => Status::Stopped,
+            (status, _) => status,
+        };
+        sandbox.status.check_move_to(settled).map_err(whatif_store::StoreError::from)?;
+        sandbox.status = settled;
+        sandbox.updated_at = now();
+        self.store.update(&mut sandbox)?;
+        Ok(sandbox)
+    }
+}

@@ -1,0 +1,196 @@
+//! Which changes are wanted, and what is left out and why.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use whatif_diff::pattern::Patterns;
+use whatif_diff::{Blocked, Change, ChangeSet, Flag};
+use whatif_types::config::PolicyRules;
+use whatif_types::text;
+
+use super::ApplyRequest;
+use crate::EngineError;
+use crate::review::{Review, Verdict};
+
+/// Hunks of one file, numbered from one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HunkChoice {
+    pub path: String,
+    pub numbers: Vec<usize>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct LeftOut {
+    #[serde(with = "text::path")]
+    pub path: PathBuf,
+    pub reason: Reason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// A pipe, socket or device.
+    Special,
+    /// Reality has something here that was hidden from the sandbox.
+    Masked,
+    DeniedByPolicy,
+    /// Needs its own approval.
+    Risky,
+    Outside,
+    Ignored,
+    Excluded,
+    /// In a review.
+    Rejected,
+    /// In a review that did not get to it.
+    Undecided,
+    /// Not asked for.
+    NotChosen,
+    Skipped,
+    /// A directory that still has something in it.
+    NotEmpty,
+}
+
+/// A wanted change, and which of its hunks; `None` means all of it.
+#[derive(Debug)]
+pub(super) struct Chosen<'a> {
+    pub change: &'a Change,
+    pub hunks: Option<Vec<usize>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Selection<'a> {
+    pub chosen: Vec<Chosen<'a>>,
+    pub left_out: Vec<LeftOut>,
+    /// Added and deleted.
+    pub lines: (usize, usize),
+}
+
+struct Rules<'a> {
+    request: &'a ApplyRequest,
+    review: &'a Review,
+    files: Patterns,
+    exclude: Patterns,
+    deny: Patterns,
+    ask: Patterns,
+    hunks: Vec<(Patterns, &'a [usize])>,
+}
+
+pub(super) fn select<'a>(
+    set: &'a ChangeSet,
+    request: &'a ApplyRequest,
+    review: &'a Review,
+    policy: &PolicyRules,
+    roots: &[&Path],
+) -> Result<Selection<'a>, EngineError> {
+    let patterns = |list: &[String]| Patterns::new(list, roots).map_err(EngineError::from);
+    let rules = Rules {
+        request,
+        review,
+        files: patterns(&request.files)?,
+        exclude: patterns(&request.exclude)?,
+        deny: patterns(&policy.deny)?,
+        ask: patterns(&policy.ask)?,
+        hunks: request
+            .hunks
+            .iter()
+            .map(|h| Ok((patterns(std::slice::from_ref(&h.path))?, h.numbers.as_slice())))
+            .collect::<Result<_, EngineError>>()?,
+    };
+    rules.check_that_all_mean_something(set)?;
+    let mut selection = Selection::default();
+    for change in &set.changes {
+        match rules.verdict(change) {
+            Ok(hunks) => {
+                if let Some((added, deleted)) = change.counts() {
+                    selection.lines.0 += added;
+                    selection.lines.1 += deleted;
+                }
+                selection.chosen.push(Chosen { change, hunks });
+            }
+            Err(reason) => selection.left_out.push(LeftOut { path: change.path.clone(), reason }),
+        }
+    }
+    Ok(selection)
+}
+
+impl Rules<'_> {
+    /// Which hunks to take (`None`: everything), or why the change is left out.
+    fn verdict(&self, change: &Change) -> Result<Option<Vec<usize>>, Reason> {
+        match change.blocked {
+            Some(Blocked::Special) => return Err(Reason::Special),
+            Some(Blocked::Masked) => return Err(Reason::Masked),
+            None => {}
+        }
+        let any =
+            |patterns: &Patterns| patterns.matches(&change.path) || change.old_path().is_some_and(|old| patterns.matches(old));
+        if any(&self.deny) {
+            return Err(Reason::DeniedByPolicy);
+        }
+        if any(&self.exclude) {
+            return Err(Reason::Excluded);
+        }
+        if let Some((_, numbers)) = self.hunks.iter().find(|(patterns, _)| patterns.names(&change.path)) {
+            return Ok(Some(numbers.to_vec()));
+        }
+        let has_asked_for_some = !self.files.is_empty() || !self.hunks.is_empty();
+        if any(&self.files) {
+            let is_named_outside = self.files.names(&change.path) || self.request.outside;
+            return if change.outside && !is_named_outside { Err(Reason::Outside) } else { Ok(None) };
+        }
+        if has_asked_for_some {
+            return Err(Reason::NotChosen);
+        }
+        if change.outside && !self.request.outside {
+            return Err(Reason::Outside);
+        }
+        if self.request.all {
+            return Ok(None);
+        }
+        if !self.review.is_empty() {
+            return match self.review.verdict(&change.path) {
+                Some(Verdict::Accepted) => Ok(None),
+                Some(Verdict::Hunks(numbers)) => Ok(Some(numbers.clone())),
+                Some(Verdict::Rejected) => Err(Reason::Rejected),
+                None => Err(Reason::Undecided),
+            };
+        }
+        let is_risky = any(&self.ask) || change.flags.iter().any(|f| f.needs_approval() && *f != Flag::Outside);
+        if is_risky && !self.request.risky {
+            return Err(Reason::Risky);
+        }
+        if change.ignored && !self.request.ignored && !is_risky {
+            return Err(Reason::Ignored);
+        }
+        Ok(None)
+    }
+
+    /// A name that fits nothing is a mistake, not an empty wish.
+    fn check_that_all_mean_something(&self, set: &ChangeSet) -> Result<(), EngineError> {
+        let unknown = |what: &str| EngineError::Usage {
+            message: format!("the sandbox changed nothing that fits '{what}'"),
+            hint: "'whatif diff --name-only' lists what it changed".to_owned(),
+        };
+        for (choice, (patterns, _)) in self.request.hunks.iter().zip(&self.hunks) {
+            let change = set.changes.iter().find(|c| patterns.names(&c.path)).ok_or_else(|| unknown(&choice.path))?;
+            let whatif_diff::text::Content::Text { before, after } = change.content() else {
+                return Err(EngineError::Usage {
+                    message: format!("'{}' has no hunks to choose from", choice.path),
+                    hint: "take it as a whole with --files".to_owned(),
+                });
+            };
+            let count = whatif_patch::hunks(&before, &after, crate::diff::CONTEXT_LINES).len();
+            if let Some(number) = choice.numbers.iter().find(|n| **n == 0 || **n > count) {
+                return Err(EngineError::Usage {
+                    message: format!("'{}' has {count} hunks, there is no hunk {number}", choice.path),
+                    hint: "'whatif diff' numbers them".to_owned(),
+                });
+            }
+        }
+        if !self.files.is_empty()
+            && !set.changes.iter().any(|c| self.files.matches(&c.path) || c.old_path().is_some_and(|o| self.files.matches(o)))
+        {
+            return Err(unknown(&self.request.files.join(" ")));
+        }
+        Ok(())
+    }
+}

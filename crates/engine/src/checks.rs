@@ -1,0 +1,144 @@
+//! Checks before an apply, on the merged result; and the policy that may approve one without a person.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use whatif_diff::pattern::Patterns;
+use whatif_keeper::protocol::Stdio;
+use whatif_types::config::Check;
+
+use crate::apply::Prepared;
+use crate::create::Created;
+use crate::exec::{CommandSpec, hand_over};
+use crate::{Engine, EngineError};
+
+/// So much of what a check said is kept, from the end.
+const MOST_OUTPUT: usize = 64 << 10;
+
+/// How a check ended.
+#[derive(Clone, Debug)]
+pub struct CheckResult {
+    pub check: Check,
+    pub exit_code: i32,
+    pub timed_out: bool,
+    /// The last of what it said.
+    pub output: String,
+}
+
+impl CheckResult {
+    #[must_use]
+    pub fn has_passed(&self) -> bool {
+        self.exit_code == 0 && !self.timed_out
+    }
+}
+
+impl Engine {
+    /// Runs the configured checks in a sandbox of what reality would become. The first required one that fails is an error.
+    pub fn run_checks(&self, prepared: &Prepared, tell: &mut dyn FnMut(&CheckResult)) -> Result<Vec<CheckResult>, EngineError> {
+        let config = self.context.config_for(&prepared.sandbox.project)?;
+        if config.apply.checks.is_empty() || prepared.plan.operations.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut created = self.trial(&prepared.sandbox, &prepared.plan)?;
+        let mut results = Vec::new();
+        let mut outcome = Ok(());
+        for check in &config.apply.checks {
+            let result = match self.run_check(&mut created, &config, check) {
+                Ok(result) => result,
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            };
+            tell(&result);
+            if check.required && !result.has_passed() {
+                let why = if result.timed_out {
+                    format!("no end after {} s", check.timeout)
+                } else {
+                    format!("exit code {}", result.exit_code)
+                };
+                outcome = Err(EngineError::CheckFailed { name: check.name.clone(), why });
+                break;
+            }
+            results.push(result);
+        }
+        self.discard(created.sandbox, created.lock, &created.pidfd)?;
+        outcome.map(|()| results)
+    }
+
+    fn run_check(
+        &self,
+        created: &mut Created,
+        config: &whatif_types::config::UserConfig,
+        check: &Check,
+    ) -> Result<CheckResult, EngineError> {
+        let failed = |e: rustix::io::Errno| EngineError::io("run", std::path::Path::new(&check.name), e.into());
+        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(failed)?;
+        let spec = CommandSpec {
+            arguments: vec!["/bin/sh".into(), "-c".into(), check.run.clone().into()],
+            env: Vec::new(),
+            cwd: None,
+            stdio: [Stdio::Null, Stdio::Passed, Stdio::Passed],
+            terminal: None,
+            timeout: Some(Duration::from_secs(check.timeout)),
+        };
+        let sandbox = &created.sandbox;
+        let request = self.request(config, &sandbox.name, &sandbox.project, &spec, false);
+        let descriptors = [writer.as_fd(), writer.as_fd()];
+        hand_over(sandbox.details.identity, &descriptors);
+        created.client.exec(request, &descriptors)?;
+        drop(writer);
+        let mut output = Vec::new();
+        let mut pipe = File::from(reader);
+        let mut piece = [0; 16 << 10];
+        // A process left behind may hold the pipe; the end of the sandbox ends that too, so the check's own end is waited for first.
+        rustix::io::ioctl_fionbio(&pipe, true).map_err(failed)?;
+        let exited = loop {
+            drain(&mut pipe, &mut piece, &mut output);
+            let mut fds = [
+                rustix::event::PollFd::from_borrowed_fd(created.client.as_fd(), rustix::event::PollFlags::IN),
+                rustix::event::PollFd::new(&pipe, rustix::event::PollFlags::IN),
+            ];
+            let _ = rustix::event::poll(&mut fds, None);
+            if created.client.has_reply() || !fds[0].revents().is_empty() {
+                break created.client.exited()?;
+            }
+            if fds[1].revents().contains(rustix::event::PollFlags::HUP) && !fds[1].revents().contains(rustix::event::PollFlags::IN)
+            {
+                break created.client.exited()?;
+            }
+        };
+        drain(&mut pipe, &mut piece, &mut output);
+        let start = output.len().saturating_sub(MOST_OUTPUT);
+        Ok(CheckResult {
+            check: check.clone(),
+            exit_code: exited.code,
+            timed_out: exited.timed_out,
+            output: String::from_utf8_lossy(&output[start..]).into_owned(),
+        })
+    }
+
+    /// Whether the user's policy approves this apply without anybody's word.
+    pub fn is_auto_approved(&self, prepared: &Prepared) -> Result<bool, EngineError> {
+        // The user's own policy: a project cannot approve itself.
+        let Some(rule) = &self.context.config.policy.auto_approve else { return Ok(false) };
+        let paths = Patterns::new(&rule.paths, &[&prepared.sandbox.project])?;
+        let files = prepared.steps.len() as u64;
+        let lines = (prepared.lines.0 + prepared.lines.1) as u64;
+        Ok(rule.max_files.is_none_or(|most| files <= most)
+            && rule.max_lines.is_none_or(|most| lines <= most)
+            && (paths.is_empty() || prepared.steps.iter().all(|s| paths.matches(&s.path)))
+            && prepared.steps.iter().all(|s| s.path.starts_with(&prepared.sandbox.project)))
+    }
+}
+
+fn drain(pipe: &mut File, piece: &mut [u8], output: &mut Vec<u8>) {
+    while let Ok(length @ 1..) = pipe.read(piece) {
+        output.extend_from_slice(&piece[..length]);
+        if output.len() > 4 * MOST_OUTPUT {
+            output.drain(..output.len() - MOST_OUTPUT);
+        }
+    }
+}

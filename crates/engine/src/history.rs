@@ -1,0 +1,118 @@
+//! The applies that were made: pages of a book that `undo` reads backwards.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use whatif_types::text;
+
+use crate::apply::About;
+use crate::{Engine, EngineError};
+
+const FILE: &str = "page.json";
+/// A page names so many paths; the journal beside it has all of them.
+const MOST_PATHS: usize = 1000;
+
+/// One apply.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Page {
+    pub id: String,
+    /// Milliseconds since 1970.
+    pub at: u64,
+    pub who: String,
+    pub sandbox: String,
+    pub sandbox_id: String,
+    pub command: Vec<String>,
+    #[serde(with = "text::path")]
+    pub project: PathBuf,
+    pub files: usize,
+    #[serde(with = "text::paths")]
+    pub paths: Vec<PathBuf>,
+    /// The git commit made of it.
+    pub commit: Option<String>,
+    /// This one takes that one back.
+    pub undo_of: Option<String>,
+    pub undone_by: Option<String>,
+}
+
+impl Page {
+    pub(crate) fn new(about: &About, mut paths: Vec<PathBuf>) -> Self {
+        let files = paths.len();
+        paths.truncate(MOST_PATHS);
+        Self {
+            id: about.id.clone(),
+            at: about.at,
+            who: about.who.clone(),
+            sandbox: about.sandbox.clone(),
+            sandbox_id: about.sandbox_id.clone(),
+            command: about.command.clone(),
+            project: about.project.clone(),
+            files,
+            paths,
+            commit: None,
+            undo_of: about.undo_of.clone(),
+            undone_by: None,
+        }
+    }
+
+    pub(crate) fn write(&self, directory: &Path) -> Result<(), EngineError> {
+        let path = directory.join(FILE);
+        let new = directory.join("page.new");
+        let bytes = serde_json::to_vec(self).map_err(|e| EngineError::io("write", &path, e.into()))?;
+        let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new);
+        file.and_then(|mut f| f.write_all(&bytes))
+            .and_then(|()| std::fs::rename(&new, &path))
+            .map_err(|e| EngineError::io("write", &path, e))
+    }
+
+    fn read(directory: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(directory.join(FILE)).ok()?).ok()
+    }
+}
+
+impl Engine {
+    /// `whatif history`: newest first.
+    pub fn history(&self) -> Result<Vec<Page>, EngineError> {
+        let mut pages: Vec<Page> = self.state.applies()?.iter().filter_map(|directory| Page::read(directory)).collect();
+        pages.sort_by(|a, b| (b.at, &b.id).cmp(&(a.at, &a.id)));
+        Ok(pages)
+    }
+
+    /// By its id or the beginning of it.
+    pub(crate) fn page(&self, id: &str) -> Result<Page, EngineError> {
+        let mut fitting: Vec<Page> = self.history()?.into_iter().filter(|p| p.id.starts_with(id)).collect();
+        match (fitting.pop(), fitting.is_empty()) {
+            (Some(page), true) if !id.is_empty() => Ok(page),
+            (Some(last), _) => Err(EngineError::AmbiguousApply {
+                prefix: id.to_owned(),
+                ids: fitting.into_iter().chain([last]).map(|p| p.id).collect(),
+            }),
+            (None, _) => Err(EngineError::NoSuchApply { id: id.to_owned() }),
+        }
+    }
+
+    pub(crate) fn mark_undone(&self, id: &str, by: &str) -> Result<(), EngineError> {
+        let directory = self.state.apply_path(id);
+        match Page::read(&directory) {
+            Some(page) => Page { undone_by: Some(by.to_owned()), ..page }.write(&directory),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn mark_committed(&self, id: &str, commit: &str) -> Result<(), EngineError> {
+        let directory = self.state.apply_path(id);
+        match Page::read(&directory) {
+            Some(page) => Page { commit: Some(commit.to_owned()), ..page }.write(&directory),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps as many as the user wants to be able to undo. What cannot be deleted now is tried again next time.
+    pub(crate) fn forget_old_applies(&self, newest: &str) {
+        let Ok(pages) = self.history() else { return };
+        for page in pages.iter().skip(self.context.config.apply.keep.max(1)).filter(|p| p.id != newest) {
+            let _ = whatif_layers::remove::tree(&self.state.apply_path(&page.id));
+        }
+    }
+}

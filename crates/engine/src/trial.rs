@@ -1,0 +1,163 @@
+//! A sandbox of what reality would be after an apply, for checks that shall see the merged result.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, mknodat, utimensat};
+use whatif_apply::{Attributes, Change as Act, Operation, Plan, Source};
+use whatif_layers::{copy, remove};
+use whatif_types::Sandbox;
+
+use crate::create::{Created, Start, with_a_name};
+use crate::{Engine, EngineError, NewSandbox};
+
+impl Engine {
+    /// Makes the sandbox. It is nobody's but the caller's, who discards it.
+    pub(crate) fn trial(&self, sandbox: &Sandbox, plan: &Plan) -> Result<Created, EngineError> {
+        let new = NewSandbox {
+            net: Some(sandbox.details.net),
+            provider: Some(sandbox.provider.clone()),
+            backend: Some(sandbox.details.backend),
+            mask: sandbox.details.masked.clone(),
+            expose: sandbox.details.exposed.clone(),
+            cwd: Some(sandbox.project.clone()),
+            ..NewSandbox::default()
+        };
+        let validated = self.validate(&new)?;
+        let fill = |directory: &Path| {
+            let filling = Filling { sandbox, heads: directory.join("head"), plan };
+            filling.run().map_err(|e| EngineError::io("prepare", directory, e))
+        };
+        let start = Start { trees: &sandbox.details.trees, fill: &fill };
+        with_a_name(None, |name| self.create_with(name, &new, &validated, Vec::new(), None, Some(&start)))
+    }
+}
+
+/// Writes the outcome of a plan into heads that nothing is mounted over yet.
+struct Filling<'a> {
+    sandbox: &'a Sandbox,
+    heads: PathBuf,
+    plan: &'a Plan,
+}
+
+impl Filling<'_> {
+    fn run(&self) -> io::Result<()> {
+        let mut operations: Vec<(PathBuf, &Operation)> =
+            self.plan.operations.iter().map(|o| (o.absolute(&self.plan.roots), o)).collect();
+        // Parents first: what is in a directory that goes, goes with it.
+        operations.sort_by(|a, b| a.0.cmp(&b.0));
+        for (path, operation) in &operations {
+            match &operation.change {
+                Act::Remove => self.take_away(path)?,
+                Act::Put { source, attributes } => self.put(path, source, attributes)?,
+                Act::Set { attributes } => self.set(path, attributes)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of a path in the heads, and whether its tree is a copy.
+    fn place(&self, path: &Path) -> io::Result<(PathBuf, bool)> {
+        let trees = self.sandbox.details.trees.iter().enumerate();
+        let tree = trees.filter(|(_, t)| path.starts_with(t)).max_by_key(|(_, t)| t.as_os_str().len());
+        let (number, tree) = tree.ok_or_else(|| io::Error::other("it lies in no tree of the sandbox"))?;
+        let relative = path.strip_prefix(tree).unwrap_or(path);
+        Ok((self.heads.join(number.to_string()).join(relative), self.sandbox.details.copied_trees.contains(&number)))
+    }
+
+    /// Directories above it, as they are in reality. False if one of them is gone.
+    fn parents(&self, path: &Path, place: &Path) -> io::Result<bool> {
+        let (Some(above), Some(parent)) = (path.parent(), place.parent()) else { return Ok(true) };
+        match fs::symlink_metadata(parent) {
+            Ok(found) => return Ok(found.is_dir()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Ok(false),
+            Err(_) => {}
+        }
+        if !self.parents(above, parent)? {
+            return Ok(false);
+        }
+        fs::create_dir(parent)?;
+        if let Ok(metadata) = fs::symlink_metadata(above) {
+            copy::copy_attributes(above, parent, &metadata).map_err(|e| e.source)?;
+        }
+        Ok(true)
+    }
+
+    fn take_away(&self, path: &Path) -> io::Result<()> {
+        let (place, is_copy) = self.place(path)?;
+        if !self.parents(path, &place)? {
+            return Ok(());
+        }
+        clear(&place)?;
+        if is_copy {
+            return Ok(());
+        }
+        Ok(mknodat(CWD, &place, FileType::CharacterDevice, Mode::empty(), 0)?)
+    }
+
+    fn put(&self, path: &Path, source: &Source, attributes: &Attributes) -> io::Result<()> {
+        let (place, _) = self.place(path)?;
+        if !self.parents(path, &place)? {
+            return Ok(());
+        }
+        if !(matches!(source, Source::Directory) && place.is_dir()) {
+            clear(&place)?;
+        }
+        match source {
+            Source::File(from) | Source::Original(from) => {
+                fs::copy(from, &place)?;
+            }
+            Source::Bytes(bytes) => fs::write(&place, bytes)?,
+            Source::Link(target) => symlink(target, &place)?,
+            Source::Directory if place.is_dir() => {}
+            Source::Directory => fs::create_dir(&place)?,
+            Source::HardLink(other) => {
+                let first = self.plan.operations.get(*other).map(|o| o.absolute(&self.plan.roots));
+                let first = first.ok_or_else(|| io::Error::other("a link to nothing"))?;
+                return fs::hard_link(self.place(&first)?.0, &place);
+            }
+        }
+        give(&place, attributes)
+    }
+
+    fn set(&self, path: &Path, attributes: &Attributes) -> io::Result<()> {
+        let (place, _) = self.place(path)?;
+        if !self.parents(path, &place)? {
+            return Ok(());
+        }
+        match fs::symlink_metadata(path) {
+            Ok(m) if m.is_dir() && !place.exists() => fs::create_dir(&place)?,
+            Ok(m) if m.is_file() && !place.exists() => {
+                fs::copy(path, &place)?;
+            }
+            _ => {}
+        }
+        give(&place, attributes)
+    }
+}
+
+fn clear(place: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(place) {
+        Ok(found) if found.is_dir() => remove::tree(place).map_err(|e| e.source),
+        Ok(_) => fs::remove_file(place),
+        Err(_) => Ok(()),
+    }
+}
+
+fn give(place: &Path, attributes: &Attributes) -> io::Result<()> {
+    let is_link = fs::symlink_metadata(place)?.is_symlink();
+    lchown(place, Some(attributes.uid), Some(attributes.gid))?;
+    if !is_link {
+        fs::set_permissions(place, fs::Permissions::from_mode(attributes.mode))?;
+        for (name, value) in &attributes.xattrs {
+            rustix::fs::setxattr(place, name.as_os_str(), value, XattrFlags::empty())?;
+        }
+    }
+    if let Some((seconds, nanoseconds)) = attributes.mtime {
+        let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
+        utimensat(CWD, place, &Timestamps { last_access: time, last_modification: time }, AtFlags::SYMLINK_NOFOLLOW)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! `whatif undo`: the reverse of an apply, as a transaction of its own.
+
+use std::path::{Path, PathBuf};
+
+use whatif_apply::Plan;
+
+use crate::apply::{About, BaseAfter};
+use crate::history::Page;
+use crate::{Engine, EngineError, now};
+
+/// An undo that could be done.
+#[derive(Debug)]
+pub struct PreparedUndo {
+    /// What is taken back.
+    pub page: Page,
+    /// What will be restored.
+    pub paths: Vec<PathBuf>,
+    /// The id of the undo itself.
+    pub id: String,
+    plan: Plan,
+}
+
+impl Engine {
+    /// Finds out what an undo would do. Without an id: the latest apply in this project that was not undone.
+    pub fn prepare_undo(&self, id: Option<&str>) -> Result<PreparedUndo, EngineError> {
+        let page = match id {
+            Some(id) => self.page(id)?,
+            None => self.latest_apply()?,
+        };
+        if let Some(by) = &page.undone_by {
+            return Err(EngineError::Undone { id: page.id, by: by.clone() });
+        }
+        let directory = self.state.apply_path(&page.id);
+        let (mut plan, changed) = whatif_apply::undo_plan(&directory)?;
+        if !changed.is_empty() {
+            let changed = changed.into_iter().map(|c| (c.path, c.why)).collect();
+            return Err(EngineError::ChangedSince { id: page.id, changed });
+        }
+        let about: About = serde_json::from_value(whatif_apply::read(&directory)?.about)
+            .map_err(|e| EngineError::io("read", &directory, e.into()))?;
+        let undo = About {
+            id: crate::create::new_id()?.to_string(),
+            at: now(),
+            who: self.who(),
+            undo_of: Some(page.id.clone()),
+            bases: about.bases_before.iter().cloned().map(BaseAfter::Again).collect(),
+            bases_before: Vec::new(),
+            ..about
+        };
+        let id = undo.id.clone();
+        plan.about = serde_json::to_value(&undo).map_err(|e| EngineError::io("describe", &directory, e.into()))?;
+        let paths = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
+        Ok(PreparedUndo { page, paths, id, plan })
+    }
+
+    pub fn undo(&self, prepared: &PreparedUndo, progress: &mut dyn FnMut(whatif_apply::Progress)) -> Result<(), EngineError> {
+        self.transact(&prepared.id, &prepared.plan, progress)?;
+        // The sandbox may be gone; what it did is undone all the same.
+        let _ = self.resolve(Some(&prepared.page.sandbox_id)).and_then(|sandbox| self.after_apply(&sandbox));
+        Ok(())
+    }
+
+    fn latest_apply(&self) -> Result<Page, EngineError> {
+        let is_here = |project: &Path| self.context.cwd.starts_with(project);
+        let pages = self.history()?;
+        let is_candidate = |p: &&Page| p.undone_by.is_none() && p.undo_of.is_none() && is_here(&p.project);
+        pages.iter().find(is_candidate).cloned().ok_or(EngineError::NothingToUndo)
+    }
+}

@@ -1,0 +1,4 @@
+mkdir vendor
+git init -q vendor/lib
+echo r > vendor/lib/README
+echo F > f

@@ -1,0 +1,173 @@
+//! `whatif apply --commit`: the right content, the right name, and nothing of the repository's own is run.
+
+use std::path::{Path, PathBuf};
+
+use whatif_e2e::{World, as_root_and_user, needs};
+
+as_root_and_user!(
+    a_commit_has_what_was_applied_and_nothing_else,
+    a_commit_carries_the_users_name_and_says_where_it_comes_from,
+    nothing_the_repository_names_is_run,
+    hooks_run_on_request,
+    work_in_progress_stays_in_progress,
+    a_linked_worktree_gets_the_commit,
+    a_subdirectory_and_a_first_commit_are_fine,
+    without_git_nothing_is_written,
+    without_a_name_nothing_is_half_done,
+    without_commit_git_is_left_alone,
+);
+
+/// Git without anybody's configuration but the repository's harmless part.
+fn git(w: &World, directory: &Path, arguments: &str) -> String {
+    let script = format!("exec git -c core.hooksPath=/dev/null -c core.fsmonitor= -c commit.gpgsign=false {arguments}");
+    w.program("/bin/sh").args(["-c", &script]).cwd(directory).go().ok().text().to_owned()
+}
+
+fn repository(w: &World) {
+    w.write(w.home.join(".gitconfig"), "[user]\n\tname = Ann Example\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n");
+    w.outside("git init -q .; echo f > f; echo gone > gone; seq 20 > old; echo other > other; git add .; git commit -qm first")
+        .ok();
+}
+
+const CHANGES: &str = "echo F > f; rm gone; mv old new; mkdir d; echo x > d/x; chmod 755 d/x; ln -s f link";
+
+fn a_commit_has_what_was_applied_and_nothing_else(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.sandbox_with("s", CHANGES);
+    w.apply(&["s", "--commit", "-m", "Change things"]).ok();
+    let listed = git(w, &w.project, "show --no-renames --name-status --format=%s HEAD");
+    assert_eq!(listed, "Change things\n\nA\td/x\nM\tf\nD\tgone\nA\tlink\nA\tnew\nD\told");
+    assert_eq!(git(w, &w.project, "ls-tree HEAD d/x link").lines().map(|l| &l[..6]).collect::<Vec<_>>(), ["100755", "120000"]);
+    assert_eq!(git(w, &w.project, "status --porcelain"), "", "the index says so, too");
+    assert_eq!(git(w, &w.project, "fsck --strict 2>&1"), "");
+}
+
+fn a_commit_carries_the_users_name_and_says_where_it_comes_from(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.sandbox_with("origin", CHANGES);
+    let document = w.json(["apply", "origin", "--yes", "--commit"]);
+    assert_eq!(
+        git(w, &w.project, "log -1 '--format=%an <%ae> %cn <%ce>'"),
+        "Ann Example <ann@example.org> Ann Example <ann@example.org>"
+    );
+    let trailers = git(w, &w.project, "log -1 '--format=%(trailers)'");
+    assert!(trailers.contains("origin"), "the sandbox is named: {trailers}");
+    let head = git(w, &w.project, "rev-parse HEAD");
+    assert!(document["commit"].to_string().contains(&head), "{document}");
+    assert!(w.json(["history"])[0].to_string().contains(&head), "the history knows it");
+}
+
+/// Settings and hooks that would leave a mark.
+fn trap(w: &World) -> PathBuf {
+    let mark = w.dir.join("mark");
+    let evil = w.write(w.dir.join("evil"), format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat 2>/dev/null\nexit 0\n", mark.display()));
+    let script = format!(
+        "chmod 755 {e}; echo '* filter=evil diff=evil merge=evil text' > .gitattributes
+         for h in applypatch-msg pre-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit post-checkout \
+                  post-index-change post-rewrite reference-transaction fsmonitor-watchman; do cp {e} .git/hooks/$h; done
+         for k in core.fsmonitor core.editor core.pager core.sshCommand core.askPass diff.external diff.evil.textconv diff.evil.command \
+                  merge.evil.driver filter.evil.clean filter.evil.smudge filter.evil.process gpg.program gpg.ssh.program sequence.editor \
+                  credential.helper trailer.evil.command interactive.diffFilter; do git config $k {e}; done
+         git config commit.gpgsign true; git config user.signingkey x; git config alias.commit '!{e}'; git config alias.add '!{e}'
+         git config core.hooksPath .git/hooks; git config trailer.evil.ifmissing add; git config commit.template {e}",
+        e = evil.display()
+    );
+    w.outside(&script).ok();
+    let _ = std::fs::remove_file(&mark);
+    mark
+}
+
+fn nothing_the_repository_names_is_run(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.sandbox_with("s", CHANGES);
+    let mark = trap(w);
+    w.whatif(["diff", "s"]).go().ok();
+    w.whatif(["apply", "s", "--dry-run", "--commit"]).go().ok();
+    w.whatif(["status", "s"]).go().ok();
+    w.apply(&["s", "--commit", "-m", "Quietly"]).ok();
+    w.whatif(["history"]).go().ok();
+    w.whatif(["undo", "--yes"]).go().ok();
+    assert!(!mark.exists(), "these were run:\n{}", std::fs::read_to_string(&mark).unwrap_or_default());
+    assert_eq!(w.read("f"), "f\n");
+}
+
+fn hooks_run_on_request(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    let mark = w.dir.join("mark");
+    w.outside(&format!(
+        "printf '#!/bin/sh\\necho ran > {}\\n' > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit",
+        mark.display()
+    ))
+    .ok();
+    w.sandbox_with("s", CHANGES);
+    w.apply(&["s", "--files", "f", "--commit"]).ok();
+    assert!(!mark.exists());
+    w.apply(&["s", "--commit", "--hooks"]).ok();
+    assert!(mark.exists());
+}
+
+fn work_in_progress_stays_in_progress(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.outside("echo staged > staged; git add staged; echo edited >> other; echo untracked > untracked").ok();
+    let in_progress = git(w, &w.project, "status --porcelain");
+    w.sandbox_with("s", "echo F > f");
+    w.apply(&["s", "--commit", "-m", "Only f"]).ok();
+    assert_eq!(git(w, &w.project, "show --name-only --format= HEAD"), "f");
+    assert_eq!(git(w, &w.project, "status --porcelain"), in_progress);
+}
+
+fn a_linked_worktree_gets_the_commit(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    let tree = w.home.join("tree");
+    w.outside("git worktree add -q ../tree -b side").ok();
+    w.sandbox_in(&tree, "s", "echo F > f");
+    w.whatif(["apply", "s", "--yes", "--commit", "-m", "In the worktree"]).cwd(&tree).go().ok();
+    assert_eq!(git(w, &w.project, "log -1 --format=%s side"), "In the worktree");
+    assert_eq!(git(w, &w.project, "log -1 --format=%s main"), "first");
+    assert_eq!((git(w, &tree, "status --porcelain"), git(w, &w.project, "status --porcelain")), (String::new(), String::new()));
+    assert_eq!(w.read("f"), "f\n");
+}
+
+fn a_subdirectory_and_a_first_commit_are_fine(w: &World) {
+    needs!(w, "git");
+    w.write(w.home.join(".gitconfig"), "[user]\n\tname = Ann Example\n\temail = ann@example.org\n");
+    w.outside("git init -q .; mkdir sub").ok();
+    let sub = w.project.join("sub");
+    w.sandbox_in(&sub, "s", "echo x > x; echo y > ../y");
+    w.whatif(["apply", "s", "--yes", "--commit", "-m", "First"]).cwd(&sub).go().ok();
+    assert_eq!(git(w, &w.project, "show --name-only --format=%s HEAD"), "First\n\nsub/x\ny");
+}
+
+fn without_git_nothing_is_written(w: &World) {
+    w.outside("echo f > f").ok();
+    w.sandbox_with("s", "echo F > f");
+    let outcome = w.apply(&["s", "--commit"]);
+    assert!(outcome.code != 0 && outcome.stderr.contains("git"), "{outcome:?}");
+    assert_eq!(w.read("f"), "f\n");
+}
+
+fn without_a_name_nothing_is_half_done(w: &World) {
+    needs!(w, "git");
+    w.outside("git init -q .; echo f > f; git add .; git -c user.name=x -c user.email=x@y commit -qm first").ok();
+    w.sandbox_with("s", "echo F > f");
+    let outcome = w.apply(&["s", "--commit"]);
+    match outcome.code {
+        0 => assert_eq!(git(w, &w.project, "show --name-only --format= HEAD"), "f"),
+        _ => assert_eq!((w.read("f"), git(w, &w.project, "log --format=%s")), ("f\n".into(), "first".into()), "{outcome:?}"),
+    }
+}
+
+fn without_commit_git_is_left_alone(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.sandbox_with("s", CHANGES);
+    let before = whatif_e2e::canary(&[&w.project.join(".git")]);
+    w.apply(&["s"]).ok();
+    whatif_e2e::assert_same(&before, &whatif_e2e::canary(&[&w.project.join(".git")]));
+}
