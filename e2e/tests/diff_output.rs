@@ -46,7 +46,7 @@ fn a_path_limits_what_is_shown(w: &World) {
 
 fn stat_counts_lines(w: &World) {
     w.outside("seq 10 > f; seq 5 > gone").ok();
-    w.sandbox_with("s", "sed -i 's/^3$/three/; s/^7$/seven/' f; rm gone; seq 4 > new");
+    w.sandbox_with("s", "sed -i 's/^3$/three/; s/^7$/seven/' f; rm gone; seq 91 94 > new");
     let stat = w.whatif(["diff", "s", "--stat"]).go().ok().stdout;
     assert!(["f", "gone", "new"].iter().all(|name| stat.lines().any(|line| line.contains(name))), "{stat}");
     let stats = &w.json(["diff", "s"])["stats"];
@@ -191,8 +191,8 @@ fn drift_is_listed(w: &World) {
 
 fn two_sandboxes_are_compared(w: &World) {
     w.outside("echo f > f; echo same > same").ok();
-    w.sandbox_with("a", "echo a > f; echo both > both; echo only > only-a; echo changed > same");
-    w.sandbox_with("b", "echo b > f; echo both > both; echo only > only-b; echo changed > same");
+    w.sandbox_with("a", "echo a > f; echo both > both; echo a > only-a; echo changed > same");
+    w.sandbox_with("b", "echo b > f; echo both > both; echo other > only-b; echo changed > same");
     assert_eq!(lines(w, &["a..b", "--name-only"]), ["f", "only-a", "only-b"]);
     let patch = w.whatif(["diff", "a..b", "--patch"]).go().ok().stdout;
     assert!(patch.contains("\n-a\n+b\n"), "{patch}");

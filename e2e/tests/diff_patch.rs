@@ -95,8 +95,9 @@ fn directories_that_became_files_go_through_git_apply(w: &World) {
     );
 }
 
-/// A repository can tell git how to show a file. The patch does not ask it.
+/// A repository can tell git how to show a file. Nobody asks it.
 fn git_settings_do_not_change_the_patch(w: &World) {
+    needs!(w, "git");
     let mark = w.dir.join("mark");
     let evil = format!(
         "git init -q .; echo '* -diff diff=evil filter=evil' > .gitattributes; git config diff.external 'touch {m}; true'
@@ -104,8 +105,12 @@ fn git_settings_do_not_change_the_patch(w: &World) {
          git config core.fsmonitor 'touch {m}; false'; git config core.pager 'touch {m}; cat'; git config diff.noprefix true; seq 9 > f",
         m = mark.display()
     );
-    round_trip(w, &evil, "sed -i 's/^5$/five/' f; echo n > new");
-    w.whatif(["diff", "s"]).go().ok();
-    w.whatif(["diff", "s", "--json"]).go().ok();
-    assert!(!mark.exists(), "a program of the repository's settings was run");
+    w.outside(&evil).ok();
+    w.sandbox_with("s", "sed -i 's/^5$/five/' f");
+    for mode in [&[][..], &["--json"], &["--stat"], &["--patch"]] {
+        w.whatif(["diff", "s"]).args(mode).go().ok();
+        assert!(!mark.exists(), "{mode:?}: a program of the repository's settings was run");
+    }
+    let patch = w.whatif(["diff", "s", "--patch"]).go().ok().stdout;
+    assert!(patch.contains("--- a/f\n+++ b/f\n") && patch.contains("\n-5\n+five\n"), "{patch}");
 }

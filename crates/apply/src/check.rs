@@ -103,7 +103,10 @@ impl Surveyor<'_> {
             let descriptor = match self.held.directory(*root, path) {
                 Ok(descriptor) => descriptor,
                 Err(error) => {
-                    let what = in_the_way(&error).map_or_else(|| format!("cannot be reached: {error}"), |w| format!("{w} now"));
+                    let what = in_the_way(&error).map_or_else(
+                        || format!("cannot be reached: {error}"),
+                        |w| format!("cannot be worked in: what is in it {w}"),
+                    );
                     self.problems.push(Problem::new(absolute, what, ""));
                     continue;
                 }
@@ -268,7 +271,7 @@ impl Surveyor<'_> {
             Source::File(from) | Source::Original(from) => {
                 let original = matches!(source, Source::Original(_));
                 match look(CWD, from) {
-                    Ok(Some(seen)) if original && seen.identity.kind == Kind::Link => 0,
+                    Ok(Some(seen)) if original && matches!(seen.identity.kind, Kind::Link | Kind::Other) => 0,
                     Ok(Some(seen)) if seen.identity.kind == Kind::File => {
                         if rustix::fs::accessat(CWD, from, Access::READ_OK, AtFlags::EACCESS).is_err() && !original {
                             self.problem(path, format!("cannot be put there: {} cannot be read", from.display()), "");

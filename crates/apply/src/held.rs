@@ -117,7 +117,7 @@ impl Root {
     }
 
     fn resolve(&mut self, path: &Path) -> io::Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
         let descriptor = persistently(|| rustix::fs::openat2(&*self.descriptor, path, flags, Mode::empty(), beneath))?;
         let identity = look_at(&descriptor)?.identity;

@@ -73,6 +73,7 @@ pub struct Identity {
     pub ino: u64,
     pub size: u64,
     pub mtime: Time,
+    /// `(0, 0)` if it is not known or shall not count: a rename changes it, also one of an apply that was put back.
     pub ctime: Time,
     /// Permission bits only, `07777`.
     pub mode: u32,
@@ -160,8 +161,8 @@ impl Identity {
         if self.dev != now.dev {
             return Some("is another file now");
         }
-        self.changed(now)
-            .or_else(|| (self.kind != Kind::Directory && self.ctime != now.ctime).then_some("was touched: its change time differs"))
+        let touched = self.kind != Kind::Directory && self.ctime != (0, 0) && self.ctime != now.ctime;
+        self.changed(now).or_else(|| touched.then_some("was touched: its change time differs"))
     }
 
     /// Like `difference`, but without what a rename or a reboot changes by itself: times of change, links, device numbers.

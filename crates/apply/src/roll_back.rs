@@ -19,7 +19,7 @@ use crate::flush;
 use crate::held::in_the_way;
 use crate::layout::{Spot, Step};
 use crate::look::{Seen, look, look_at};
-use crate::plan::{Identity, Kind, Source};
+use crate::plan::{Attributes, Identity, Kind, Source};
 use crate::swap::{exchange_back, look_here};
 use crate::transaction::Transaction;
 
@@ -42,6 +42,11 @@ pub(crate) fn roll_back(tx: &mut Transaction, reached: Reached) -> Result<Report
         discard(tx, n, &mut reported)?;
     }
     restore_times(tx)?;
+    if reached == Reached::Swap {
+        for n in tx.layout.remove.clone() {
+            lock_again(tx, n)?;
+        }
+    }
     flush::everything(&tx.held, &tx.store)?;
     Ok(reported)
 }
@@ -149,17 +154,28 @@ fn unremove(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(
 fn unremove_directory(step: &Step, before: &Identity, xattrs: Xattrs, aside: &OwnedFd, parent: &OwnedFd) -> io::Result<()> {
     if look(parent, &step.target.name)?.is_none() {
         match rustix::fs::mkdirat(aside, &step.temporary.name, Mode::RWXU) {
-            Ok(()) => settle(&hold(aside, &step.temporary.name)?, &before.attributes(xattrs))?,
+            Ok(()) => {
+                let open = Attributes { mode: before.mode | 0o700, ..before.attributes(xattrs) };
+                settle(&hold(aside, &step.temporary.name)?, &open)?;
+            }
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
         rename(aside, &step.temporary.name, parent, &step.target.name)?;
     }
-    // It may have been opened for what was in it.
-    let directory = hold(parent, &step.target.name)?;
-    let now = look_at(&directory)?.identity;
-    if before.same_inode(&now) && now.mode != before.mode && now.mode == before.mode | 0o700 {
-        set_mode(&directory, before.mode)?;
+    Ok(())
+}
+
+/// A directory that was opened for what was in it, when all that is back.
+fn lock_again(tx: &mut Transaction, n: usize) -> Result<(), Fault> {
+    let (step, before) = (&tx.layout.steps[n], tx.header.plan.operations[n].before());
+    let Some(before) = before.filter(|b| b.kind == Kind::Directory && b.mode & 0o700 != 0o700) else { return Ok(()) };
+    let path = step.path.as_path();
+    let Ok(parent) = tx.held.directory(step.target.root, &step.target.directory) else { return Ok(()) };
+    let Ok(directory) = hold(&*parent, &step.target.name) else { return Ok(()) };
+    let now = look_at(&directory).map_err(on("examine", path))?.identity;
+    if now.kind == Kind::Directory && now.uid == before.uid && now.mode == before.mode | 0o700 {
+        set_mode(&directory, before.mode).map_err(on("restore the mode of", path))?;
     }
     Ok(())
 }

@@ -125,8 +125,9 @@ impl Undo {
             (None, None) => None,
             (None, Some(_)) => Some("exists again"),
             (Some(_), None) => Some("does not exist any more"),
-            // Device numbers change with a reboot.
-            (Some(after), Some(now)) => Identity { dev: now.dev, ..after.clone() }.difference(now),
+            // Its change time does not count: an attempt to undo that was put back has changed it too. Nothing can get lost by
+            // that, since undoing keeps what it takes away.
+            (Some(after), Some(now)) => after.changed(now),
         };
         if let Some(why) = why {
             self.changed.push(Changed { path: step.path.clone(), why: why.to_owned() });

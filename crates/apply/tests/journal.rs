@@ -203,7 +203,7 @@ fn what_a_user_changed_between_crash_and_recovery_is_kept_and_reported() {
         }
         let now = stopped.contents();
         assert!(before.iter().all(|c| now.contains(c)), "{at:?}: lost a version");
-        if at != At::Staging {
+        if !matches!(at, At::Staging | At::Swapping(12)) {
             assert!(!recovered.reported.is_empty(), "{at:?}");
         }
         stopped.scene.assert_clean();

@@ -7,7 +7,8 @@ use clap::builder::styling::AnsiColor;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    apply, completions, cp, diff, doctor, exec, gc, history, kill, logs, ls, new, ps, rm, run, shell, show, start, stop, undo,
+    apply, completions, cp, diff, doctor, exec, gc, history, kill, logs, ls, new, ps, rebase, reject, review, rm, run, shell, show,
+    start, status, stop, undo,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -37,9 +38,13 @@ pub enum Command {
     Exec(exec::Args),
     Shell(shell::Args),
     Diff(diff::Args),
+    Review(review::Args),
     Apply(apply::Args),
     Undo(undo::Args),
     History(history::Args),
+    Status(status::Args),
+    Rebase(rebase::Args),
+    Reject(reject::Args),
     Ls(ls::Args),
     Show(show::Args),
     Ps(ps::Args),

@@ -14,12 +14,16 @@ pub mod logs;
 pub mod ls;
 pub mod new;
 pub mod ps;
+pub mod rebase;
+pub mod reject;
+pub mod review;
 pub mod rm;
 pub mod run;
 pub mod sandbox_options;
 pub mod shell;
 pub mod show;
 pub mod start;
+pub mod status;
 pub mod stop;
 pub mod undo;
 
@@ -42,6 +46,7 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Shell(args) => with_engine(|engine| shell::execute(engine, args, output)),
         Command::Ls(args) => with_engine(|engine| ls::execute(engine, &args, output)),
         Command::Show(args) => with_engine(|engine| show::execute(engine, &args, output)),
+        Command::Review(args) => with_engine(|engine| review::execute(engine, &args, output)),
         Command::Ps(args) => with_engine(|engine| ps::execute(engine, &args, output)),
         Command::Logs(args) => with_engine(|engine| logs::execute(engine, &args, output)),
         Command::Kill(args) => with_engine(|engine| kill::execute(engine, &args, output)),
@@ -54,6 +59,9 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Apply(args) => with_engine(|engine| apply::execute(engine, &args, output)),
         Command::Undo(args) => with_engine(|engine| undo::execute(engine, &args, output)),
         Command::History(args) => with_engine(|engine| history::execute(engine, &args, output)),
+        Command::Status(args) => with_engine(|engine| status::execute(engine, &args, output)),
+        Command::Rebase(args) => with_engine(|engine| rebase::execute(engine, &args, output)),
+        Command::Reject(args) => with_engine(|engine| reject::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),
         Command::Completions(args) => completions::execute(&args),
         Command::Tidy => Engine::open(context::from_process()?)?.tidy().map(|()| ExitCode::SUCCESS),

@@ -9,6 +9,7 @@ mod context;
 mod foreground;
 mod output;
 mod progress;
+mod review;
 mod table;
 
 use std::process::ExitCode;

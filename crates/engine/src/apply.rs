@@ -20,7 +20,7 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
 
-pub use self::decide::{Conflict, Side};
+pub use self::decide::{Conflict, Outlook, Side, outlook};
 pub use whatif_apply::{Progress, Stage};
 
 pub use self::select::{HunkChoice, LeftOut, Reason};

@@ -108,6 +108,6 @@ fn trees(sandbox: &Sandbox, directory: &Path) -> Vec<Tree> {
 }
 
 /// From milliseconds since 1970.
-fn seconds(milliseconds: u64) -> (i64, u32) {
+pub(crate) fn seconds(milliseconds: u64) -> (i64, u32) {
     ((milliseconds / 1000) as i64, (milliseconds % 1000) as u32 * 1_000_000)
 }

@@ -3,18 +3,14 @@
 //! The commit is made by `git fast-import` from the bytes that were just written: no filter, hook or watcher that a
 //! repository's configuration names has a part in it, and whatever else is modified or staged stays as it is.
 
-use std::ffi::OsString;
-use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use whatif_diff::scan::reality;
 use whatif_diff::{Kind, content};
 
 use crate::apply::Applied;
+use crate::git::Git;
 use crate::{Engine, EngineError, now};
 
 /// How to commit.
@@ -95,88 +91,7 @@ impl Engine {
     }
 }
 
-/// A repository, and how to ask git about it safely.
-struct Git {
-    root: PathBuf,
-    home: PathBuf,
-    /// Root works in somebody else's repository as that somebody.
-    owner: Option<(u32, u32)>,
-}
-
 impl Git {
-    fn find(project: &Path, home: &Path, as_root: bool) -> Result<Self, EngineError> {
-        let root = project.ancestors().find(|d| d.join(".git").exists()).ok_or_else(|| EngineError::Git {
-            action: "commit",
-            message: format!("{} is not in a git repository", project.display()),
-            hint: "the changes are applied; leave out --commit, or 'git init' first".to_owned(),
-        })?;
-        let metadata = std::fs::metadata(root).map_err(|e| EngineError::io("examine", root, e))?;
-        let owner = (as_root && metadata.uid() != 0).then(|| (metadata.uid(), metadata.gid()));
-        let home = owner.and_then(|(uid, _)| home_of(uid)).unwrap_or_else(|| home.to_owned());
-        Ok(Self { root: root.to_owned(), home, owner })
-    }
-
-    /// Git's own data is not part of a commit.
-    fn tracks(&self, path: &Path) -> bool {
-        let is_file = reality(path).is_none_or(|s| matches!(s.node.kind, Kind::File | Kind::Link));
-        is_file && path.strip_prefix(&self.root).is_ok_and(|r| !r.components().any(|c| c.as_os_str() == ".git"))
-    }
-
-    /// A git that runs nothing the repository names.
-    fn command(&self, arguments: &[&str]) -> Command {
-        self.command_with(
-            &["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "gc.auto=0"],
-            arguments,
-        )
-    }
-
-    fn command_with(&self, settings: &[&str], arguments: &[&str]) -> Command {
-        let mut command = Command::new("git");
-        command.env_clear();
-        for name in ["PATH", "LANG", "LC_ALL", "TZ"] {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
-        }
-        command.env("HOME", &self.home).env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").current_dir(&self.root);
-        for setting in settings {
-            command.args(["-c", setting]);
-        }
-        command.args(arguments);
-        if let Some((uid, gid)) = self.owner {
-            command.uid(uid).gid(gid);
-        }
-        command
-    }
-
-    /// The first line of its output.
-    fn read(&self, arguments: &[&str]) -> Result<String, EngineError> {
-        let output = self.bytes(arguments)?;
-        Ok(String::from_utf8_lossy(&output).lines().next().unwrap_or_default().to_owned())
-    }
-
-    fn bytes(&self, arguments: &[&str]) -> Result<Vec<u8>, EngineError> {
-        let output =
-            self.command(arguments).stdin(Stdio::null()).output().map_err(|e| EngineError::io("run", Path::new("git"), e))?;
-        if output.status.success() { Ok(output.stdout) } else { Err(failed(arguments, &output.stderr)) }
-    }
-
-    fn feed(&self, arguments: &[&str], input: &[u8]) -> Result<(), EngineError> {
-        let mut child = self
-            .command(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|e| EngineError::io("run", Path::new("git"), e))?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // If it ends early, its own words say more than the broken pipe.
-            let _ = stdin.write_all(input);
-        }
-        let output = child.wait_with_output().map_err(|e| EngineError::io("run", Path::new("git"), e))?;
-        if output.status.success() { Ok(()) } else { Err(failed(arguments, &output.stderr)) }
-    }
-
     /// The input of `git fast-import`.
     fn stream(
         &self,
@@ -216,40 +131,6 @@ impl Git {
         stream.extend(b"done\n");
         Ok(stream)
     }
-
-    /// Tells the index about what was committed, and about nothing else.
-    fn update_index(&self, commit: &str, parent: Option<&str>) -> Result<(), EngineError> {
-        let changes = match parent {
-            Some(parent) => self.bytes(&["diff-tree", "-r", "-z", "--no-renames", parent, commit])?,
-            None => self.bytes(&["diff-tree", "-r", "-z", "--no-renames", "--root", "--no-commit-id", commit])?,
-        };
-        let mut lines = Vec::new();
-        let mut fields = changes.split(|b| *b == 0);
-        while let (Some(raw), Some(path)) = (fields.next().filter(|r| !r.is_empty()), fields.next()) {
-            let words: Vec<&[u8]> = raw.split(|b| *b == b' ').collect();
-            let [_, mode, _, id, ..] = words.as_slice() else { continue };
-            lines.extend([*mode, b" ", *id, b"\t", path, b"\0"].concat());
-        }
-        if lines.is_empty() {
-            return Ok(());
-        }
-        self.feed(&["update-index", "-z", "--index-info"], &lines)
-    }
-
-    fn run_hook(&self, name: &str) -> Result<(), EngineError> {
-        let mut command = self.command_with(&["core.fsmonitor=false"], &["hook", "run", "--ignore-missing", name]);
-        let output = command.stdin(Stdio::null()).output().map_err(|e| EngineError::io("run", Path::new("git"), e))?;
-        if output.status.success() { Ok(()) } else { Err(failed(&["hook", name], &output.stderr)) }
-    }
-}
-
-fn failed(arguments: &[&str], stderr: &[u8]) -> EngineError {
-    let message = String::from_utf8_lossy(stderr).trim().to_owned();
-    EngineError::Git {
-        action: "commit",
-        message: format!("git {}: {}", arguments.first().unwrap_or(&""), if message.is_empty() { "failed" } else { &message }),
-        hint: "the changes are applied and stay so; commit them by hand".to_owned(),
-    }
 }
 
 /// As fast-import takes a path: in quotes, with everything unusual escaped.
@@ -279,11 +160,4 @@ fn first_line(command: &str) -> String {
     } else {
         line.chars().take(LONGEST_SUBJECT - 1).chain(['…']).collect()
     }
-}
-
-fn home_of(uid: u32) -> Option<PathBuf> {
-    let text = std::fs::read("/etc/passwd").ok()?;
-    let fits = |line: &&[u8]| line.split(|b| *b == b':').nth(2) == Some(uid.to_string().as_bytes());
-    let line = text.split(|b| *b == b'\n').find(fits)?;
-    line.split(|b| *b == b':').nth(5).map(|home| PathBuf::from(OsString::from_vec(home.to_vec())))
 }

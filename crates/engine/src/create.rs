@@ -197,6 +197,7 @@ impl Engine {
             exit_code: None,
             changed_files: 0,
             size_bytes: 0,
+            based_at: None,
             transient: true,
         };
         let mut sandbox = Sandbox {

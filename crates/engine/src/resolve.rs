@@ -21,7 +21,7 @@ impl Engine {
             None => {
                 let project = self.context.project_of(&self.context.cwd);
                 let mut all = self.store.list()?.into_iter();
-                all.find(|s| s.project == project).ok_or(EngineError::NoSandboxHere { project })?
+                all.find(|s| s.project == project && s.status != Status::Rejected).ok_or(EngineError::NoSandboxHere { project })?
             }
         };
         self.refreshed(sandbox)

@@ -65,6 +65,7 @@ fn sandbox(number: u8, name: &str) -> Sandbox {
             exit_code: None,
             changed_files: 0,
             size_bytes: 0,
+            based_at: None,
             transient: false,
         },
     }

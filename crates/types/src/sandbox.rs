@@ -70,6 +70,9 @@ pub struct Details {
     pub exit_code: Option<i32>,
     pub changed_files: u64,
     pub size_bytes: u64,
+    /// When it was last rebased.
+    #[serde(default)]
+    pub based_at: Option<u64>,
     /// Belongs to a `run` that is still deciding whether to keep it.
     pub transient: bool,
 }

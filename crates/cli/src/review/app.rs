@@ -6,7 +6,7 @@ use whatif_engine::review::Review;
 use whatif_engine::{Change, shown_path};
 
 use super::counts::Counts;
-use super::decisions::Decisions;
+use super::decisions::{Decisions, Mark};
 use super::document::{Document, Reader};
 use super::facts::{Facts, Group};
 use super::keys::Action;
@@ -200,6 +200,15 @@ impl App {
         };
         notes.push((Tone::Dim, words.to_owned()));
         Document::of_notes(notes)
+    }
+
+    /// The command that uses the decisions.
+    #[must_use]
+    pub fn next_step(&self) -> String {
+        let is_taken =
+            |i: usize| self.subject.changes[i].outside && matches!(self.decisions.mark(i), Mark::Accepted | Mark::Partly);
+        let outside = if (0..self.facts.len()).any(is_taken) { " --outside" } else { "" };
+        format!("whatif apply {}{outside}", self.subject.name)
     }
 
     /// The title of the right pane.

@@ -139,7 +139,7 @@ fn searching_names_and_text() {
 fn a_second_look_keeps_the_place_and_shows_what_lapsed() {
     let mut app = app(&["M a", "M b", "M c"]);
     press(&mut app, "jja");
-    let lapsed = Review { lapsed: vec![Path::new(sample::PROJECT).join("c")], ..Review::default() };
+    let lapsed = sample::lapsed("c");
     press(&mut app, "k");
     app.reload(subject(&["A 0", "M a", "M b", "M c"]), lapsed);
     assert_eq!(app.title(), "b");

@@ -36,7 +36,7 @@ impl App {
         }
         self.decisions.decide(&self.subject.changes, &[change], verdict(accept).as_ref());
         if self.pane == Pane::Files && accept.is_some() {
-            self.list.move_by(1);
+            self.list.to_next_file(&self.tree);
         }
     }
 

@@ -70,7 +70,7 @@ fn directories_follow() {
 #[test]
 fn a_lapsed_decision_is_marked_until_decided_again() {
     let changes = sample::changes(&["M a", "M b"]);
-    let review = Review { lapsed: vec![changes[1].path.clone()], ..Review::default() };
+    let review = sample::lapsed("b");
     let mut decisions = Decisions::new(review, &changes, &mut sample::facts(&changes, &[]));
     assert_eq!((decisions.mark(0), decisions.mark(1)), (Mark::Undecided, Mark::Lapsed));
     decisions.decide(&changes, &[1], Some(&Verdict::Accepted));

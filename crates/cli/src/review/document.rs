@@ -182,7 +182,8 @@ mod tests {
     #[test]
     fn changed_words_are_found_on_both_sides() {
         let document = document();
-        let texts: Vec<&TextLine> = document.lines.iter().filter_map(|l| if let Line::Text(t) = l { Some(t) } else { None }).collect();
+        let texts: Vec<&TextLine> =
+            document.lines.iter().filter_map(|l| if let Line::Text(t) = l { Some(t) } else { None }).collect();
         assert_eq!(document.words(texts[2]), [5..6], "3");
         assert_eq!(document.words(texts[3]), [5..10], "three");
         // One line became two: there is no telling which is which.

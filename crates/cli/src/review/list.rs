@@ -87,6 +87,13 @@ impl List {
         self.follow();
     }
 
+    /// Goes to the next file below, if there is one in sight of the list.
+    pub fn to_next_file(&mut self, tree: &Tree) {
+        let below = self.rows.iter().enumerate().skip(self.cursor + 1);
+        let found = below.filter(|(_, node)| tree.nodes[**node].change().is_some()).map(|(row, _)| row).next();
+        self.go_to(found.unwrap_or(self.cursor));
+    }
+
     pub fn page(&self) -> isize {
         self.height.saturating_sub(1).max(1) as isize
     }
@@ -136,7 +143,8 @@ impl List {
     /// Chooses the next line that satisfies, from the one after the cursor on; folded ones count.
     pub fn seek(&mut self, tree: &Tree, forward: bool, wanted: impl Fn(usize) -> bool) -> bool {
         let (count, at) = (tree.nodes.len(), self.selected().unwrap_or(0));
-        let found = (1..=count).map(|step| if forward { (at + step) % count } else { (at + count - step) % count }).find(|n| wanted(*n));
+        let found =
+            (1..=count).map(|step| if forward { (at + step) % count } else { (at + count - step) % count }).find(|n| wanted(*n));
         if let Some(node) = found {
             self.reveal(tree, node);
         }

@@ -20,8 +20,12 @@ pub fn of(change: &Change, project: &Path) -> Vec<Note> {
         notes.push((Tone::Other, format!("was {}{alike}", visible(shown_path(old, project).as_os_str().as_bytes()))));
     }
     match change.blocked {
-        Some(Blocked::Special) => notes.push((Tone::Bad, "never applied: pipes, sockets and devices stay in the sandbox".to_owned())),
-        Some(Blocked::Masked) => notes.push((Tone::Bad, "never applied: the sandbox was not shown what is here in reality".to_owned())),
+        Some(Blocked::Special) => {
+            notes.push((Tone::Bad, "never applied: pipes, sockets and devices stay in the sandbox".to_owned()))
+        }
+        Some(Blocked::Masked) => {
+            notes.push((Tone::Bad, "never applied: the sandbox was not shown what is here in reality".to_owned()))
+        }
         None => {}
     }
     // Deletions are told by the kind, hidden characters with their number.
@@ -109,7 +113,8 @@ mod tests {
         change.flags = vec![Flag::HostExecuted, Flag::Executable];
         change.base = Base::Kept;
         let notes: Vec<String> = of(&change, Path::new(sample::PROJECT)).into_iter().map(|n| n.1).collect();
-        let expected = ["new file", "! tools on the host execute it", "! executable", "~ gone in reality since the sandbox started from it"];
+        let expected =
+            ["new file", "! tools on the host execute it", "! executable", "~ gone in reality since the sandbox started from it"];
         assert_eq!(notes, expected);
     }
 

@@ -51,8 +51,7 @@ impl App {
     /// Goes on looking, one file.
     pub fn hunt_on(&mut self) {
         let Some(mut hunt) = self.hunt.take() else { return };
-        let ground =
-            Ground { tree: &self.tree, changes: &self.subject.changes, project: &self.subject.project, read: self.read };
+        let ground = Ground { tree: &self.tree, changes: &self.subject.changes, project: &self.subject.project, read: self.read };
         match hunt.step(&ground) {
             Step::NotYet => self.hunt = Some(hunt),
             Step::Nowhere => self.say(Tone::Warning, "not found"),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use whatif_engine::review::Review;
 use whatif_engine::{Base, Change, ChangeKind, Content};
 
 use super::facts::Facts;
@@ -43,6 +44,13 @@ pub fn facts(changes: &[Change], directories: &[&str]) -> Vec<Facts> {
     let directories: Vec<PathBuf> = directories.iter().map(|d| Path::new(PROJECT).join(d)).collect();
     let of = |change: &Change| Facts { is_directory: directories.contains(&change.path), ..Facts::of(change) };
     changes.iter().map(of).collect()
+}
+
+/// No decisions, but one about this path that lapsed.
+pub fn lapsed(path: &str) -> Review {
+    let mut review = Review::default();
+    review.lapsed.push(Path::new(PROJECT).join(path));
+    review
 }
 
 /// Thirty lines with two of them changed, far from each other.

@@ -106,7 +106,8 @@ impl Tree {
             }
             let common = first.parts.iter().zip(&last.parts).take_while(|(a, b)| a == b).count();
             let path: PathBuf = first.parts[..common].iter().collect();
-            let at = self.push(Item::Directory(path), self.nodes[parent].group, joined(&first.parts[level..common], true), Some(parent));
+            let at =
+                self.push(Item::Directory(path), self.nodes[parent].group, joined(&first.parts[level..common], true), Some(parent));
             self.fill(run, common, at);
             self.close(at);
         }
@@ -173,7 +174,7 @@ mod tests {
 
     fn shown(changes: &[Change], directories: &[&str]) -> Vec<String> {
         let mut facts = sample::facts(changes, directories);
-        super::super::implied::find(changes, &mut facts);
+        let _ = super::super::implied::find(changes, &mut facts);
         let tree = Tree::new(changes, &facts, Path::new(sample::PROJECT));
         tree.nodes.iter().map(|n| format!("{}{}", "  ".repeat(n.depth), n.label)).collect()
     }

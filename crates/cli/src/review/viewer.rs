@@ -1,7 +1,5 @@
 //! The part of a document that is in view. Lines are wrapped when they are looked at, never all of them.
 
-use whatif_patch::LineKind;
-
 use super::document::{Document, Line};
 use super::theme::Tone;
 use super::wrap;
@@ -134,14 +132,6 @@ impl Viewer {
             at = Position { line: at.line + 1, row: 0 };
         }
         seen
-    }
-
-    /// Added and removed lines of a hunk.
-    #[must_use]
-    pub fn counts(&self, hunk: usize) -> (usize, usize) {
-        let lines = self.document.hunks.get(hunk).map_or(&[][..], |h| &h.lines);
-        let count = |kind| lines.iter().filter(|l| l.kind == kind).count();
-        (count(LineKind::Added), count(LineKind::Removed))
     }
 
     fn is_in_view(&self, line: usize) -> bool {

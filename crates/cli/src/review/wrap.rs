@@ -99,6 +99,22 @@ pub fn end_of(text: &str, most: usize) -> String {
     format!("…{}", &text[start..])
 }
 
+/// The start of a text, if all of it is too wide.
+#[must_use]
+pub fn start_of(text: &str, most: usize) -> String {
+    if width(text) <= most {
+        return text.to_owned();
+    }
+    let mut room = most.saturating_sub(1);
+    let fits = |c: &char| {
+        let width = width(c.encode_utf8(&mut [0; 4]));
+        let fits = width <= room;
+        room = room.saturating_sub(width);
+        fits
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,10 +153,11 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_path() {
+    fn what_is_too_wide_is_shortened() {
         assert_eq!(end_of("src/main.rs", 20), "src/main.rs");
         assert_eq!(end_of("src/main.rs", 8), "…main.rs");
         assert_eq!(end_of("変更変更", 5), "…変更");
         assert_eq!(end_of("abc", 0), "…");
+        assert_eq!(start_of("abcdef", 4), "abc…");
     }
 }

@@ -135,6 +135,23 @@ fn one<'a>(change: &'a Change, hunks: Option<&[usize]>, settled: Settled) -> Res
     Ok(Decided { change, now, result, is_part: hunks.is_some() })
 }
 
+/// What an apply would make of a change where reality moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outlook {
+    /// Both sides fit together.
+    Merges,
+    Conflict,
+}
+
+#[must_use]
+pub fn outlook(change: &Change) -> Outlook {
+    match three_way(change, reality(&change.path).as_ref(), None) {
+        Ok(Result3::Conflict(_)) | Err(_) => Outlook::Conflict,
+        Ok(_) => Outlook::Merges,
+    }
+}
+
 fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> Result<Result3, EngineError> {
     // The base of a rename's addition is what was at its new path: nothing.
     let before = if change.deletion.is_some() { None } else { change.before.as_ref() };

@@ -1,0 +1,48 @@
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::{Engine, shown_path};
+use whatif_types::text::Text;
+
+use super::Outcome;
+use crate::output::{Output, Style, counted, visible_path};
+
+/// Move a sandbox onto reality as it is now
+///
+/// Where both changed a file, the sandbox gets both changes. Where they collide, it gets both versions between markers, as git
+/// writes them; settle that with `whatif exec` or `whatif shell`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sandbox; by default the latest of this project
+    name: Option<String>,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let rebased = engine.rebase(args.name.as_deref())?;
+    let project = &rebased.sandbox.project;
+    let texts = |paths: &[PathBuf]| paths.iter().map(|p| Text::from(shown_path(p, project))).collect::<Vec<_>>();
+    output.document(&json!({
+        "sandbox": rebased.sandbox.name,
+        "merged": texts(&rebased.merged),
+        "conflicts": texts(&rebased.marked),
+        "open": rebased.open.iter().map(|(p, why)| json!({ "path": Text::from(shown_path(p, project)), "why": why })).collect::<Vec<_>>(),
+    }));
+    for path in &rebased.merged {
+        output.line(format!("{}  {}", output.paint(Style::Cyan, "merged  "), visible_path(shown_path(path, project))));
+    }
+    for path in &rebased.marked {
+        output.line(format!("{}  {}", output.paint(Style::Red, "conflict"), visible_path(shown_path(path, project))));
+    }
+    for (path, why) in &rebased.open {
+        output.line(format!("{}  {}: {why}", output.paint(Style::Red, "open    "), visible_path(shown_path(path, project))));
+    }
+    let name = &rebased.sandbox.name;
+    let unsettled = rebased.marked.len() + rebased.open.len();
+    if unsettled == 0 {
+        output.line(format!("{} now stands on reality as it is", output.paint(Style::Bold, name)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    output.note(format!("{} to settle; look for '<<<<<<<' with: whatif shell {name}", counted(unsettled as u64, "path")));
+    Ok(ExitCode::FAILURE)
+}

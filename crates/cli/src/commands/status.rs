@@ -1,0 +1,93 @@
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::apply::Outlook;
+use whatif_engine::status::{Drift, Moved, Standing};
+use whatif_engine::{Engine, shown_path};
+use whatif_types::text::Text;
+use whatif_types::timestamp::age;
+
+use super::Outcome;
+use crate::output::{Output, Style, counted, visible_path};
+use crate::table;
+
+/// Tell how far reality has moved since a sandbox was made
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sandbox; by default the latest of this project
+    name: Option<String>,
+}
+
+/// More than this is counted.
+const MOST_LISTED: usize = 50;
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let standing = engine.status(args.name.as_deref())?;
+    output.document(&document(&standing));
+    let name = output.paint(Style::Bold, &standing.sandbox.name);
+    output.line(format!("{name} is {} old and holds {}", age(standing.age_ms), counted(standing.changes as u64, "change")));
+    if standing.drift.is_empty() {
+        output.line("reality has not moved since: what it did is still true");
+        return Ok(ExitCode::SUCCESS);
+    }
+    // What collides first.
+    let mut drift: Vec<&Drift> = standing.drift.iter().collect();
+    drift.sort_by_key(|d| (d.collides != Some(Outlook::Conflict), d.collides.is_none()));
+    output.line(format!("{} moved in reality since:", counted(drift.len() as u64, "path")));
+    let rows: Vec<Vec<String>> = drift.iter().take(MOST_LISTED).map(|d| row(d, &standing, output)).collect();
+    output.line(table::render(&rows));
+    if drift.len() > MOST_LISTED {
+        output.line(format!("… and {} more", drift.len() - MOST_LISTED));
+    }
+    output.line(in_words(&standing, output));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(drift: &Drift, standing: &Standing, output: &Output) -> Vec<String> {
+    let (word, style) = match drift.kind {
+        Moved::Changed => ("changed", Style::Yellow),
+        Moved::Added => ("added", Style::Green),
+        Moved::Deleted => ("deleted", Style::Red),
+    };
+    let note = match drift.collides {
+        Some(Outlook::Merges) => output.paint(Style::Cyan, "the sandbox changed it too; both fit together"),
+        Some(Outlook::Conflict) => output.paint(Style::Red, "the sandbox changed it too, and they collide"),
+        None => String::new(),
+    };
+    vec![output.paint(style, word), visible_path(shown_path(&drift.path, &standing.sandbox.project)), note]
+}
+
+fn in_words(standing: &Standing, output: &Output) -> String {
+    let name = &standing.sandbox.name;
+    match (standing.conflicts(), standing.collisions()) {
+        (0, 0) => "none of it is what the sandbox changed; but what ran in it may have read the earlier versions".to_owned(),
+        (0, merging) => {
+            format!("{merging} of them will be merged when it is applied; to see the result first: whatif rebase {name}")
+        }
+        (conflicts, _) => format!(
+            "{}: {} in conflict. To settle that in the sandbox: whatif rebase {name}",
+            output.paint(Style::Red, "results may not apply"),
+            counted(conflicts as u64, "path"),
+        ),
+    }
+}
+
+fn document(standing: &Standing) -> serde_json::Value {
+    let drift: Vec<_> = standing
+        .drift
+        .iter()
+        .map(|d| {
+            let path = Text::from(shown_path(&d.path, &standing.sandbox.project));
+            json!({ "path": path, "kind": d.kind, "collides": d.collides })
+        })
+        .collect();
+    json!({
+        "sandbox": { "id": standing.sandbox.id, "name": standing.sandbox.name, "project": Text::from(&standing.sandbox.project), "status": standing.sandbox.status },
+        "age_seconds": standing.age_ms / 1000,
+        "changes": standing.changes,
+        "drift": drift,
+        "collisions": standing.collisions(),
+        "conflicts": standing.conflicts(),
+        "unreadable": standing.unreadable.iter().map(Text::from).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,79 @@
+//! The terminal while it is ours. However we end, it is given back as it was.
+
+use std::io::{self, Stdout, stdout};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{DisableMouseCapture, EnableMouseCapture};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use rustix::process::Signal;
+
+/// Set while there is something to give back.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+pub type Ours = Terminal<CrosstermBackend<Stdout>>;
+
+/// Gives the terminal back when dropped.
+#[derive(Debug)]
+pub struct Screen {
+    pub terminal: Ours,
+    signals: OwnedFd,
+    mouse: bool,
+}
+
+impl Screen {
+    pub fn take(mouse: bool) -> io::Result<Self> {
+        // Blocked and read, so that the loop can end as it does after `q`.
+        let ending = [Signal::HUP, Signal::INT, Signal::TERM, Signal::QUIT].map(Signal::as_raw);
+        let signals = whatif_sys::signals::as_descriptor(&ending)?;
+        // The release build ends at once on a panic, without dropping anything.
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            before(panic);
+        }));
+        enter(mouse)?;
+        let terminal = Terminal::new(CrosstermBackend::new(stdout()));
+        // From here on dropping does it.
+        Ok(Self { terminal: terminal.inspect_err(|_| give_back())?, signals, mouse })
+    }
+
+    /// The signal that asks us to end, if one came.
+    #[must_use]
+    pub fn ending_signal(&self) -> Option<i32> {
+        whatif_sys::signals::take(&self.signals).first().copied()
+    }
+
+    /// Stops as other programs do on ^Z, until somebody continues us.
+    pub fn suspend(&mut self) -> io::Result<()> {
+        give_back();
+        rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)?;
+        enter(self.mouse)?;
+        self.terminal.clear()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+fn enter(mouse: bool) -> io::Result<()> {
+    IS_TAKEN.store(true, Ordering::SeqCst);
+    let entered = enable_raw_mode().and_then(|()| execute!(stdout(), EnterAlternateScreen));
+    let entered = if mouse { entered.and_then(|()| execute!(stdout(), EnableMouseCapture)) } else { entered };
+    entered.inspect_err(|_| give_back())
+}
+
+fn give_back() {
+    if IS_TAKEN.swap(false, Ordering::SeqCst) {
+        // Nothing can be done about a terminal that is gone; the rest is tried all the same.
+        let _ = execute!(stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+    }
+}

@@ -1,0 +1,121 @@
+//! `whatif rebase`: moves a sandbox onto reality as it is now.
+//!
+//! What the sandbox did not touch follows reality by itself. Where both changed a file, the sandbox's version becomes the merge
+//! of both; where they collide, it gets conflict markers, as git writes them, for whoever works in the sandbox to settle.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, lchown};
+use std::path::{Path, PathBuf};
+
+use whatif_diff::base::NewBase;
+use whatif_diff::{Bases, Change, Kind, Node, State, content};
+use whatif_patch::Merge;
+use whatif_types::sandbox::StopReason;
+use whatif_types::{Sandbox, Status};
+
+use crate::{Engine, EngineError, now};
+
+#[derive(Debug)]
+pub struct Rebased {
+    pub sandbox: Sandbox,
+    /// Both sides are in the sandbox now.
+    pub merged: Vec<PathBuf>,
+    /// Both sides are in the sandbox, between markers.
+    pub marked: Vec<PathBuf>,
+    /// Nothing could be done; an apply will still say so.
+    pub open: Vec<(PathBuf, &'static str)>,
+}
+
+enum Outcome {
+    Merged(Vec<u8>),
+    Marked(Vec<u8>),
+    Open(&'static str),
+}
+
+impl Engine {
+    pub fn rebase(&self, name: Option<&str>) -> Result<Rebased, EngineError> {
+        let sandbox = self.resolve(name)?;
+        let _lock = self.lock(&sandbox)?;
+        let mut sandbox = self.refresh(&sandbox)?;
+        self.rest(&mut sandbox)?;
+        let directory = self.directory(&sandbox)?;
+        let found = self.look(&sandbox)?;
+        let mut rebased = Rebased { sandbox: sandbox.clone(), merged: Vec::new(), marked: Vec::new(), open: Vec::new() };
+        let mut bases = Vec::new();
+        for change in found.changes.iter().filter(|c| c.has_drifted()) {
+            let (bytes, list) = match outcome(change) {
+                Outcome::Merged(bytes) => (bytes, &mut rebased.merged),
+                Outcome::Marked(bytes) => (bytes, &mut rebased.marked),
+                Outcome::Open(why) => {
+                    rebased.open.push((change.path.clone(), why));
+                    continue;
+                }
+            };
+            if let (Some(after), Some(node)) = (&change.after, Node::of(&change.path)) {
+                rewrite(&directory, &after.at, &bytes).map_err(|e| EngineError::io("rewrite", &change.path, e))?;
+                bases.push(NewBase::Identity { path: change.path.clone(), node });
+                list.push(change.path.clone());
+            }
+        }
+        let base = directory.join("base");
+        Bases::load(&base).and_then(|mut b| b.replace(bases)).map_err(|e| EngineError::io("write", &base, e))?;
+        sandbox.details.based_at = Some(now());
+        sandbox.updated_at = now();
+        self.store.update(&mut sandbox)?;
+        // What is relative to reality now is kept before reality moves on.
+        self.look(&sandbox)?;
+        Ok(Rebased { sandbox, ..rebased })
+    }
+
+    /// Heads are rewritten only while nothing is mounted over them. A sandbox in which nothing runs is stopped for it and starts
+    /// again by itself.
+    fn rest(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+        if sandbox.status != Status::Active {
+            return Ok(());
+        }
+        if self.connect(sandbox)?.list()?.iter().any(|p| p.state != 'Z') {
+            return Err(EngineError::StillRunning { name: sandbox.name.clone() });
+        }
+        self.stop_processes(sandbox, std::time::Duration::ZERO)?;
+        self.state.unpublish(&sandbox.name);
+        sandbox.status = Status::Stopped;
+        sandbox.details.stop_reason = Some(StopReason::Finished);
+        sandbox.details.keeper_pid = None;
+        self.store.update(sandbox)?;
+        Ok(())
+    }
+}
+
+fn outcome(change: &Change) -> Outcome {
+    let (Some(after), Some(now)) = (&change.after, whatif_diff::scan::reality(&change.path)) else {
+        return Outcome::Open(if change.after.is_none() {
+            "the sandbox deleted it, reality changed it"
+        } else {
+            "reality deleted it"
+        });
+    };
+    if after.node.kind != Kind::File || now.node.kind != Kind::File {
+        return Outcome::Open("both changed it, and it cannot be merged");
+    }
+    let read = |state: &State| content::read(&state.at).ok().filter(|bytes| !whatif_patch::is_binary(bytes));
+    let (Some(ours), Some(theirs)) = (read(&now), read(after)) else { return Outcome::Open("both changed it, and it is not text") };
+    // Without a base everything that differs collides, which is the honest answer.
+    let is_known = change.base == whatif_diff::Base::Kept;
+    let base = change.before.as_ref().filter(|_| is_known).and_then(read).unwrap_or_default();
+    match whatif_patch::merge(&base, &ours, &theirs) {
+        Merge::Clean(bytes) => Outcome::Merged(bytes),
+        Merge::Conflicted(conflicted) => Outcome::Marked(conflicted.marked("reality", "sandbox")),
+    }
+}
+
+/// Replaces a file of a head, at once.
+fn rewrite(directory: &Path, file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(file)?;
+    let new = directory.join("rebase.new");
+    let mut out = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    out.write_all(bytes)?;
+    lchown(&new, Some(metadata.uid()), Some(metadata.gid()))?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(metadata.mode() & 0o7777))?;
+    fs::rename(new, file)
+}

@@ -1,0 +1,30 @@
+//! `whatif reject`: nobody wants these changes.
+
+use std::time::Duration;
+
+use whatif_types::config::Rejected;
+use whatif_types::{Sandbox, Status};
+
+use crate::{Engine, EngineError, now};
+
+impl Engine {
+    /// Ends what runs and keeps or deletes the sandbox, as asked or as the policy says. True: it is gone.
+    pub fn reject(&self, name: Option<&str>, asked: Option<Rejected>) -> Result<(Sandbox, bool), EngineError> {
+        if asked.unwrap_or(self.context.config.policy.reject) == Rejected::Delete {
+            return Ok((self.remove(name, false)?, true));
+        }
+        let sandbox = self.resolve(name)?;
+        let _lock = self.lock(&sandbox)?;
+        let mut sandbox = self.refresh(&sandbox)?;
+        if sandbox.status == Status::Active {
+            self.stop_processes(&sandbox, Duration::from_secs(1))?;
+            self.state.unpublish(&sandbox.name);
+            sandbox.details.keeper_pid = None;
+        }
+        sandbox.status.check_move_to(Status::Rejected).map_err(whatif_store::StoreError::from)?;
+        sandbox.status = Status::Rejected;
+        sandbox.updated_at = now();
+        self.store.update(&mut sandbox)?;
+        Ok((sandbox, false))
+    }
+}

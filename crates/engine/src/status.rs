@@ -1,0 +1,165 @@
+//! `whatif status`: how far reality has moved since a sandbox was made, and what of it matters to the sandbox.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use whatif_diff::ignored::Rules;
+use whatif_diff::{Change, Kind, Node, Time};
+use whatif_types::{Sandbox, text};
+
+use crate::apply::{Outlook, outlook};
+use crate::changes::seconds;
+use crate::git::Git;
+use crate::{Engine, EngineError, now};
+
+#[derive(Debug)]
+pub struct Standing {
+    pub sandbox: Sandbox,
+    /// Since it was made or last rebased.
+    pub age_ms: u64,
+    pub changes: usize,
+    /// Everything in the project that moved in reality.
+    pub drift: Vec<Drift>,
+    /// Directories that could not be looked at.
+    pub unreadable: Vec<PathBuf>,
+}
+
+/// One path of reality that is not as it was.
+#[derive(Clone, Debug, Serialize)]
+pub struct Drift {
+    #[serde(with = "text::path")]
+    pub path: PathBuf,
+    pub kind: Moved,
+    /// What that means for a change of the sandbox at the same path.
+    pub collides: Option<Outlook>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moved {
+    Changed,
+    Added,
+    Deleted,
+}
+
+impl Standing {
+    #[must_use]
+    pub fn collisions(&self) -> usize {
+        self.drift.iter().filter(|d| d.collides.is_some()).count()
+    }
+
+    #[must_use]
+    pub fn conflicts(&self) -> usize {
+        self.drift.iter().filter(|d| d.collides == Some(Outlook::Conflict)).count()
+    }
+}
+
+impl Engine {
+    pub fn status(&self, name: Option<&str>) -> Result<Standing, EngineError> {
+        let sandbox = self.resolve(name)?;
+        let set = self.change_set(&sandbox)?;
+        let since = sandbox.details.based_at.unwrap_or(sandbox.created_at);
+        let config = self.context.config_for(&sandbox.project)?;
+        let mut walk = Walk {
+            project: &sandbox.project,
+            since: seconds(since),
+            tracked: tracked(&sandbox.project, &self.context),
+            seen: HashSet::new(),
+            drift: BTreeMap::new(),
+            unreadable: Vec::new(),
+            masked: vec![self.state.root().to_owned()],
+        };
+        walk.run(&mut Rules::new(&sandbox.project, &[], &config.diff.ignore));
+        walk.missing();
+        let mut drift = walk.drift;
+        // Where the sandbox changed something, what it started from is known exactly.
+        for change in set.changes.iter().filter(|c| c.has_drifted()) {
+            let kind = if change.reality.is_some() { Moved::Changed } else { Moved::Deleted };
+            drift.entry(change.path.clone()).or_insert(kind);
+        }
+        let colliding: BTreeMap<&Path, &Change> = set
+            .changes
+            .iter()
+            .flat_map(|c| [Some(c), c.deletion.as_deref()].into_iter().flatten())
+            .filter(|c| c.has_drifted())
+            .map(|c| (c.path.as_path(), c))
+            .collect();
+        let drift = drift
+            .into_iter()
+            .map(|(path, kind)| Drift { collides: colliding.get(path.as_path()).map(|c| outlook(c)), path, kind })
+            .collect();
+        Ok(Standing {
+            age_ms: now().saturating_sub(since),
+            changes: set.changes.iter().filter(|c| !c.is_directory()).count(),
+            drift,
+            unreadable: walk.unreadable,
+            sandbox,
+        })
+    }
+}
+
+/// What git knows of the project; nothing if there is no git.
+fn tracked(project: &Path, context: &crate::Context) -> HashSet<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let Ok(git) = Git::find(project, &context.home, context.is_root()) else { return HashSet::new() };
+    let listed = git.bytes(&["ls-files", "-z", "--full-name"]).unwrap_or_default();
+    let paths = listed.split(|b| *b == 0).filter(|p| !p.is_empty());
+    let paths = paths.map(|p| git.root.join(std::ffi::OsString::from_vec(p.to_vec())));
+    paths.filter(|p| p.starts_with(project)).collect()
+}
+
+struct Walk<'a> {
+    project: &'a Path,
+    since: Time,
+    tracked: HashSet<PathBuf>,
+    seen: HashSet<PathBuf>,
+    drift: BTreeMap<PathBuf, Moved>,
+    unreadable: Vec<PathBuf>,
+    masked: Vec<PathBuf>,
+}
+
+impl Walk<'_> {
+    /// Everything in the project that the project does not ignore.
+    fn run(&mut self, rules: &mut Rules<'_>) {
+        let dev = Node::of(self.project).map(|n| n.dev);
+        let mut pending = vec![self.project.to_owned()];
+        while let Some(directory) = pending.pop() {
+            let Ok(entries) = std::fs::read_dir(&directory) else {
+                self.unreadable.push(directory);
+                continue;
+            };
+            for path in entries.filter_map(|e| Some(e.ok()?.path())) {
+                let Some(node) = Node::of(&path) else { continue };
+                let is_directory = node.kind == Kind::Directory;
+                if self.masked.contains(&path) || rules.is_ignored(&path, is_directory) {
+                    continue;
+                }
+                if is_directory {
+                    // Another file system is not part of the project's tree.
+                    if Some(node.dev) == dev {
+                        pending.push(path);
+                    }
+                    continue;
+                }
+                if node.ctime > self.since {
+                    let is_new = node.btime.is_some_and(|b| b > self.since) && !self.tracked.contains(&path);
+                    self.drift.insert(path.clone(), if is_new { Moved::Added } else { Moved::Changed });
+                }
+                if !self.tracked.is_empty() {
+                    self.seen.insert(path);
+                }
+            }
+        }
+    }
+
+    /// What git expects, is not there, and was taken out of its directory since.
+    fn missing(&mut self) {
+        for path in self.tracked.difference(&self.seen) {
+            let around = path.ancestors().skip(1).find_map(Node::of);
+            if !path.exists() && around.is_some_and(|n| n.ctime > self.since) {
+                self.drift.insert(path.clone(), Moved::Deleted);
+            }
+        }
+    }
+}

@@ -1,1 +1,0 @@
-chmod u+w d # or the ordinary user could not clean up

@@ -1,0 +1,3 @@
+ln -s m link
+ln -s m other
+mkdir empty

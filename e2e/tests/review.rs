@@ -1,0 +1,149 @@
+//! `whatif review`, driven by keys on a real terminal.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use whatif_e2e::{Terminal, World, as_root_and_user, wait_for};
+
+as_root_and_user!(
+    decisions_are_stored,
+    hunks_are_chosen,
+    all_that_is_safe_at_once,
+    a_search_goes_to_the_file,
+    a_decision_lapses_with_the_content,
+    the_terminal_is_given_back_after_a_signal,
+    a_small_and_a_changing_terminal,
+    without_a_terminal_there_is_a_hint,
+    nothing_changed_is_nothing_to_review,
+);
+
+/// Opens the review and waits for its first screen.
+fn review(w: &World, name: &str) -> Terminal {
+    let mut terminal = Terminal::with_whatif(w, &["review", name]);
+    terminal.expect("undecided");
+    terminal
+}
+
+/// What was decided about a path.
+#[track_caller]
+fn verdict(document: &Value, path: &str) -> Value {
+    let decisions = document["decisions"].as_array().unwrap_or_else(|| panic!("no decisions: {document}"));
+    decisions.iter().find(|d| d["path"] == path).map_or(Value::Null, |d| d["verdict"].clone())
+}
+
+fn decisions_are_stored(w: &World) {
+    w.outside("echo a > a; echo b > b; echo c > c").ok();
+    w.sandbox_with("s", "echo A > a; echo B > b; echo C > c; mkdir d; echo x > d/x");
+    let mut terminal = review(w, "s");
+    terminal.type_in("axq");
+    terminal.expect("1 accepted, 1 rejected, 2 undecided");
+    terminal.expect("whatif apply s");
+    assert_eq!(terminal.ends(), 0);
+    let stored = w.json(["review", "s"]);
+    assert_eq!((verdict(&stored, "a"), verdict(&stored, "b")), (json!("accepted"), json!("rejected")), "{stored}");
+    assert_eq!((verdict(&stored, "c"), verdict(&stored, "d/x")), (Value::Null, Value::Null), "{stored}");
+    assert_eq!(stored["sandbox"]["name"], "s");
+    // The next review goes on from there, and a new directory follows what is in it.
+    let mut terminal = review(w, "s");
+    terminal.type_in("nnaq");
+    terminal.expect("2 accepted, 1 rejected, 1 undecided");
+    assert_eq!(terminal.ends(), 0);
+    let stored = w.json(["review", "s"]);
+    assert_eq!((verdict(&stored, "d/x"), verdict(&stored, "d")), (json!("accepted"), json!("accepted")), "{stored}");
+    assert_eq!(w.read("a"), "a\n", "nothing is applied yet");
+}
+
+fn hunks_are_chosen(w: &World) {
+    w.outside("seq 60 > f").ok();
+    w.sandbox_with("s", "sed -i 's/^5$/five/; s/^30$/thirty/; s/^55$/fiftyfive/' f");
+    let mut terminal = review(w, "s");
+    // To the hunks; the first accepted, the second not, the third accepted.
+    terminal.type_in("\raxaq");
+    terminal.expect("0 accepted, 0 rejected, 1 in part, 0 undecided");
+    assert_eq!(terminal.ends(), 0);
+    let stored = w.json(["review", "s"]);
+    assert_eq!(stored["decisions"], json!([{"path": "f", "verdict": "hunks", "hunks": [1, 3]}]), "{stored}");
+}
+
+fn all_that_is_safe_at_once(w: &World) {
+    w.outside("git init -q . 2>/dev/null || true; echo 'out/' > .gitignore; echo f > f").ok();
+    w.sandbox_with(
+        "s",
+        "echo F > f; mkdir out; echo o > out/o; mkdir -p .git/hooks; echo '#!/bin/sh' > .git/hooks/pre-commit; mkfifo pipe",
+    );
+    let mut terminal = review(w, "s");
+    terminal.type_in("Aq");
+    terminal.expect("1 accepted, 0 rejected, ");
+    assert_eq!(terminal.ends(), 0);
+    let stored = w.json(["review", "s"]);
+    assert_eq!(verdict(&stored, "f"), "accepted", "{stored}");
+    for path in ["out/o", ".git/hooks/pre-commit", "pipe"] {
+        assert_eq!(verdict(&stored, path), Value::Null, "{path}: {stored}");
+    }
+}
+
+fn a_search_goes_to_the_file(w: &World) {
+    w.sandbox_with("s", "echo one > a; echo needle > b; echo three > c");
+    let mut terminal = review(w, "s");
+    terminal.type_in("/needle\r");
+    terminal.expect("\u{1b}");
+    terminal.type_in("aq");
+    terminal.expect("1 accepted");
+    assert_eq!(terminal.ends(), 0);
+    assert_eq!(verdict(&w.json(["review", "s"]), "b"), "accepted");
+}
+
+fn a_decision_lapses_with_the_content(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo one > a; echo two > b").ok();
+    let mut terminal = review(w, "s");
+    terminal.type_in("aa");
+    let both = |w: &World| w.json(["review", "s"])["decisions"].as_array().map_or(0, Vec::len) == 2;
+    assert!(wait_for(Duration::from_secs(10), || both(w).then_some(())).is_some(), "stored as they are made");
+    w.exec("s", "echo changed > b").ok();
+    let stored = w.json(["review", "s"]);
+    assert_eq!((verdict(&stored, "a"), &stored["lapsed"]), (json!("accepted"), &json!(["b"])), "{stored}");
+    terminal.type_in("r");
+    terminal.expect("1 decision lapsed");
+    terminal.type_in("q");
+    terminal.expect("1 accepted, 0 rejected, 1 undecided");
+    assert_eq!(terminal.ends(), 0);
+}
+
+fn the_terminal_is_given_back_after_a_signal(w: &World) {
+    w.sandbox_with("s", "echo a > a");
+    let mut terminal = review(w, "s");
+    terminal.type_in("a");
+    let stored = || w.json(["review", "s"])["decisions"] == json!([{"path": "a", "verdict": "accepted"}]);
+    assert!(wait_for(Duration::from_secs(10), || stored().then_some(())).is_some(), "stored at once");
+    let pid = w.processes().into_iter().find(|p| p.contains("whatif review") && !p.contains("setsid")).expect("it runs");
+    w.outside(&format!("kill -TERM {}", pid.split(' ').next().expect("a pid"))).ok();
+    terminal.expect("\u{1b}[?1049l");
+    terminal.expect("1 accepted");
+    assert_eq!(terminal.ends(), 128 + 15);
+}
+
+fn a_small_and_a_changing_terminal(w: &World) {
+    w.sandbox_with("s", "seq 100 > numbers; mkdir d; seq 3 > d/x");
+    let mut terminal = review(w, "s");
+    for (rows, columns) in [(50, 200), (10, 40), (3, 8), (1, 1), (24, 80)] {
+        terminal.resize(rows, columns);
+        terminal.type_in("jk\tjjGg\t?j");
+    }
+    terminal.type_in("gq");
+    terminal.expect("0 accepted, 0 rejected, 2 undecided");
+    assert_eq!(terminal.ends(), 0);
+}
+
+fn without_a_terminal_there_is_a_hint(w: &World) {
+    w.sandbox_with("s", "echo a > a");
+    w.whatif(["review", "s"]).go().fails_with_hint(2).says("--files");
+    assert_eq!(w.json(["review", "s"])["decisions"], json!([]));
+}
+
+fn nothing_changed_is_nothing_to_review(w: &World) {
+    w.new_sandbox("s");
+    let mut terminal = Terminal::with_whatif(w, &["review", "s"]);
+    terminal.expect("changed nothing");
+    assert_eq!(terminal.ends(), 0);
+}
