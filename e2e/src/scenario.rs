@@ -31,9 +31,9 @@ impl Scenario {
         all
     }
 
-    /// Plays it in a world it may share with others. Panics unless everything is as it must be.
-    pub fn play(&self, world: &World) {
-        let case = Case::set_up(self, world);
+    /// Plays it in a world it may share with others, with one way of copy-on-write. Panics unless everything is as it must be.
+    pub fn play(&self, world: &World, backend: &str) {
+        let case = Case::set_up(self, world, backend);
         case.run_the_sandbox();
         case.move_reality();
         let before_the_last = case.decide();
@@ -48,6 +48,7 @@ impl Scenario {
 struct Case<'a> {
     scenario: &'a Scenario,
     world: &'a World,
+    backend: &'a str,
     decisions: Decisions,
     project: PathBuf,
     /// What the trees must look like, apart from the project.
@@ -55,11 +56,12 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    fn set_up(scenario: &'a Scenario, world: &'a World) -> Self {
+    fn set_up(scenario: &'a Scenario, world: &'a World, backend: &'a str) -> Self {
         let text = fs::read_to_string(scenario.source.join("decisions")).unwrap_or_default();
         let case = Self {
             scenario,
             world,
+            backend,
             decisions: Decisions::parse(&text),
             project: world.home.join("cases").join(&scenario.name).join("project"),
             models: world.dir.join("models").join(&scenario.name),
@@ -96,7 +98,8 @@ impl<'a> Case<'a> {
     /// Turns the base into the sandbox's tree, inside.
     fn run_the_sandbox(&self) {
         let script = self.becoming("sandbox", self.decisions.replaces);
-        let run = ["run", "--keep", "--quiet", "--name", &self.scenario.name, "--", "/bin/sh", "-eu", "-c"];
+        let name = &self.scenario.name;
+        let run = ["run", "--keep", "--quiet", "--name", name, "--backend", self.backend, "--", "/bin/sh", "-eu", "-c"];
         self.world.whatif(run).args([script]).cwd(&self.project).go().ok();
     }
 

@@ -62,10 +62,12 @@ impl<'a> Arena<'a> {
             make(self, &thing);
             let (outside, linked) = (self.outside_now(), Tree::of(&self.linked, Detail::Times));
             let apply = self.w.whatif(["apply", "s", "--all", "--yes"]);
-            let apply = apply.streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
+            let said = fs::File::create(self.w.dir.join("said")).expect("a scratch file");
+            let apply = apply.streams(Stdio::null(), said.try_clone().expect("a descriptor").into(), said.into()).spawn();
             let code = self.swap_until_the_end(apply, &self.w.project.join(target), &thing);
-            self.w.whatif(["ls"]).go().ok();
-            let context = format!("round {round}, exit code {code}");
+            let repaired = self.w.whatif(["ls"]).go().ok().stderr;
+            let said = fs::read_to_string(self.w.dir.join("said")).unwrap_or_default();
+            let context = format!("round {round}, exit code {code}\n{said}{repaired}");
             assert_same(&outside, &self.outside_now());
             Tree::of(&self.linked, Detail::Times).assert_is(&linked, &context);
             self.assert_whole(target, &thing, code, &context);
@@ -115,7 +117,7 @@ impl<'a> Arena<'a> {
         let text = |name: &str| fs::read_to_string(d.join(name)).ok();
         let state = ["edited", "gone", "new", "sub/x", "made/deep/x"]
             .into_iter()
-            .filter(|name| Path::new("d").join(name) != Path::new(target))
+            .filter(|name| target == "d" || !Path::new("d").join(name).starts_with(target))
             .map(|name| match (name, text(name).as_deref()) {
                 ("gone", None) | ("edited" | "new" | "sub/x" | "made/deep/x", Some("new\n")) => "after",
                 ("new" | "made/deep/x", None) | ("edited" | "gone" | "sub/x", Some("old\n")) => "before",

@@ -12,17 +12,25 @@ use whatif_e2e::{Scenario, World, as_root_and_user, needs};
 
 const AT_A_TIME: usize = 3;
 
-as_root_and_user!(every_scenario_ends_as_expected);
+as_root_and_user!(every_scenario_ends_as_expected, the_other_ways_of_copy_on_write_end_the_same);
 
 fn every_scenario_ends_as_expected(w: &World) {
     needs!(w, "git", "setfattr");
-    let scenarios = Scenario::all();
+    play(w, "overlay", &Scenario::all());
+}
+
+fn the_other_ways_of_copy_on_write_end_the_same(w: &World) {
+    needs!(w, "git", "setfattr");
+    play(w, "fuse", &Scenario::all());
+}
+
+fn play(w: &World, backend: &str, scenarios: &[Scenario]) {
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..AT_A_TIME {
             scope.spawn(|| {
                 while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scenario.play(w))) {
+                    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scenario.play(w, backend))) {
                         failures.lock().expect("nothing panics here").push(format!("{}: {}", scenario.name, message(&*panic)));
                     }
                 }

@@ -85,6 +85,14 @@ impl Held {
         Ok(descriptor)
     }
 
+    /// Forgets a directory and what is in it: it was made anew.
+    pub(crate) fn forget(&mut self, root: usize, path: &Path) {
+        if let Some(root) = self.roots.get_mut(root) {
+            root.kept.retain(|held, _| !held.starts_with(path));
+            root.known.retain(|held, _| !held.starts_with(path));
+        }
+    }
+
     /// The same, but found again from the root instead of remembered.
     pub(crate) fn directory_again(&mut self, root: usize, path: &Path) -> io::Result<Rc<OwnedFd>> {
         if let Some(root) = self.roots.get_mut(root) {

@@ -50,14 +50,15 @@ impl Who {
     }
 
     /// Why an existing entry may not be renamed; `None` if it may.
-    pub(crate) fn against_entry(&self, parent: &Identity, entry: &Seen, path: &Path) -> Option<Problem> {
-        if entry.mount_root {
+    pub(crate) fn against_entry(&self, parent: &Seen, entry: &Seen, path: &Path) -> Option<Problem> {
+        if entry.mount_root || (entry.mount.is_some() && entry.mount != parent.mount) {
             return Some(Problem::new(path, "is a mount point", "unmount it first"));
         }
         if entry.locked {
             let hint = format!("chattr -i -a '{}'", path.display());
             return Some(Problem::new(path, "is locked (immutable or append-only)", hint));
         }
+        let parent = &parent.identity;
         let sticky = parent.mode & 0o1000 != 0;
         if sticky && !self.is_root() && self.uid != parent.uid && self.uid != entry.identity.uid {
             return Some(Problem::new(path, "belongs to somebody else in a sticky directory", ""));

@@ -3,13 +3,16 @@
 //! Three things can lie at a name: the version of before, the one that was staged, or something of somebody else. Only the first
 //! two are moved, and only the second is deleted. Repeating it after a crash anywhere in it is safe.
 
+mod discard;
+
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use rustix::fs::{AtFlags, Mode, RenameFlags};
+use rustix::fs::{Mode, RenameFlags};
 use rustix::io::Errno;
 
 use crate::attributes::{ACL, Xattrs, hold, set_acl, set_mode, set_mtime, settle};
@@ -19,9 +22,11 @@ use crate::flush;
 use crate::held::in_the_way;
 use crate::layout::{Spot, Step};
 use crate::look::{Seen, look, look_at};
-use crate::plan::{Attributes, Identity, Kind, Source};
+use crate::plan::{Attributes, Identity, Kind};
 use crate::swap::{exchange_back, look_here};
 use crate::transaction::Transaction;
+
+pub(crate) use discard::set_aside;
 
 pub(crate) type Reported = Vec<(PathBuf, String)>;
 
@@ -39,7 +44,7 @@ pub(crate) fn roll_back(tx: &mut Transaction, reached: Reached) -> Result<Report
         unswap(tx, &mut reported)?;
     }
     for n in tx.layout.published().collect::<Vec<_>>() {
-        discard(tx, n, &mut reported)?;
+        discard::discard(tx, n, &mut reported)?;
     }
     restore_times(tx)?;
     if reached == Reached::Swap {
@@ -137,7 +142,11 @@ fn unremove(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(
     let before = tx.header.plan.operations[n].before();
     if let Some(before) = before.filter(|b| b.kind == Kind::Directory) {
         let xattrs = tx.header.xattrs.get(&n).cloned().unwrap_or_default();
-        return unremove_directory(&step, before, xattrs, &aside_directory, &parent).map_err(on("restore", path));
+        let anew = unremove_directory(&step, before, xattrs, &aside_directory, &parent).map_err(on("restore", path))?;
+        if anew {
+            tx.held.forget(step.target.root, &step.target.directory.join(&step.target.name));
+        }
+        return Ok(());
     }
     let Some(aside) = look(&*aside_directory, &step.temporary.name).map_err(on("examine", path))? else { return Ok(()) };
     match rename(&aside_directory, &step.temporary.name, &parent, &step.target.name) {
@@ -150,8 +159,8 @@ fn unremove(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(
     }
 }
 
-/// The directory itself comes back, or one like it if it could not be kept.
-fn unremove_directory(step: &Step, before: &Identity, xattrs: Xattrs, aside: &OwnedFd, parent: &OwnedFd) -> io::Result<()> {
+/// The directory itself comes back, or one like it if it could not be kept. Says whether it is another one.
+fn unremove_directory(step: &Step, before: &Identity, xattrs: Xattrs, aside: &OwnedFd, parent: &OwnedFd) -> io::Result<bool> {
     if look(parent, &step.target.name)?.is_none() {
         match rustix::fs::mkdirat(aside, &step.temporary.name, Mode::RWXU) {
             Ok(()) => {
@@ -163,7 +172,7 @@ fn unremove_directory(step: &Step, before: &Identity, xattrs: Xattrs, aside: &Ow
         }
         rename(aside, &step.temporary.name, parent, &step.target.name)?;
     }
-    Ok(())
+    Ok(!look(parent, &step.target.name)?.is_some_and(|now| before.same_inode(&now.identity)))
 }
 
 /// A directory that was opened for what was in it, when all that is back.
@@ -205,99 +214,17 @@ fn unset_file(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result
     set.and_then(|()| acl.map_or(Ok(()), |acl| set_acl(&file, Some(acl)))).map_err(on("restore the mode of", path))
 }
 
-/// Removes what was staged. What somebody put into a staged directory is not ours: it is kept in `unapplied`.
-fn discard(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(), Fault> {
-    let step = tx.layout.steps[n].clone();
-    let Some(parent) = reach(tx, &step.temporary, n, reported)? else { return Ok(()) };
-    let path = step.path.as_path();
-    let Some(aside) = look(&*parent, &step.temporary.name).map_err(on("examine", path))? else { return Ok(()) };
-    let before = tx.header.plan.operations[n].before();
-    let original = matches!(tx.header.plan.operations[n].source(), Some(Source::Original(_)));
-    // The name alone is enough only as long as nothing can have been swapped.
-    let ours = match &tx.staged[n] {
-        Some(staged) => staged.same_inode(&aside.identity),
-        None => !before.is_some_and(|b| b.same_inode(&aside.identity)) || original,
-    };
-    if !ours {
-        reported.push((
-            path.to_owned(),
-            format!("has something of somebody else beside it, left as {}", step.temporary.name.display()),
-        ));
-        return Ok(());
-    }
-    if tx.staged[n].as_ref().is_some_and(|s| s.changed(&aside.identity).is_some()) {
-        return set_aside(tx, n, &parent, &step);
-    }
-    if aside.identity.kind != Kind::Directory {
-        return unlink(&parent, &step.temporary.name, AtFlags::empty()).map(|_| ()).map_err(on("remove", path));
-    }
-    if remove_staged_tree(tx, n, &parent)? { Ok(()) } else { set_aside(tx, n, &parent, &step) }
-}
-
-/// Keeps what was staged in `unapplied`.
-pub(crate) fn set_aside(tx: &Transaction, n: usize, parent: &OwnedFd, step: &Step) -> Result<(), Fault> {
-    let unapplied = tx.store.part("unapplied")?;
-    match move_out(parent, &step.temporary.name, &unapplied, n) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(on("keep", &step.path)(error)),
-    }
-}
-
-/// Only what the plan put there, inner first. `false` if something else is in it.
-fn remove_staged_tree(tx: &mut Transaction, top: usize, parent: &OwnedFd) -> Result<bool, Fault> {
-    let inner = tx.layout.nested.get(&top).cloned().unwrap_or_default();
-    let is_directory = |tx: &Transaction, n: usize| tx.header.plan.operations[n].source() == Some(&Source::Directory);
-    // A directory may have got a mode already that does not let us in.
-    let directories: Vec<usize> = inner.iter().copied().filter(|n| is_directory(tx, *n)).collect();
-    for n in [top].iter().chain(&directories) {
-        let step = &tx.layout.steps[*n];
-        let Ok(directory) = tx.held.directory(step.temporary.root, &step.temporary.directory) else { continue };
-        if tx.header.plan.operations[*n].attributes().is_some_and(|a| a.mode & 0o700 != 0o700)
-            && let Ok(held) = hold(&*directory, &step.temporary.name)
-        {
-            set_mode(&held, 0o700).map_err(on("open", &step.path))?;
-        }
-    }
-    let mut complete = true;
-    let mut order: Vec<usize> = inner.into_iter().filter(|n| !is_directory(tx, *n)).collect();
-    order.extend(directories.into_iter().rev());
-    for n in &order {
-        let step = &tx.layout.steps[*n];
-        let Ok(directory) = tx.held.directory(step.temporary.root, &step.temporary.directory) else { continue };
-        let now = look(&*directory, &step.temporary.name).map_err(on("examine", &step.path))?;
-        let changed = match (&tx.staged[*n], &now) {
-            (Some(staged), Some(now)) if !is_directory(tx, *n) => staged.changed(&now.identity).is_some(),
-            _ => false,
-        };
-        if changed {
-            complete = false;
-            continue;
-        }
-        let flags = if is_directory(tx, *n) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        complete &= unlink(&directory, &step.temporary.name, flags).map_err(on("remove", &step.path))?;
-    }
-    let step = &tx.layout.steps[top];
-    Ok(complete && unlink(parent, &step.temporary.name, AtFlags::REMOVEDIR).map_err(on("remove", &step.path))?)
-}
-
-/// `false` if there is something else now, or something in it.
-fn unlink(directory: &OwnedFd, name: &OsStr, flags: AtFlags) -> io::Result<bool> {
-    match rustix::fs::unlinkat(directory, name, flags) {
-        Ok(()) | Err(Errno::NOENT) => Ok(true),
-        Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ISDIR | Errno::NOTDIR) => Ok(false),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
 /// Directories in which names came and went have their times again.
 fn restore_times(tx: &mut Transaction) -> Result<(), Fault> {
+    let removed = tx.layout.remove.iter().map(|n| &tx.layout.steps[*n].target);
+    let removed: HashSet<_> = removed.map(|spot| (spot.root, spot.directory.join(&spot.name))).collect();
     for parent in &tx.header.parents {
         let Ok(directory) = tx.held.directory(parent.root, &parent.path) else { continue };
         let absolute = || tx_path(&tx.held.roots, parent.root, &parent.path);
         let now = look_here(&directory, &Spot { root: parent.root, directory: PathBuf::new(), name: "".into() });
         let Ok(Some(now)) = now else { continue };
-        if now.identity.ino == parent.ino && now.identity.mtime != parent.mtime {
+        let same = now.identity.ino == parent.ino || removed.contains(&(parent.root, parent.path.clone()));
+        if same && now.identity.mtime != parent.mtime {
             set_mtime(&*directory, parent.mtime).map_err(on("restore the time of", &absolute()))?;
         }
     }

@@ -16,6 +16,9 @@ use crate::look::{Seen, look, look_at};
 use crate::plan::{Attributes, Identity, Kind};
 use crate::transaction::{Progress, Stage, Transaction};
 
+/// How often somebody may come between.
+const TRIES: usize = 1000;
+
 /// Before the point of no return: everything must still be as it was reviewed.
 pub(crate) fn still_as_expected(tx: &mut Transaction) -> Result<(), Fault> {
     for (operation, step) in tx.header.plan.operations.iter().zip(&tx.layout.steps) {
@@ -104,24 +107,31 @@ pub(crate) fn publish(held: &mut Held, step: &Step, before: Option<&Identity>, s
     Err(Fault::changed(path, why))
 }
 
-/// What came out is not ours to take. Somebody may have replaced our version meanwhile: then theirs has to stay.
+/// What came out is not ours to take. Somebody may replace what lies there even while it is put back; theirs is the newest then
+/// and has to stay. So this goes on until what comes out is what was put there last.
 pub(crate) fn exchange_back(parent: &OwnedFd, step: &Step, staged: Option<&Identity>) -> Result<(), Fault> {
     let path = step.path.as_path();
     let (new, name) = (&step.temporary.name, &step.target.name);
-    let exchange = || rustix::fs::renameat_with(parent, new, parent, name, RenameFlags::EXCHANGE);
-    match exchange() {
-        Ok(()) => {}
-        Err(Errno::NOENT) => {
-            return match rustix::fs::renameat_with(parent, new, parent, name, RenameFlags::NOREPLACE) {
-                Ok(()) => Ok(()),
-                Err(errno) => Err(on("restore", path)(errno)),
-            };
+    let aside = || look(parent, new).map(|seen| seen.map(|s| s.identity)).map_err(on("examine", path));
+    let mut there = staged.cloned();
+    for _ in 0..TRIES {
+        let holding = aside()?;
+        match rustix::fs::renameat_with(parent, new, parent, name, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => match rustix::fs::renameat_with(parent, new, parent, name, RenameFlags::NOREPLACE) {
+                Ok(()) => return Ok(()),
+                Err(Errno::EXIST) => continue,
+                Err(errno) => return Err(on("restore", path)(errno)),
+            },
+            Err(errno) => return Err(on("restore", path)(errno)),
         }
-        Err(errno) => return Err(on("restore", path)(errno)),
+        let out = aside()?;
+        if there.zip(out).is_none_or(|(there, out)| there.changed(&out).is_none()) {
+            return Ok(());
+        }
+        there = holding;
     }
-    let out = look(parent, new).map_err(on("examine", path))?;
-    let ours = out.is_none_or(|seen| staged.is_none_or(|s| s.same_inode(&seen.identity)));
-    if ours { Ok(()) } else { exchange().map_err(on("restore", path)) }
+    Err(Fault::changed(path, "is being replaced all the time"))
 }
 
 /// Takes an entry away, to its temporary name.

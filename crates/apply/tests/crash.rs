@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use support::{Scene, Shown, difference, mixed, snapshot, without_inodes};
-use whatif_apply::{ApplyError, Outcome, Plan, apply, recover, undo_plan};
+use whatif_apply::{ApplyError, Outcome, Plan, Progress, Stage, apply, recover, undo_plan};
 
 /// Every call that changes something.
 const CHANGES: &[&str] = &[
@@ -81,7 +81,13 @@ fn child() {
         format!("{:?}", recover(&directory))
     } else {
         let plan: Plan = serde_json::from_slice(&fs::read(base.join("plan.json")).unwrap()).unwrap();
-        match apply(&plan, &directory, &mut |_| {}) {
+        let interfere = std::env::var_os("WHATIF_APPLY_INTERFERE").is_some();
+        let progress = &mut |p: Progress| {
+            if interfere && p.stage == Stage::Swapping && p.done + 1 == p.total {
+                fs::write(plan.roots[0].join("mode"), b"user's").unwrap();
+            }
+        };
+        match apply(&plan, &directory, progress) {
             Ok(_) => "done".to_owned(),
             Err(ApplyError::Interrupted { why }) => format!("interrupted: {why}"),
             Err(error) => format!("failed: {error:?}"),
@@ -121,10 +127,15 @@ impl Case {
 
     /// Runs a child with an injection, which counts each call by itself. What it said, or `None` if it was killed.
     fn run(&self, inject: &str, recover: bool) -> Option<String> {
+        let variable = if recover { "WHATIF_APPLY_RECOVER" } else { "WHATIF_APPLY_CHILD" };
+        self.run_with(inject, variable)
+    }
+
+    fn run_with(&self, inject: &str, variable: &str) -> Option<String> {
         let call = inject.split(':').next().unwrap();
         let mut command = self.command(&["-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &format!("inject={inject}")]);
-        if recover {
-            command.env("WHATIF_APPLY_RECOVER", "1");
+        if variable != "WHATIF_APPLY_CHILD" {
+            command.env(variable, "1");
         }
         let output = command.output().expect("strace is needed for this test");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -216,6 +227,40 @@ fn a_kill_at_any_call_leaves_all_or_nothing() {
             assert!(seen.contains_key(outcome), "no kill led to {outcome}: {seen:?}");
         }
     }
+}
+
+#[test]
+fn a_kill_while_everything_is_put_back_leaves_all_or_nothing() {
+    let mut seen = BTreeMap::new();
+    for call in ["renameat2", "unlinkat", "fdatasync", "write", "utimensat", "syncfs", "chmod"] {
+        for n in (1..).step_by(stride(3)) {
+            let case = Case::new(false);
+            let what = format!("killed at {call} {n}");
+            let said = case.run_with(&format!("{call}:signal=SIGKILL:when={n}"), "WHATIF_APPLY_INTERFERE");
+            let recovered = recover(&case.directory).unwrap_or_else(|e| panic!("{what}: {e}"));
+            *seen.entry(format!("{:?}", recovered.outcome)).or_insert(0) += 1;
+            let mut now = snapshot(&case.scene.tree);
+            let user = now.insert("mode".into(), case.before[Path::new("mode")].clone()).unwrap();
+            match recovered.outcome {
+                Outcome::RolledForward if user.content != case.before[Path::new("mode")].content => {
+                    // Killed before it was written down that it goes back; so it goes forward, but for what the user did.
+                    let paths: Vec<_> = recovered.reported.iter().map(|(p, _)| p.clone()).collect();
+                    assert_eq!(paths, [case.scene.tree.join("mode")], "{what}");
+                }
+                Outcome::RolledForward => assert_eq!(recovered.reported, [], "{what}"),
+                _ => assert_eq!(difference(&now, &case.before), None, "{what}"),
+            }
+            case.scene.assert_clean();
+            let tree = snapshot(&case.scene.tree);
+            recover(&case.directory).unwrap();
+            assert_eq!(difference(&tree, &snapshot(&case.scene.tree)), None, "{what}: the second recovery changed something");
+            if said.is_some() {
+                break;
+            }
+        }
+    }
+    println!("kills while putting back: {seen:?}");
+    assert!(seen.contains_key("RolledBack") && seen.contains_key("RolledForward"), "{seen:?}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn round_trip(scene: &Scene, plan: &Plan) {
 #[test]
 fn a_change_in_the_middle_of_staging_or_swapping_puts_everything_back() {
     let total = |stage: Stage| {
-        let scene = Scene::new();
+        let scene = Scene::at("/dev/shm".as_ref(), None);
         let plan = mixed(&scene);
         let mut total = 0;
         apply(&plan, &scene.directory(), &mut |p| {
@@ -41,7 +41,7 @@ fn a_change_in_the_middle_of_staging_or_swapping_puts_everything_back() {
     };
     for stage in [Stage::Staging, Stage::Swapping] {
         for when in 1..=total(stage) {
-            let scene = Scene::new();
+            let scene = Scene::at("/dev/shm".as_ref(), None);
             let plan = mixed(&scene);
             let before = snapshot(&scene.tree);
             // The last of its kind, so that all others are swapped by then.
@@ -62,6 +62,52 @@ fn a_change_in_the_middle_of_staging_or_swapping_puts_everything_back() {
             }
         }
     }
+}
+
+#[test]
+fn a_version_that_somebody_puts_there_in_the_last_moment_stays() {
+    // Each after the first name was swapped, and before its own turn.
+    for victim in ["link", "removed", "mode", "becomes-file/inner", "changed", "gone/deep/file"] {
+        let scene = Scene::at("/dev/shm".as_ref(), None);
+        let plan = mixed(&scene);
+        let before = snapshot(&scene.tree);
+        let path = scene.tree.join(victim);
+        let result = apply(&plan, &scene.directory(), &mut |p| {
+            if p.stage == Stage::Swapping && p.done == 1 {
+                fs::write(scene.base.join("mine"), b"user's").unwrap();
+                fs::rename(scene.base.join("mine"), &path).unwrap();
+            }
+        });
+        assert!(matches!(result, Err(ApplyError::Changed { .. })), "{victim}: {result:?}");
+        assert_eq!(fs::read(&path).unwrap(), b"user's", "{victim}");
+        scene.assert_clean();
+        let mut now = snapshot(&scene.tree);
+        now.insert(victim.into(), before[std::path::Path::new(victim)].clone());
+        // What it replaced may have had another name.
+        let mut before = before;
+        now.values_mut().chain(before.values_mut()).for_each(|s| s.nlink = 0);
+        assert_eq!(difference(&now, &before), None, "{victim}");
+    }
+}
+
+#[test]
+fn what_is_not_there_after_the_swap_is_not_called_a_success() {
+    let scene = Scene::at("/dev/shm".as_ref(), None);
+    scene.file("file", b"before");
+    scene.file("other", b"before");
+    let plan = scene.plan(vec![scene.put("file", bytes(b"after"), 0o644), scene.put("other", bytes(b"after"), 0o644)]);
+    let directory = scene.directory();
+    let result = apply(&plan, &directory, &mut |p| {
+        if p.stage == Stage::Swapping && p.done == p.total {
+            fs::write(scene.base.join("mine"), b"user's").unwrap();
+            fs::rename(scene.base.join("mine"), scene.tree.join("file")).unwrap();
+        }
+    });
+    assert!(matches!(result, Err(ApplyError::PutBack { .. })), "{result:?}");
+    assert_eq!(fs::read(scene.tree.join("file")).unwrap(), b"user's");
+    assert_eq!(fs::read(scene.tree.join("other")).unwrap(), b"before");
+    assert_eq!(fs::read(directory.join("old/0")).unwrap(), b"before");
+    scene.assert_clean();
 }
 
 #[test]

@@ -90,7 +90,13 @@ impl Stopped {
             Err(ApplyError::Journal { .. }) | Ok(whatif_apply::Recovered { outcome: Outcome::Nothing | Outcome::WasDone, .. }) => {
                 assert_eq!(difference(&tree, &snapshot(&self.scene.tree)), None, "{what}: {result:?}");
             }
-            Ok(_) => {
+            Ok(recovered) => {
+                if recovered.outcome == Outcome::RolledBack {
+                    for n in 0..4 {
+                        let read = |name: &str| fs::read_to_string(self.scene.tree.join(format!("{name}-{n}"))).unwrap_or_default();
+                        assert_eq!((read("changed"), read("removed")), (format!("before {n}"), format!("removed {n}")), "{what}");
+                    }
+                }
                 let now = self.contents();
                 let lost: Vec<_> = contents.iter().filter(|c| is_before(c) && !now.contains(*c)).collect();
                 assert!(lost.is_empty(), "{what}: {result:?} lost {lost:?}");
@@ -113,7 +119,7 @@ fn no_flipped_byte_makes_it_do_anything() {
         let length = fs::read(Stopped::new(at).journal()).unwrap().len();
         let stopped = Stopped::new(at);
         let good = fs::read(stopped.journal()).unwrap();
-        for position in (0..length.min(good.len())).step_by(7).chain(good.len() - 3..good.len() - 1) {
+        for position in (0..length.min(good.len())).step_by(23).chain(good.len() - 3..good.len() - 1) {
             for flip in [0x01, 0x80] {
                 let mut bad = good.clone();
                 bad[position] ^= flip;
@@ -208,4 +214,20 @@ fn what_a_user_changed_between_crash_and_recovery_is_kept_and_reported() {
         }
         stopped.scene.assert_clean();
     }
+}
+
+#[test]
+fn what_an_exchange_brought_out_is_looked_at_after_a_crash_too() {
+    let stopped = Stopped::new(At::Swapping(1));
+    let tree = &stopped.scene.tree;
+    assert_eq!(fs::read(tree.join("changed-0")).unwrap(), b"after 0");
+    // As if somebody had written to the file just before it was exchanged, and nobody had looked yet.
+    let aside = fs::read_dir(tree).unwrap().map(|e| e.unwrap().path()).find(|p| fs::read(p).unwrap() == b"before 0").unwrap();
+    fs::write(aside, b"user's").unwrap();
+    let recovered = recover(&stopped.directory).unwrap();
+    assert_eq!(recovered.reported.len(), 1, "{recovered:?}");
+    assert_eq!(fs::read(tree.join("changed-0")).unwrap(), b"user's");
+    assert_eq!(fs::read(tree.join("changed-1")).unwrap(), b"after 1");
+    assert_eq!(fs::read(stopped.directory.join("unapplied/0")).unwrap(), b"after 0");
+    stopped.scene.assert_clean();
 }

@@ -1,6 +1,7 @@
 //! How long it takes, against `cp -a` and `sync` of the same files. Not run by default: figures want a quiet machine and
 //! `cargo test --release -p whatif-apply --test speed -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stdout, reason = "figures are its result")]
 
 mod support;
 

@@ -34,42 +34,45 @@ use whatif_engine::{Engine, EngineError};
 
 use crate::args::{Cli, Command};
 use crate::context;
-use crate::output::Output;
+use crate::output::{Output, Style, printable};
 
 pub type Outcome = Result<ExitCode, EngineError>;
 
 pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
     match cli.command {
-        Command::Run(args) => with_engine(|engine| run::execute(engine, args, output)),
-        Command::New(args) => with_engine(|engine| new::execute(engine, args, output)),
-        Command::Exec(args) => with_engine(|engine| exec::execute(engine, args, output)),
-        Command::Shell(args) => with_engine(|engine| shell::execute(engine, args, output)),
-        Command::Ls(args) => with_engine(|engine| ls::execute(engine, &args, output)),
-        Command::Show(args) => with_engine(|engine| show::execute(engine, &args, output)),
-        Command::Review(args) => with_engine(|engine| review::execute(engine, &args, output)),
-        Command::Ps(args) => with_engine(|engine| ps::execute(engine, &args, output)),
-        Command::Logs(args) => with_engine(|engine| logs::execute(engine, &args, output)),
-        Command::Kill(args) => with_engine(|engine| kill::execute(engine, &args, output)),
-        Command::Stop(args) => with_engine(|engine| stop::execute(engine, &args, output)),
-        Command::Start(args) => with_engine(|engine| start::execute(engine, &args, output)),
-        Command::Rm(args) => with_engine(|engine| rm::execute(engine, &args, output)),
-        Command::Cp(args) => with_engine(|engine| cp::execute(engine, &args, output)),
-        Command::Gc(args) => with_engine(|engine| gc::execute(engine, &args, output)),
-        Command::Diff(args) => with_engine(|engine| diff::execute(engine, &args, output)),
-        Command::Apply(args) => with_engine(|engine| apply::execute(engine, &args, output)),
-        Command::Undo(args) => with_engine(|engine| undo::execute(engine, &args, output)),
-        Command::History(args) => with_engine(|engine| history::execute(engine, &args, output)),
-        Command::Status(args) => with_engine(|engine| status::execute(engine, &args, output)),
-        Command::Rebase(args) => with_engine(|engine| rebase::execute(engine, &args, output)),
-        Command::Reject(args) => with_engine(|engine| reject::execute(engine, &args, output)),
+        Command::Run(args) => with_engine(output, |engine| run::execute(engine, args, output)),
+        Command::New(args) => with_engine(output, |engine| new::execute(engine, args, output)),
+        Command::Exec(args) => with_engine(output, |engine| exec::execute(engine, args, output)),
+        Command::Shell(args) => with_engine(output, |engine| shell::execute(engine, args, output)),
+        Command::Ls(args) => with_engine(output, |engine| ls::execute(engine, &args, output)),
+        Command::Show(args) => with_engine(output, |engine| show::execute(engine, &args, output)),
+        Command::Review(args) => with_engine(output, |engine| review::execute(engine, &args, output)),
+        Command::Ps(args) => with_engine(output, |engine| ps::execute(engine, &args, output)),
+        Command::Logs(args) => with_engine(output, |engine| logs::execute(engine, &args, output)),
+        Command::Kill(args) => with_engine(output, |engine| kill::execute(engine, &args, output)),
+        Command::Stop(args) => with_engine(output, |engine| stop::execute(engine, &args, output)),
+        Command::Start(args) => with_engine(output, |engine| start::execute(engine, &args, output)),
+        Command::Rm(args) => with_engine(output, |engine| rm::execute(engine, &args, output)),
+        Command::Cp(args) => with_engine(output, |engine| cp::execute(engine, &args, output)),
+        Command::Gc(args) => with_engine(output, |engine| gc::execute(engine, &args, output)),
+        Command::Diff(args) => with_engine(output, |engine| diff::execute(engine, &args, output)),
+        Command::Apply(args) => with_engine(output, |engine| apply::execute(engine, &args, output)),
+        Command::Undo(args) => with_engine(output, |engine| undo::execute(engine, &args, output)),
+        Command::History(args) => with_engine(output, |engine| history::execute(engine, &args, output)),
+        Command::Status(args) => with_engine(output, |engine| status::execute(engine, &args, output)),
+        Command::Rebase(args) => with_engine(output, |engine| rebase::execute(engine, &args, output)),
+        Command::Reject(args) => with_engine(output, |engine| reject::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),
         Command::Completions(args) => completions::execute(&args),
         Command::Tidy => Engine::open(context::from_process()?)?.tidy().map(|()| ExitCode::SUCCESS),
     }
 }
 
-fn with_engine(work: impl FnOnce(&Engine) -> Outcome) -> Outcome {
+fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcome {
     let engine = Engine::open(context::from_process()?)?;
+    for trouble in &engine.troubles {
+        output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(&trouble.message)));
+    }
     let outcome = work(&engine);
     if engine.wants_tidying() {
         tidy_in_background();

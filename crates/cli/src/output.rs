@@ -137,8 +137,13 @@ pub fn honest(code: ExitCode) -> ExitCode {
 
 /// A command line that is not understood, in JSON mode.
 pub fn usage_error(message: &str) {
-    let error =
-        Explained { code: "usage", message: message.to_owned(), hints: vec!["see: whatif --help".to_owned()], retryable: false };
+    let error = Explained {
+        code: "usage",
+        message: message.to_owned(),
+        hints: vec!["see: whatif --help".to_owned()],
+        retryable: false,
+        details: None,
+    };
     eprintln!("{}", serde_json::json!({ "error": error }));
 }
 

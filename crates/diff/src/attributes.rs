@@ -15,7 +15,7 @@ const LONGEST_LIST: usize = 64 << 10;
 pub type Attributes = BTreeMap<OsString, Vec<u8>>;
 
 /// The path of a descriptor; attribute calls do not take one opened for its path only.
-fn path_of(file: &impl AsFd) -> PathBuf {
+pub(crate) fn path_of(file: &impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
 }
 
@@ -37,10 +37,17 @@ pub fn of(path: &Path, marks: Marks) -> Attributes {
     if length == 0 {
         return Attributes::new();
     }
-    let carried = names[..length]
-        .split(|b| *b == 0)
-        .filter(|n| !n.is_empty() && CARRIED.iter().any(|c| n.starts_with(c.as_bytes())) && !marks.owns(n));
+    let carried = self::names(&names[..length]).filter(|n| is_carried(n, marks));
     carried.filter_map(|name| Some((OsStr::from_bytes(name).to_owned(), value(path, OsStr::from_bytes(name))?))).collect()
+}
+
+/// The names in a list as the kernel gives it.
+pub(crate) fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|b| *b == 0).filter(|n| !n.is_empty())
+}
+
+pub(crate) fn is_carried(name: &[u8], marks: Marks) -> bool {
+    CARRIED.iter().any(|c| name.starts_with(c.as_bytes())) && !marks.owns(name)
 }
 
 fn value(path: &Path, name: &OsStr) -> Option<Vec<u8>> {

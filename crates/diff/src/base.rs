@@ -9,6 +9,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -64,7 +65,8 @@ impl Record {
 #[derive(Debug, Default)]
 pub struct Bases {
     directory: PathBuf,
-    records: HashMap<PathBuf, Record>,
+    /// By path, as bytes: comparing paths by their components takes several times as long.
+    records: HashMap<OsString, Record>,
 }
 
 impl Bases {
@@ -86,13 +88,13 @@ impl Bases {
 
     #[must_use]
     pub fn get(&self, path: &Path) -> Option<&Record> {
-        self.records.get(path)
+        self.records.get(path.as_os_str())
     }
 
     /// What the sandbox started from at this path, given what is there now and when the sandbox first changed it.
     #[must_use]
     pub fn start_of(&self, path: &Path, now: Option<&State>, touched: Time) -> (Option<State>, Base) {
-        match (self.records.get(path), now) {
+        match (self.records.get(path.as_os_str()), now) {
             (Some(record), now) => {
                 let kept = self.kept(record);
                 if !record.reconciled && now.is_some_and(|now| self.is_still(record, now, kept.as_ref())) {
@@ -113,7 +115,7 @@ impl Bases {
             (Some(number), _) => self.directory.join(number.to_string()),
             _ => return None,
         };
-        Some(State { node: record.node.clone(), at, marks: Marks::None })
+        Some(State::new(record.node.clone(), at, Marks::None))
     }
 
     fn is_still(&self, record: &Record, now: &State, kept: Option<&State>) -> bool {
@@ -140,7 +142,7 @@ impl Bases {
         self.records.extend(written);
         for change in wanted {
             let Some(before) = &change.before else { continue };
-            if self.records.get(&change.path).is_some_and(|r| !r.identity_only) {
+            if self.records.get(change.path.as_os_str()).is_some_and(|r| !r.identity_only) {
                 continue;
             }
             let content = writer.keep_text(before)?;
@@ -159,7 +161,7 @@ impl Bases {
         change.base == Base::Reality
             && is_file(&change.before)
             && change.after.is_some()
-            && self.records.get(&change.path).is_none_or(|r| r.identity_only)
+            && self.records.get(change.path.as_os_str()).is_none_or(|r| r.identity_only)
     }
 
     /// Sets what the sandbox starts from now: after part of its change became real, or after that was undone.
@@ -190,10 +192,10 @@ impl Bases {
     }
 }
 
-fn remember(records: &mut HashMap<PathBuf, Record>, line: Line) {
+fn remember(records: &mut HashMap<OsString, Record>, line: Line) {
     match line {
-        Line::Known(record) => records.insert(record.path.clone(), record),
-        Line::Forgotten(path) => records.remove(&path),
+        Line::Known(record) => records.insert(record.path.clone().into_os_string(), record),
+        Line::Forgotten(path) => records.remove(path.as_os_str()),
     };
 }
 
@@ -243,7 +245,7 @@ impl Writer {
         match content::read(&before.at) {
             Ok(bytes) if !whatif_patch::is_binary(&bytes) => {
                 let number = self.keep_bytes(&bytes)?;
-                attributes::copy(&before.attributes(), &self.directory.join(number.to_string()));
+                attributes::copy(before.attributes(), &self.directory.join(number.to_string()));
                 Ok(Some(number))
             }
             // Not readable now means not mergeable later; it stays a change like any other.

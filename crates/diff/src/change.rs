@@ -1,5 +1,6 @@
 //! One typed difference between what a sandbox started from and what it made of it.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -37,13 +38,25 @@ pub struct State {
     /// Where its bytes, its target and its attributes can be read.
     pub at: PathBuf,
     /// Who wrote the layer it lies in.
-    pub marks: Marks,
+    marks: Marks,
+    attributes: OnceCell<Attributes>,
 }
 
 impl State {
     #[must_use]
-    pub fn attributes(&self) -> Attributes {
-        attributes::of(&self.at, self.marks)
+    pub fn new(node: Node, at: PathBuf, marks: Marks) -> Self {
+        Self { node, at, marks, attributes: OnceCell::new() }
+    }
+
+    /// Extended attributes, as far as they are carried.
+    #[must_use]
+    pub fn attributes(&self) -> &Attributes {
+        self.attributes.get_or_init(|| attributes::of(&self.at, self.marks))
+    }
+
+    /// For whoever has read them already.
+    pub(crate) fn set_attributes(&mut self, attributes: Attributes) {
+        self.attributes = OnceCell::from(attributes);
     }
 
     pub fn target(&self) -> std::io::Result<PathBuf> {

@@ -4,7 +4,10 @@
 //! ran in the sandbox.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -13,6 +16,7 @@ use crate::change::Change;
 use crate::content;
 
 const RULES: &str = ".gitignore";
+const REPOSITORY: &str = ".git";
 
 /// The rules of one project.
 pub struct Rules<'a> {
@@ -20,8 +24,14 @@ pub struct Rules<'a> {
     /// Files with rules that the sandbox changed, and where they lie.
     changed: HashMap<PathBuf, Option<PathBuf>>,
     extra: Gitignore,
-    directories: HashMap<PathBuf, Option<Gitignore>>,
-    verdicts: HashMap<PathBuf, bool>,
+    directories: HashMap<OsString, Rc<Directory>>,
+}
+
+/// What is known about a directory.
+struct Directory {
+    is_ignored: bool,
+    /// The rules in it and above it, the nearest first.
+    rules: Vec<Rc<Gitignore>>,
 }
 
 impl std::fmt::Debug for Rules<'_> {
@@ -47,64 +57,72 @@ impl<'a> Rules<'a> {
             let _ = builder.add_line(None, pattern);
         }
         let extra = builder.build().unwrap_or_else(|_| Gitignore::empty());
-        Self { project, changed, extra, directories: HashMap::new(), verdicts: HashMap::new() }
+        Self { project, changed, extra, directories: HashMap::new() }
     }
 
     #[must_use]
     pub fn is_ignored(&mut self, path: &Path, is_directory: bool) -> bool {
-        if path == self.project || !path.starts_with(self.project) {
-            return false;
-        }
-        if let Some(verdict) = self.verdicts.get(path) {
-            return *verdict;
-        }
-        let verdict = is_repository_data(path, self.project)
-            || path.parent().is_some_and(|parent| self.is_ignored(parent, true))
-            || self.matches(path, is_directory);
-        if is_directory {
-            self.verdicts.insert(path.to_owned(), verdict);
-        }
-        verdict
+        let Some(parent) = path.parent().filter(|p| is_within(p, self.project)) else { return false };
+        let around = self.directory(parent);
+        around.is_ignored || path.file_name().is_some_and(|n| n == REPOSITORY) || self.matches(&around, path, is_directory)
     }
 
-    /// The deepest file with an opinion decides.
-    fn matches(&mut self, path: &Path, is_directory: bool) -> bool {
-        let ancestors: Vec<PathBuf> =
-            path.ancestors().skip(1).take_while(|a| a.starts_with(self.project)).map(Path::to_owned).collect();
-        for directory in ancestors {
-            match self.rules_in(&directory).map_or(Match::None, |rules| rules.matched(path, is_directory)) {
+    /// The nearest file with an opinion decides.
+    fn matches(&self, around: &Directory, path: &Path, is_directory: bool) -> bool {
+        for rules in &around.rules {
+            match rules.matched(path, is_directory) {
                 Match::Ignore(_) => return true,
                 Match::Whitelist(_) => return false,
                 Match::None => {}
             }
         }
-        self.extra.matched(path, is_directory).is_ignore()
+        !self.extra.is_empty() && self.extra.matched(path, is_directory).is_ignore()
     }
 
-    fn rules_in(&mut self, directory: &Path) -> Option<&Gitignore> {
-        if !self.directories.contains_key(directory) {
-            let file = directory.join(RULES);
-            let at = self.changed.get(&file).cloned().unwrap_or(Some(file));
-            let rules = at.and_then(|at| content::read(&at).ok()).and_then(|bytes| {
-                let mut builder = GitignoreBuilder::new(directory);
-                add_lines(&mut builder, &bytes);
-                builder.build().ok()
-            });
-            self.directories.insert(directory.to_owned(), rules);
+    /// Looked at once. The project itself is never ignored.
+    fn directory(&mut self, path: &Path) -> Rc<Directory> {
+        if let Some(known) = self.directories.get(path.as_os_str()) {
+            return Rc::clone(known);
         }
-        self.directories.get(directory).and_then(Option::as_ref)
+        let above = path.parent().filter(|p| path != self.project && is_within(p, self.project)).map(|p| self.directory(p));
+        let (is_ignored, mut rules) = match &above {
+            None => (false, Vec::new()),
+            // Git's own bookkeeping is rewritten by most git commands and has nothing to show. What host tools execute of it is
+            // flagged.
+            Some(above) => {
+                let is_repository = path.file_name().is_some_and(|n| n == REPOSITORY);
+                (above.is_ignored || is_repository || self.matches(above, path, true), above.rules.clone())
+            }
+        };
+        if !is_ignored && let Some(own) = self.rules_in(path) {
+            rules.insert(0, Rc::new(own));
+        }
+        let directory = Rc::new(Directory { is_ignored, rules });
+        self.directories.insert(path.as_os_str().to_owned(), Rc::clone(&directory));
+        directory
     }
+
+    fn rules_in(&self, directory: &Path) -> Option<Gitignore> {
+        let file = directory.join(RULES);
+        let at = if self.changed.is_empty() { Some(file) } else { self.changed.get(&file).cloned().unwrap_or(Some(file)) };
+        let bytes = content::read(&at?).ok()?;
+        let mut builder = GitignoreBuilder::new(directory);
+        add_lines(&mut builder, &bytes);
+        builder.build().ok()
+    }
+}
+
+/// Like `starts_with`, by bytes: both are absolute and plain.
+fn is_within(path: &Path, directory: &Path) -> bool {
+    let (path, directory) = (path.as_os_str().as_bytes(), directory.as_os_str().as_bytes());
+    let rest = path.strip_prefix(directory);
+    rest.is_some_and(|r| r.is_empty() || r[0] == b'/' || directory == b"/")
 }
 
 fn add_lines(builder: &mut GitignoreBuilder, bytes: &[u8]) {
     for line in String::from_utf8_lossy(bytes).lines() {
         let _ = builder.add_line(None, line);
     }
-}
-
-/// Git's own bookkeeping is rewritten by most git commands and has nothing to show. What host tools execute of it is flagged.
-fn is_repository_data(path: &Path, project: &Path) -> bool {
-    path.strip_prefix(project).is_ok_and(|r| r.components().any(|c| c.as_os_str() == ".git"))
 }
 
 /// The topmost ignored directory around a path, for the line that counts it.

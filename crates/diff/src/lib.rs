@@ -27,5 +27,5 @@ pub use marks::Marks;
 pub use node::{Kind, Node, Time};
 pub use risk::Flag;
 pub use scan::{Found, Scope, Tree, scan};
-pub use set::{ChangeSet, Collapsed};
+pub use set::{ChangeSet, Collapsed, Depth};
 pub use summary::{Example, Summary, summarize};

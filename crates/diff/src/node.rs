@@ -31,7 +31,9 @@ impl Kind {
 /// Seconds and nanoseconds.
 pub type Time = (i64, u32);
 
+/// Written as a row of numbers: thousands of them are read before a change set is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Row", into = "Row")]
 pub struct Node {
     pub kind: Kind,
     /// Permissions, with setuid, setgid and sticky.
@@ -103,5 +105,19 @@ impl From<&Statx> for Node {
             nlink: found.stx_nlink,
             rdev: rustix::fs::makedev(found.stx_rdev_major, found.stx_rdev_minor),
         }
+    }
+}
+
+type Row = (Kind, [u32; 4], [u64; 5], Time, Time, Option<Time>);
+
+impl From<Node> for Row {
+    fn from(n: Node) -> Self {
+        (n.kind, [n.mode, n.uid, n.gid, n.nlink], [n.size, n.blocks, n.dev, n.ino, n.rdev], n.mtime, n.ctime, n.btime)
+    }
+}
+
+impl From<Row> for Node {
+    fn from((kind, [mode, uid, gid, nlink], [size, blocks, dev, ino, rdev], mtime, ctime, btime): Row) -> Self {
+        Self { kind, mode, uid, gid, size, blocks, mtime, ctime, btime, dev, ino, nlink, rdev }
     }
 }

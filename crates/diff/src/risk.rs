@@ -216,7 +216,7 @@ const LOCKFILES: [&str; 16] = [
 ];
 
 /// Anywhere in a project.
-const EXECUTED_NAMES: [&str; 30] = [
+const EXECUTED_NAMES: [&str; 44] = [
     ".gitattributes",
     ".gitmodules",
     ".gitconfig",
@@ -247,6 +247,20 @@ const EXECUTED_NAMES: [&str; 30] = [
     ".exrc",
     ".nvim.lua",
     ".whatif.toml",
+    "build.rs",
+    "setup.py",
+    "conftest.py",
+    "sitecustomize.py",
+    "usercustomize.py",
+    "pyvenv.cfg",
+    "gradlew",
+    "mvnw",
+    "build.gradle",
+    "build.gradle.kts",
+    "CMakePresets.json",
+    "CMakeUserPresets.json",
+    "rust-toolchain.toml",
+    "rust-toolchain",
 ];
 /// Directories all of whose files are obeyed.
 const EXECUTED_DIRECTORIES: [&str; 15] = [
@@ -324,7 +338,9 @@ fn is_host_executed(change: &Change, relative: &Path, outside: bool) -> bool {
         return has_other_scripts(change);
     }
     let mut executed = EXECUTED_NAMES.contains(name) || EXECUTED_DIRECTORIES.iter().any(|d| within(d));
-    executed |= ends_with("mk") || ends_with("code-workspace");
+    executed |= ["mk", "code-workspace", "pth", "desktop"].iter().any(|e| ends_with(e));
+    executed |= *name == ".git";
+    executed |= directories.iter().any(|d| d.starts_with(".venv") || *d == "venv") && within("bin");
     executed |= within(".github") && (within("workflows") || within("actions"));
     executed |= within(".cargo") && name.starts_with("config");
     if outside {
@@ -341,8 +357,9 @@ fn is_executed_by_git(directories: &[&str], name: &str) -> bool {
         // Submodules and worktrees have configurations and hooks of their own.
         Some(&("modules" | "worktrees")) => directories.contains(&"hooks") || name.starts_with("config"),
         Some(&"info") => name == "attributes",
+        Some(&"objects") => directories.get(1) == Some(&"info") && name == "alternates",
         Some(_) => false,
-        None => name.starts_with("config"),
+        None => name.starts_with("config") || matches!(name, "commondir" | "gitdir"),
     }
 }
 

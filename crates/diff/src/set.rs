@@ -1,5 +1,7 @@
 //! The change set of a sandbox: everything it changed, in an order and with the words a reviewer needs.
 
+use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::change::Change;
@@ -7,11 +9,28 @@ use crate::ignored::{self, Rules};
 use crate::{digest, rename, risk, scan};
 
 /// What is to be made of the raw findings.
-#[derive(Debug)]
 pub struct Options<'a> {
     pub project: &'a Path,
     /// The user's own ignore patterns.
     pub ignore: &'a [String],
+    pub depth: Depth,
+    /// Files that git follows although they are ignored. Asked only when it matters.
+    pub tracked: &'a dyn Fn() -> HashSet<PathBuf>,
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("project", &self.project).finish_non_exhaustive()
+    }
+}
+
+/// How much is to be found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// What changed and how.
+    Names,
+    /// And what a reviewer must not overlook about it, which takes reading it.
+    Review,
 }
 
 #[derive(Debug)]
@@ -42,24 +61,37 @@ impl ChangeSet {
         let mut changes = found.changes;
         let mut rules = Rules::new(options.project, &changes, options.ignore);
         let mut collapsed: Vec<Collapsed> = Vec::new();
+        let mut tracked: Option<HashSet<PathBuf>> = None;
         for change in &mut changes {
             change.outside = !change.path.starts_with(options.project);
             change.ignored = rules.is_ignored(&change.path, change.is_directory());
+            if change.ignored && change.before.is_some() && !is_in_repository(&change.path) {
+                let tracked = tracked.get_or_insert_with(options.tracked);
+                change.ignored = !tracked.contains(&change.path);
+            }
             if change.ignored {
                 count(&mut collapsed, ignored::group(&mut rules, &change.path), change);
             }
         }
         rename::join(&mut changes);
-        for change in &mut changes {
-            change.flags = risk::flags(change, options.project);
+        if options.depth == Depth::Review {
+            for change in &mut changes {
+                change.flags = risk::flags(change, options.project);
+            }
         }
         Self { changes, digest, collapsed, unreadable: found.unreadable, bytes: found.bytes }
     }
 
     #[must_use]
     pub fn find(&self, path: &Path) -> Option<&Change> {
-        self.changes.iter().find(|c| c.path == path)
+        let wanted = path.as_os_str().as_bytes();
+        let at = self.changes.binary_search_by(|c| c.path.as_os_str().as_bytes().cmp(wanted)).ok()?;
+        self.changes.get(at)
     }
+}
+
+fn is_in_repository(path: &Path) -> bool {
+    path.components().any(|c| c.as_os_str() == ".git")
 }
 
 fn count(collapsed: &mut Vec<Collapsed>, group: &Path, change: &Change) {

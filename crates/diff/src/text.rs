@@ -1,9 +1,11 @@
 //! The two sides of a change as something that can be shown.
 
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+
 use crate::change::{Change, ChangeKind, State};
 use crate::content::{self, LONGEST_TEXT};
 use crate::node::Kind;
-use std::os::unix::ffi::OsStringExt;
 
 /// What there is to show.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub enum Content {
     Binary,
     /// Text or not, too much of it.
     Large,
+    /// It is closed to whoever asks.
+    Unreadable,
     /// A directory, a special file, or a change of attributes only.
     Nothing,
 }
@@ -33,7 +37,7 @@ impl Change {
         if is_large(&self.before) || is_large(&self.after) {
             return Content::Large;
         }
-        let (before, after) = (bytes(self.before.as_ref()), bytes(self.after.as_ref()));
+        let (Ok(before), Ok(after)) = (bytes(self.before.as_ref()), bytes(self.after.as_ref())) else { return Content::Unreadable };
         if whatif_patch::is_binary(&before) || whatif_patch::is_binary(&after) {
             return Content::Binary;
         }
@@ -50,13 +54,12 @@ impl Change {
     }
 }
 
-/// The content of a file, the target of a link; what cannot be read is empty.
-#[must_use]
-pub fn bytes(state: Option<&State>) -> Vec<u8> {
-    let Some(state) = state else { return Vec::new() };
+/// The content of a file, the target of a link.
+fn bytes(state: Option<&State>) -> io::Result<Vec<u8>> {
+    let Some(state) = state else { return Ok(Vec::new()) };
     match state.node.kind {
-        Kind::File => content::read(&state.at).unwrap_or_default(),
-        Kind::Link => state.target().map(|t| t.into_os_string().into_vec()).unwrap_or_default(),
-        _ => Vec::new(),
+        Kind::File => content::read(&state.at),
+        Kind::Link => Ok(state.target()?.into_os_string().into_vec()),
+        _ => Ok(Vec::new()),
     }
 }

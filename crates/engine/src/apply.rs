@@ -10,11 +10,12 @@ mod select;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use whatif_apply::Plan;
 use whatif_diff::base::Record;
-use whatif_diff::{Bases, ChangeSet};
+use whatif_diff::{Bases, Depth};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Sandbox;
@@ -25,6 +26,9 @@ pub use whatif_apply::{Progress, Stage};
 
 pub use self::select::{HunkChoice, LeftOut, Reason};
 use crate::{Engine, EngineError, now};
+
+/// How long an apply waits for another one in the same tree.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +136,7 @@ impl Engine {
         let lock = self.lock(&sandbox)?;
         let sandbox = self.refresh(&sandbox)?;
         let still = self.hold_still(&sandbox)?;
-        let set = self.change_set_of_still(&sandbox)?;
+        let set = self.sort_out(&sandbox, self.look(&sandbox)?, Depth::Review)?;
         if let Some(seen) = request.digest.as_ref().filter(|d| **d != set.digest) {
             return Err(EngineError::Moved { name: sandbox.name, seen: seen.clone(), now: set.digest });
         }
@@ -185,9 +189,9 @@ impl Engine {
         // While somebody was asked, the sandbox went on.
         if prepared.still.is_none() {
             let still = self.hold_still(&prepared.sandbox)?;
-            let set = self.change_set_of_still(&prepared.sandbox)?;
-            if set.digest != prepared.digest {
-                return Err(EngineError::Moved { name: prepared.sandbox.name, seen: prepared.digest, now: set.digest });
+            let now = whatif_diff::digest::of(&self.look(&prepared.sandbox)?.changes);
+            if now != prepared.digest {
+                return Err(EngineError::Moved { name: prepared.sandbox.name, seen: prepared.digest, now });
             }
             return self.carry_out(Prepared { still, ..prepared }, progress);
         }
@@ -211,23 +215,29 @@ impl Engine {
         plan: &Plan,
         progress: &mut dyn FnMut(whatif_apply::Progress),
     ) -> Result<(), EngineError> {
+        if let Some(trouble) = self.troubles.iter().find(|t| t.is_damage) {
+            return Err(EngineError::Unfinished { message: trouble.message.clone() });
+        }
         let (directory, _lock) = self.state.begin_apply(id)?;
-        match whatif_apply::apply(plan, &directory, progress) {
+        let deadline = Instant::now() + PATIENCE;
+        let outcome = loop {
+            match whatif_apply::apply(plan, &directory, progress) {
+                // Another apply in the same tree is soon over.
+                Err(whatif_apply::ApplyError::Busy { .. }) if Instant::now() < deadline => std::thread::sleep(PATIENCE / 200),
+                other => break other,
+            }
+        };
+        match outcome {
             Ok(_) => self.finish_apply(&directory),
             Err(error) => {
                 // Rolled back: nothing of it is worth keeping. One that is not stays for recovery.
                 if !matches!(error, whatif_apply::ApplyError::Interrupted { .. }) {
+                    let _ = self.bases_after_rollback(plan);
                     let _ = whatif_layers::remove::tree(&directory);
                 }
                 Err(error.into())
             }
         }
-    }
-
-    fn change_set_of_still(&self, sandbox: &Sandbox) -> Result<ChangeSet, EngineError> {
-        let config = self.context.config_for(&sandbox.project)?;
-        let found = self.look(sandbox)?;
-        Ok(ChangeSet::of(found, &whatif_diff::set::Options { project: &sandbox.project, ignore: &config.diff.ignore }))
     }
 
     pub(crate) fn who(&self) -> String {

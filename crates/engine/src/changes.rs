@@ -1,20 +1,28 @@
 //! What a sandbox changed: its heads, seen at one moment, against what it started from.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use whatif_diff::set::Options;
-use whatif_diff::{Bases, ChangeSet, Found, Marks, Scope, Summary, Tree, scan, summarize};
+use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Scope, Summary, Tree, scan, summarize};
 use whatif_keeper::Client;
 use whatif_types::{Backend, Sandbox, Status};
 
+use crate::git::Git;
 use crate::{Engine, EngineError, secrets};
 
 impl Engine {
     /// The typed change set of a sandbox. One that runs is held still while it is looked at.
-    pub fn change_set(&self, sandbox: &Sandbox) -> Result<ChangeSet, EngineError> {
-        let config = self.context.config_for(&sandbox.project)?;
+    pub fn change_set(&self, sandbox: &Sandbox, depth: Depth) -> Result<ChangeSet, EngineError> {
         let found = self.find_changes(sandbox)?;
-        Ok(ChangeSet::of(found, &Options { project: &sandbox.project, ignore: &config.diff.ignore }))
+        self.sort_out(sandbox, found, depth)
+    }
+
+    /// What raw changes mean for the sandbox's project.
+    pub(crate) fn sort_out(&self, sandbox: &Sandbox, found: Found, depth: Depth) -> Result<ChangeSet, EngineError> {
+        let config = self.context.config_for(&sandbox.project)?;
+        let tracked = || self.tracked_although_ignored(&sandbox.project);
+        Ok(ChangeSet::of(found, &Options { project: &sandbox.project, ignore: &config.diff.ignore, depth, tracked: &tracked }))
     }
 
     /// How much the sandbox has changed so far. One that runs goes on meanwhile.
@@ -22,7 +30,10 @@ impl Engine {
         if self.is_unchanged(sandbox)? {
             return Ok(Summary::default());
         }
-        Ok(summarize(&self.look(sandbox)?, &sandbox.project))
+        let found = self.look(sandbox)?;
+        // Only a shortcut: without it the next command looks again.
+        let _ = self.remember(sandbox, &found);
+        Ok(summarize(&found, &sandbox.project))
     }
 
     /// The raw changes, at one moment.
@@ -62,7 +73,7 @@ impl Engine {
             as_root: self.context.is_root(),
         });
         // Without room for it, a later merge has no base; what is to be shown now is not affected.
-        let _ = bases.keep(&found.changes).and_then(|()| whatif_diff::watch::remember(&base, &found.directories));
+        let _ = bases.keep(&found.changes);
         Ok(found)
     }
 
@@ -78,9 +89,21 @@ impl Engine {
         let directory = self.directory(sandbox)?;
         let heads: Vec<PathBuf> = trees(sandbox, &directory).into_iter().flat_map(|t| t.layers.into_iter().take(1)).collect();
         if !self.is_unchanged(sandbox)? && whatif_diff::watch::has_news(&directory.join("base"), &heads) {
-            self.look(sandbox)?;
+            let found = self.look(sandbox)?;
+            self.remember(sandbox, &found)?;
         }
         Ok(())
+    }
+
+    /// Writes down where the heads were looked at, so that the next look is needed only when there is something new.
+    fn remember(&self, sandbox: &Sandbox, found: &Found) -> Result<(), EngineError> {
+        let base = self.directory(sandbox)?.join("base");
+        whatif_diff::watch::remember(&base, &found.directories).map_err(|e| EngineError::io("write", &base, e))
+    }
+
+    fn tracked_although_ignored(&self, project: &Path) -> HashSet<PathBuf> {
+        let git = Git::find(project, &self.context.home, self.context.is_root());
+        git.map(|git| git.list(&["-i", "-c", "--exclude-standard"])).unwrap_or_default()
     }
 
     /// What a sandbox does not see of reality.

@@ -22,14 +22,29 @@ pub struct CommitOptions {
     pub hooks: bool,
 }
 
+/// A repository and who commits to it.
+#[derive(Debug)]
+pub struct Committer {
+    git: Git,
+    /// `Name <address>`.
+    author: String,
+}
+
 /// Larger files are not read into a commit.
 const LONGEST: u64 = 1 << 30;
 const DEFAULT_MESSAGE: &str = "{summary}";
 
 impl Engine {
+    /// Finds out who commits and where, before anything is applied.
+    pub fn prepare_commit(&self, project: &Path) -> Result<Committer, EngineError> {
+        let git = Git::find(project, &self.context.home, self.context.is_root())?;
+        let author = self.author(&git)?;
+        Ok(Committer { git, author })
+    }
+
     /// Commits what was applied and returns the commit's id.
-    pub fn commit(&self, applied: &Applied, options: &CommitOptions) -> Result<String, EngineError> {
-        let git = Git::find(&applied.sandbox.project, &self.context.home, self.context.is_root())?;
+    pub fn commit(&self, committer: &Committer, applied: &Applied, options: &CommitOptions) -> Result<String, EngineError> {
+        let git = &committer.git;
         let paths: Vec<&PathBuf> = applied.steps.iter().map(|s| &s.path).filter(|p| git.tracks(p)).collect();
         let message = self.message(applied, options, paths.len());
         if options.hooks {
@@ -37,7 +52,7 @@ impl Engine {
         }
         let parent = git.read(&["rev-parse", "-q", "--verify", "HEAD^{commit}"]).ok();
         let reference = format!("refs/whatif/{}", applied.id);
-        let stream = git.stream(&reference, parent.as_deref(), &self.author(&git)?, &message, &paths)?;
+        let stream = git.stream(&reference, parent.as_deref(), &committer.author, &message, &paths)?;
         git.feed(&["fast-import", "--quiet", "--force", "--done"], &stream)?;
         let commit = git.read(&["rev-parse", "--verify", &reference])?;
         let moved = match &parent {
@@ -63,7 +78,7 @@ impl Engine {
         let identity = git.read(&["var", "GIT_COMMITTER_IDENT"]).map_err(|_| EngineError::Git {
             action: "find your name and address",
             message: "git does not know them".to_owned(),
-            hint: "git config --global user.name …, user.email …, or [commit] name and email in whatif's configuration".to_owned(),
+            hint: "nothing was applied. Set them: git config --global user.name …, user.email …, or [commit] name and email in whatif's configuration".to_owned(),
         })?;
         Ok(identity.rsplit_once('>').map_or(identity.clone(), |(person, _)| format!("{person}>")))
     }

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use whatif_diff::change::{Base, difference};
 use whatif_diff::scan::reality;
-use whatif_diff::set::Options;
-use whatif_diff::{Change, ChangeSet, Found, State};
+use whatif_diff::{Change, ChangeSet, Depth, Found, State};
 use whatif_types::Sandbox;
 
 pub use self::document::{CONTEXT_LINES, Document, Stats};
@@ -34,18 +33,18 @@ pub struct Diff {
 }
 
 impl Engine {
-    pub fn diff(&self, subject: &Subject) -> Result<Diff, EngineError> {
+    pub fn diff(&self, subject: &Subject, depth: Depth) -> Result<Diff, EngineError> {
         match subject {
             Subject::Sandbox(name) => {
                 let sandbox = self.resolve(name.as_deref())?;
-                let set = self.change_set(&sandbox)?;
+                let set = self.change_set(&sandbox, depth)?;
                 Ok(Diff { title: sandbox.name.clone(), sandbox, set })
             }
-            Subject::Between(from, to) => self.diff_between(from.as_deref(), to.as_deref()),
+            Subject::Between(from, to) => self.diff_between(from.as_deref(), to.as_deref(), depth),
         }
     }
 
-    fn diff_between(&self, from: Option<&str>, to: Option<&str>) -> Result<Diff, EngineError> {
+    fn diff_between(&self, from: Option<&str>, to: Option<&str>, depth: Depth) -> Result<Diff, EngineError> {
         let side = |name: Option<&str>| -> Result<Option<(Sandbox, Found)>, EngineError> {
             let Some(name) = name else { return Ok(None) };
             let sandbox = self.resolve(Some(name))?;
@@ -61,9 +60,8 @@ impl Engine {
                 hint: "name a sandbox on at least one side: whatif diff A..B".to_owned(),
             });
         };
-        let config = self.context.config_for(&sandbox.project)?;
         let found = between(from.map(|f| f.1).unwrap_or_default(), to.map(|t| t.1).unwrap_or_default());
-        let set = ChangeSet::of(found, &Options { project: &sandbox.project, ignore: &config.diff.ignore });
+        let set = self.sort_out(&sandbox, found, depth)?;
         Ok(Diff { sandbox, title, set })
     }
 

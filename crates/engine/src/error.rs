@@ -12,6 +12,7 @@ use whatif_provider::{LaunchError, UnknownProvider};
 use whatif_store::StoreError;
 use whatif_types::explain::{EXIT_CANNOT_EXECUTE, EXIT_CONFLICT, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE};
 use whatif_types::name::InvalidName;
+use whatif_types::text::Text;
 use whatif_types::{Backend, Explain};
 
 use crate::apply::Conflict;
@@ -60,6 +61,8 @@ pub enum EngineError {
     Undone { id: String, by: String },
     #[error("{} since apply {id}: {}", changed_since(changed.len()), changed.iter().map(|(path, why)| format!("{} {why}", path.display())).collect::<Vec<_>>().join("; "))]
     ChangedSince { id: String, changed: Vec<(PathBuf, String)> },
+    #[error("{message}")]
+    Unfinished { message: String },
     #[error(transparent)]
     Apply(#[from] ApplyError),
     #[error("failed to {action}: {message}")]
@@ -136,6 +139,7 @@ impl Explain for EngineError {
             Self::Undone { .. } => "undone",
             Self::ChangedSince { .. } => "changed_since",
             Self::Git { .. } => "git_failed",
+            Self::Unfinished { .. } => "journal_damaged",
             Self::CheckFailed { .. } => "check_failed",
             Self::Apply(error) => error.code(),
             Self::Io { .. } | Self::Path(_) => "io_error",
@@ -173,10 +177,13 @@ impl Explain for EngineError {
                 "nothing was written. For each path choose: --theirs PATH (the sandbox's), --ours PATH (reality's), --skip PATH (later)".to_owned(),
                 "or bring the sandbox up to date first: whatif rebase".to_owned(),
             ],
-            Self::NoSuchApply { .. } | Self::AmbiguousApply { .. } | Self::NothingToUndo => vec!["'whatif history' lists the applies".to_owned()],
+            Self::NoSuchApply { .. } | Self::AmbiguousApply { .. } | Self::NothingToUndo => {
+                vec!["'whatif history' lists the applies; an undo is undone by its id".to_owned()]
+            }
             Self::Undone { by, .. } => vec![format!("to apply it again, undo the undo: whatif undo {by}")],
             Self::ChangedSince { .. } => vec!["nothing was written. Undo what was changed since first, or restore single files by hand".to_owned()],
             Self::Git { hint, .. } => vec![hint.clone()],
+            Self::Unfinished { .. } => vec!["nothing is applied until that is dealt with".to_owned()],
             Self::CheckFailed { .. } => vec!["mend it in the sandbox (whatif exec), or apply without checks: --no-checks".to_owned()],
             Self::Apply(error) => error.hints(),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -210,6 +217,16 @@ impl Explain for EngineError {
             Self::Conflicts { .. } | Self::ChangedSince { .. } | Self::CheckFailed { .. } => EXIT_CONFLICT,
             Self::Provider(error) => error.exit_code(),
             _ => EXIT_FAILED,
+        }
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        match self {
+            Self::Conflicts { conflicts, .. } => serde_json::to_value(conflicts).ok(),
+            Self::ChangedSince { changed, .. } => {
+                Some(changed.iter().map(|(path, why)| serde_json::json!({ "path": Text::from(path), "why": why })).collect())
+            }
+            _ => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Git, asked in a way that runs nothing a repository's own configuration names.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
@@ -14,6 +15,7 @@ use whatif_diff::scan::reality;
 use crate::EngineError;
 
 /// A repository, and how to ask git about it safely.
+#[derive(Debug)]
 pub(crate) struct Git {
     pub root: PathBuf,
     home: PathBuf,
@@ -26,7 +28,7 @@ impl Git {
         let root = project.ancestors().find(|d| d.join(".git").exists()).ok_or_else(|| EngineError::Git {
             action: "commit",
             message: format!("{} is not in a git repository", project.display()),
-            hint: "the changes are applied; leave out --commit, or 'git init' first".to_owned(),
+            hint: "nothing was applied; leave out --commit, or 'git init' first".to_owned(),
         })?;
         let metadata = std::fs::metadata(root).map_err(|e| EngineError::io("examine", root, e))?;
         let owner = (as_root && metadata.uid() != 0).then(|| (metadata.uid(), metadata.gid()));
@@ -77,6 +79,14 @@ impl Git {
         let output =
             self.command(arguments).stdin(Stdio::null()).output().map_err(|e| EngineError::io("run", Path::new("git"), e))?;
         if output.status.success() { Ok(output.stdout) } else { Err(failed(arguments, &output.stderr)) }
+    }
+
+    /// Files it follows, as absolute paths; none if it cannot be asked.
+    pub(crate) fn list(&self, options: &[&str]) -> HashSet<PathBuf> {
+        let arguments = [&["ls-files", "-z", "--full-name"], options].concat();
+        let listed = self.bytes(&arguments).unwrap_or_default();
+        let paths = listed.split(|b| *b == 0).filter(|p| !p.is_empty());
+        paths.map(|p| self.root.join(OsString::from_vec(p.to_vec()))).collect()
     }
 
     pub(crate) fn feed(&self, arguments: &[&str], input: &[u8]) -> Result<(), EngineError> {

@@ -49,12 +49,13 @@ pub use self::error::EngineError;
 pub use self::exec::{CommandSpec, Foreground, Running};
 pub use self::gc::Collected;
 pub use self::list::Listed;
+pub use self::recover::Trouble;
 pub use self::run::{Finished, Keep, Run};
 pub use self::show::Shown;
 pub use self::stop::DEFAULT_GRACE;
 pub use whatif_diff::content::read_up_to;
 pub use whatif_diff::text::Content;
-pub use whatif_diff::{Base, Blocked, Change, ChangeKind, ChangeSet, Flag, Kind, Node, State, Summary, shown_path};
+pub use whatif_diff::{Base, Blocked, Change, ChangeKind, ChangeSet, Depth, Flag, Kind, Node, State, Summary, shown_path};
 pub use whatif_keeper::protocol::{Exited, Process, Stdio};
 pub use whatif_types::Sandbox;
 
@@ -64,6 +65,8 @@ pub struct Engine {
     pub context: Context,
     state: StateDir,
     store: Box<dyn Store>,
+    /// What recovery has to tell.
+    pub troubles: Vec<Trouble>,
 }
 
 impl Engine {
@@ -71,8 +74,8 @@ impl Engine {
     pub fn open(context: Context) -> Result<Self, EngineError> {
         let state = StateDir::open(&context.state_dir)?;
         let store = Box::new(SqliteStore::at(state.database()));
-        let engine = Self { context, state, store };
-        engine.recover()?;
+        let mut engine = Self { context, state, store, troubles: Vec::new() };
+        engine.troubles = engine.recover()?;
         Ok(engine)
     }
 

@@ -3,17 +3,19 @@
 use std::path::Path;
 use std::time::Duration;
 
-use whatif_apply::Recovered;
+use whatif_apply::{ApplyError, Outcome, Plan};
 use whatif_keeper::Client;
 use whatif_layers::remove;
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
+use whatif_types::explain::whole_message;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Sandbox, SandboxId, Status};
+use whatif_types::{Explain, Sandbox, SandboxId, Status};
 
 use crate::{Engine, EngineError, now};
 
 impl Engine {
-    pub(crate) fn recover(&self) -> Result<(), EngineError> {
+    pub(crate) fn recover(&self) -> Result<Vec<Trouble>, EngineError> {
+        let mut troubles = Vec::new();
         for unsettled in self.state.unsettled()? {
             // What cannot be repaired now must not keep the command from its own work; the next one tries again, and `gc` tells.
             match unsettled {
@@ -22,23 +24,48 @@ impl Engine {
                     let Some(lock) = self.state.inherit(&id)? else { continue };
                     let _ = self.repair(&id, lock);
                 }
-                Unsettled::Apply(directory) => {
-                    let _ = self.recover_apply(&directory);
-                }
+                Unsettled::Apply(directory) => troubles.extend(self.recover_apply(&directory)),
             }
         }
-        Ok(())
+        Ok(troubles)
     }
 
-    /// Finishes an apply that was interrupted, in one direction or the other. `None`: it is under way.
-    pub(crate) fn recover_apply(&self, directory: &Path) -> Result<Option<Recovered>, EngineError> {
-        let Some(_lock) = SandboxLock::take(directory)? else { return Ok(None) };
-        let recovered = whatif_apply::recover(directory)?;
-        match recovered.outcome {
-            whatif_apply::Outcome::RolledBack | whatif_apply::Outcome::Nothing => remove::tree(directory)?,
-            whatif_apply::Outcome::RolledForward | whatif_apply::Outcome::WasDone => self.finish_apply(directory)?,
+    /// Finishes an apply that was interrupted, in one direction or the other, and says what there is to say about it.
+    fn recover_apply(&self, directory: &Path) -> Vec<Trouble> {
+        // Held: it is under way.
+        let Ok(Some(_lock)) = SandboxLock::take(directory) else { return Vec::new() };
+        let recovered = match whatif_apply::recover(directory) {
+            Ok(recovered) => recovered,
+            // The other one will see to it.
+            Err(ApplyError::Busy { .. }) => return Vec::new(),
+            Err(error) => return vec![Trouble::damage(directory, &error)],
+        };
+        let word = match recovered.outcome {
+            Outcome::RolledBack => "taken back",
+            Outcome::RolledForward => "finished",
+            Outcome::WasDone | Outcome::Nothing => "",
+        };
+        let filed = match recovered.outcome {
+            Outcome::RolledBack | Outcome::Nothing => self.file_rollback(directory),
+            Outcome::RolledForward | Outcome::WasDone => self.finish_apply(directory),
+        };
+        let mut troubles = Vec::new();
+        if !word.is_empty() {
+            troubles.push(Trouble::note(format!("an interrupted apply was {word}")));
         }
-        Ok(Some(recovered))
+        troubles.extend(recovered.reported.iter().map(|(path, what)| Trouble::note(format!("{}: {what}", path.display()))));
+        if let Err(error) = filed {
+            troubles.push(Trouble::damage(directory, &error));
+        }
+        troubles
+    }
+
+    fn file_rollback(&self, directory: &Path) -> Result<(), EngineError> {
+        if let Ok(record) = whatif_apply::read(directory) {
+            let operations = record.operations.into_iter().map(|o| o.operation).collect();
+            self.bases_after_rollback(&Plan { roots: record.roots, operations, about: record.about })?;
+        }
+        Ok(remove::tree(directory)?)
     }
 
     fn repair(&self, id: &SandboxId, _lock: SandboxLock) -> Result<(), EngineError> {
@@ -75,6 +102,30 @@ impl Engine {
         end_keeper_in(&path);
         self.store.delete(id)?;
         Ok(remove::tree(&path)?)
+    }
+}
+
+/// Something about a crash that a person has to know.
+#[derive(Clone, Debug)]
+pub struct Trouble {
+    pub message: String,
+    /// It could not be repaired, and stands in the way of other applies.
+    pub is_damage: bool,
+}
+
+impl Trouble {
+    fn note(message: String) -> Self {
+        Self { message, is_damage: false }
+    }
+
+    fn damage(directory: &Path, error: &dyn Explain) -> Self {
+        let mut message = format!("an interrupted apply cannot be repaired: {}", whole_message(error));
+        for hint in error.hints() {
+            message.push_str("; ");
+            message.push_str(&hint);
+        }
+        message.push_str(&format!("; to give it up, move {} away", directory.display()));
+        Self { message, is_damage: true }
     }
 }
 

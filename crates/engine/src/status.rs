@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::ignored::Rules;
-use whatif_diff::{Change, Kind, Node, Time};
+use whatif_diff::{Change, Depth, Kind, Node, Time};
 use whatif_types::{Sandbox, text};
 
 use crate::apply::{Outlook, outlook};
@@ -58,7 +58,7 @@ impl Standing {
 impl Engine {
     pub fn status(&self, name: Option<&str>) -> Result<Standing, EngineError> {
         let sandbox = self.resolve(name)?;
-        let set = self.change_set(&sandbox)?;
+        let set = self.change_set(&sandbox, Depth::Names)?;
         let since = sandbox.details.based_at.unwrap_or(sandbox.created_at);
         let config = self.context.config_for(&sandbox.project)?;
         let mut walk = Walk {
@@ -101,12 +101,8 @@ impl Engine {
 
 /// What git knows of the project; nothing if there is no git.
 fn tracked(project: &Path, context: &crate::Context) -> HashSet<PathBuf> {
-    use std::os::unix::ffi::OsStringExt;
-    let Ok(git) = Git::find(project, &context.home, context.is_root()) else { return HashSet::new() };
-    let listed = git.bytes(&["ls-files", "-z", "--full-name"]).unwrap_or_default();
-    let paths = listed.split(|b| *b == 0).filter(|p| !p.is_empty());
-    let paths = paths.map(|p| git.root.join(std::ffi::OsString::from_vec(p.to_vec())));
-    paths.filter(|p| p.starts_with(project)).collect()
+    let git = Git::find(project, &context.home, context.is_root());
+    git.map(|git| git.list(&[])).unwrap_or_default().into_iter().filter(|p| p.starts_with(project)).collect()
 }
 
 struct Walk<'a> {

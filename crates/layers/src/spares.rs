@@ -13,10 +13,12 @@ use crate::state_dir::SandboxLock;
 use crate::{PathError, on, remove};
 
 const MOST: usize = 8;
+const UNFINISHED: &str = "new-";
 
 /// Claims a spare directory and moves it to `to`. Its lock is held before anybody can find it there.
 pub(crate) fn claim(spares: &Path, to: &Path) -> Option<SandboxLock> {
-    for entry in fs::read_dir(spares).ok()?.filter_map(Result::ok) {
+    let is_finished = |e: &fs::DirEntry| !e.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes());
+    for entry in fs::read_dir(spares).ok()?.filter_map(Result::ok).filter(is_finished) {
         // One that is locked is still being put here, or somebody else's already.
         if let Ok(Some(lock)) = SandboxLock::take(&entry.path())
             && fs::rename(entry.path(), to).is_ok()
@@ -30,7 +32,8 @@ pub(crate) fn claim(spares: &Path, to: &Path) -> Option<SandboxLock> {
 /// Makes a new directory like a spare one.
 pub(crate) fn make(spares: &Path, to: &Path) -> Result<SandboxLock, PathError> {
     let name = to.file_name().unwrap_or(to.as_os_str());
-    let path = spares.join(name);
+    // Under a name that nobody claims while it is being made.
+    let path = spares.join(format!("{UNFINISHED}{}", name.to_string_lossy()));
     for directory in [path.clone(), path.join("head"), path.join("work")] {
         crate::state_dir::make_private(&directory)?;
     }

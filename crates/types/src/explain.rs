@@ -26,6 +26,10 @@ pub trait Explain: Error {
     fn exit_code(&self) -> u8 {
         EXIT_FAILED
     }
+    /// More for programs: what the message is about, as data.
+    fn details(&self) -> Option<serde_json::Value> {
+        None
+    }
     /// Whether the same call may succeed later without anything being changed by the caller.
     fn retryable(&self) -> bool {
         false
@@ -40,12 +44,20 @@ pub struct Explained {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
     pub retryable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<serde_json::Value>,
 }
 
 impl Explained {
     #[must_use]
     pub fn of(error: &dyn Explain) -> Self {
-        Self { code: error.code(), message: whole_message(error), hints: error.hints(), retryable: error.retryable() }
+        Self {
+            code: error.code(),
+            message: whole_message(error),
+            hints: error.hints(),
+            retryable: error.retryable(),
+            details: error.details(),
+        }
     }
 }
 

@@ -1,2 +1,2 @@
-[ "$(cat ../elsewhere-project/f)" = f ]
-[ ! -e ../elsewhere-project/new ]
+[ "$(cat ../elsewhere/f)" = f ]
+[ ! -e ../elsewhere/new ]

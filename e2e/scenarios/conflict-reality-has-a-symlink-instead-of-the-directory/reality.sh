@@ -1,2 +1,2 @@
-mv d ../elsewhere-$(basename "$PWD")
-ln -s ../elsewhere-$(basename "$PWD") d
+mv d ../elsewhere
+ln -s ../elsewhere d

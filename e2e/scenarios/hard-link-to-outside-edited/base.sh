@@ -1,2 +1,2 @@
-echo one > ../outside-$(basename "$PWD")
-ln ../outside-$(basename "$PWD") f
+echo one > ../outside
+ln ../outside f

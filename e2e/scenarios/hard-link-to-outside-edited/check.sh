@@ -1,1 +1,1 @@
-[ "$(cat ../outside-project)" = one ]
+[ "$(cat ../outside)" = one ]

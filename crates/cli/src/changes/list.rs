@@ -145,7 +145,8 @@ fn details(change: &Change) -> String {
 }
 
 /// A directory that came or went with what is in it says nothing of its own.
-fn is_implied(change: &Change, all: &[&Change]) -> bool {
+#[must_use]
+pub fn is_implied(change: &Change, all: &[&Change]) -> bool {
     change.is_directory() && matches!(change.kind, ChangeKind::Add | ChangeKind::Delete) && {
         let next = all.partition_point(|c| c.path <= change.path);
         all.get(next).is_some_and(|c| c.path.starts_with(&change.path))

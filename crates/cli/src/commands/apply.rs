@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use whatif_engine::apply::{ApplyRequest, HunkChoice, Prepared, Reason};
 use whatif_engine::commit::CommitOptions;
 use whatif_engine::{Engine, EngineError};
+use whatif_types::Explain;
 
 use super::Outcome;
 use crate::apply_report::{applied_document, nothing_document, plan_document, refuse_conflicts, report, say_left_out, show_plan};
@@ -101,7 +102,25 @@ impl Args {
     }
 }
 
+/// An apply that was approved beforehand is planned anew if reality moves between its plan and its first step.
+const ATTEMPTS: usize = 3;
+
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let mut attempt = 1;
+    loop {
+        match once(engine, args, output) {
+            Err(EngineError::Apply(error)) if args.yes && attempt < ATTEMPTS && has_moved(&error) => attempt += 1,
+            other => return other,
+        }
+    }
+}
+
+/// Whether the plan failed because reality is not what it was planned for, as far as that can be told from the outside.
+fn has_moved(error: &dyn Explain) -> bool {
+    matches!(error.code(), "changed_meanwhile" | "cannot_apply")
+}
+
+fn once(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut request = args.request();
     let mut prepared = engine.prepare_apply(&request)?;
     if !prepared.conflicts.is_empty() {
@@ -136,6 +155,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             }
         }
     }
+    let committer = if args.commit { Some(engine.prepare_commit(prepared.project())?) } else { None };
     if !args.no_checks {
         super::checks::run(engine, &prepared, output)?;
     }
@@ -143,12 +163,8 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut progress = Progress::new(output);
     let applied = engine.apply(prepared, &mut |p| progress.show(&p))?;
     progress.clear();
-    let commit = if args.commit {
-        let options = CommitOptions { message: args.message.clone(), hooks: args.hooks };
-        Some(engine.commit(&applied, &options)?)
-    } else {
-        None
-    };
+    let options = CommitOptions { message: args.message.clone(), hooks: args.hooks };
+    let commit = committer.map(|committer| engine.commit(&committer, &applied, &options)).transpose()?;
     report(&applied, &left_out, commit.as_deref(), output);
     output.document(&applied_document(&applied, &left_out, commit.as_deref()));
     Ok(ExitCode::SUCCESS)

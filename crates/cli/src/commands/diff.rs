@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use whatif_engine::diff::{Diff, Subject};
-use whatif_engine::{Change, Engine, EngineError, shown_path};
+use whatif_engine::{Change, Depth, Engine, EngineError, shown_path};
 
 use super::Outcome;
 use crate::changes::{self, Extent, Pager, Picked};
@@ -47,7 +47,8 @@ pub struct Args {
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let (subject, paths) = subject(engine, &args.subjects)?;
     let picked = Picked::new(&paths, &engine.context.cwd);
-    let diff = engine.diff(&subject)?;
+    let depth = if args.name_only || args.patch && !output.json { Depth::Names } else { Depth::Review };
+    let diff = engine.diff(&subject, depth)?;
     let extent = Extent { ignored: args.all, outside: args.outside };
     if output.json {
         let is_risky = |c: &Change| c.flags.iter().any(|f| f.needs_approval());
@@ -65,8 +66,12 @@ fn show(diff: &Diff, args: &Args, picked: &Picked, extent: Extent, output: &Outp
     let wanted: Vec<&Change> = diff.set.changes.iter().filter(|c| picked.takes(c)).collect();
     if args.name_only {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-        for change in wanted.iter().filter(|c| (args.outside || !c.outside) && (args.all || !c.ignored) && !c.is_directory()) {
+        let is_shown = |c: &&&Change| (args.outside || !c.outside) && (args.all || !c.ignored) && !changes::is_implied(c, &wanted);
+        for change in wanted.iter().filter(is_shown) {
             writeln!(out, "{}", visible_path(shown_path(&change.path, project)))?;
+        }
+        for path in &diff.set.unreadable {
+            output.note(format!("whatif: could not be read: {}", visible_path(path)));
         }
         return out.flush();
     }
@@ -110,7 +115,7 @@ fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>)
     }
     // A word that is neither a sandbox nor anything in the file system is a misspelt sandbox.
     if words.len() == 1 && !first.contains('/') && !engine.context.cwd.join(first).exists() {
-        let latest = engine.diff(&Subject::Sandbox(None));
+        let latest = engine.diff(&Subject::Sandbox(None), Depth::Names);
         let known = latest.is_ok_and(|d| d.set.changes.iter().any(|c| c.path.starts_with(engine.context.cwd.join(first))));
         if !known {
             return Err(EngineError::NoSuchSandbox { name: first.to_owned() });

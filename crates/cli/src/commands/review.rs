@@ -34,7 +34,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
                 .to_owned(),
         });
     }
-    let diff = engine.diff(&Subject::Sandbox(args.name.clone()))?;
+    let diff = engine.diff(&Subject::Sandbox(args.name.clone()), whatif_engine::Depth::Review)?;
     if output.json {
         output.document(&review::document(&diff, &engine.review(&diff.sandbox, &diff.set)?));
         return Ok(ExitCode::SUCCESS);

@@ -141,7 +141,6 @@ impl App {
             return if action == Action::Quit { Effect::Quit } else { Effect::Nothing };
         }
         self.message = None;
-        self.hunt = None;
         match action {
             Action::Quit => return Effect::Quit,
             Action::Reload => return Effect::Reload,

@@ -49,6 +49,7 @@ fn count(change: &Change, read: Reader) -> Count {
                 return Count::Lines(added, deleted);
             }
             Content::Binary | Content::Large => "binary",
+            Content::Unreadable => "unreadable",
             Content::Nothing => "",
         },
     };

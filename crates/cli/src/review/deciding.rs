@@ -36,7 +36,7 @@ impl App {
         }
         self.decisions.decide(&self.subject.changes, &[change], verdict(accept).as_ref());
         if self.pane == Pane::Files && accept.is_some() {
-            self.list.to_next_file(&self.tree);
+            self.list.go_to_next_file(&self.tree);
         }
     }
 
@@ -47,7 +47,7 @@ impl App {
         }
         let was_open = self.decisions.hunk(&self.subject.changes[change], hunk).is_none();
         self.decisions.decide_hunk(&self.subject.changes, change, hunk, count, accept);
-        self.viewer.to_hunk(hunk + 1);
+        self.viewer.go_to_hunk(hunk + 1);
         if was_open {
             self.say(Tone::Dim, "hunks that are not accepted stay out");
         }

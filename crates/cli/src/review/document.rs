@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use whatif_engine::diff::CONTEXT_LINES;
-use whatif_engine::{Change, Content};
+use whatif_engine::{Change, Content, Kind};
 use whatif_patch::{Hunk, HunkLine, LineKind};
 
 use super::notes::{self, Note};
@@ -70,6 +70,10 @@ impl Document {
         let mut document = Self::of_notes(notes);
         if let Content::Text { before, after } = content {
             document.add_hunks(whatif_patch::hunks(&before, &after, CONTEXT_LINES));
+            // The target of a link has no newline, ever.
+            if change.shown_kind() == Kind::Link {
+                document.lines.retain(|line| *line != Line::Unended);
+            }
         }
         document
     }
@@ -155,7 +159,7 @@ fn partners(lines: &[HunkLine]) -> Vec<Option<usize>> {
 /// Of both sides together.
 #[must_use]
 pub fn size(change: &Change) -> u64 {
-    change.before.iter().chain(&change.after).filter(|s| s.node.kind == whatif_engine::Kind::File).map(|s| s.node.size).sum()
+    change.before.iter().chain(&change.after).filter(|s| s.node.kind == Kind::File).map(|s| s.node.size).sum()
 }
 
 #[cfg(test)]
@@ -184,8 +188,8 @@ mod tests {
         let document = document();
         let texts: Vec<&TextLine> =
             document.lines.iter().filter_map(|l| if let Line::Text(t) = l { Some(t) } else { None }).collect();
-        assert_eq!(document.words(texts[2]), [5..6], "3");
-        assert_eq!(document.words(texts[3]), [5..10], "three");
+        assert_eq!(document.words(texts[2]), std::slice::from_ref(&(5..6)), "3");
+        assert_eq!(document.words(texts[3]), std::slice::from_ref(&(5..10)), "three");
         // One line became two: there is no telling which is which.
         assert!(texts.iter().filter(|t| t.hunk == 1).all(|t| t.partner.is_none()));
     }

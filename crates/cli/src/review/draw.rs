@@ -17,8 +17,16 @@ use super::decisions::Mark;
 use super::layout::Areas;
 use super::theme::{Theme, Tone};
 
+/// Columns and rows without which there is nothing to be seen.
+const LEAST: (u16, u16) = (20, 6);
+
 /// Draws everything.
 pub fn draw(frame: &mut Frame, app: &App, areas: Areas, theme: Theme) {
+    let whole = frame.area();
+    if whole.width < LEAST.0 || whole.height < LEAST.1 {
+        frame.buffer_mut().set_line(whole.x, whole.y, &Line::from("too small"), whole.width);
+        return;
+    }
     if areas.files.width > 0 {
         files::draw(frame.buffer_mut(), app, areas.files, theme);
     }

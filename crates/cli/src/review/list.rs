@@ -88,7 +88,7 @@ impl List {
     }
 
     /// Goes to the next file below, if there is one in sight of the list.
-    pub fn to_next_file(&mut self, tree: &Tree) {
+    pub fn go_to_next_file(&mut self, tree: &Tree) {
         let below = self.rows.iter().enumerate().skip(self.cursor + 1);
         let found = below.filter(|(_, node)| tree.nodes[**node].change().is_some()).map(|(row, _)| row).next();
         self.go_to(found.unwrap_or(self.cursor));
@@ -118,7 +118,7 @@ impl List {
         true
     }
 
-    pub fn to_parent(&mut self, tree: &Tree) {
+    pub fn go_to_parent(&mut self, tree: &Tree) {
         if let Some(parent) = self.selected().and_then(|n| tree.nodes[n].parent) {
             self.reveal(tree, parent);
         }

@@ -51,7 +51,7 @@ fn the_view_follows_the_cursor() {
 fn folding_keeps_what_is_chosen() {
     let tree = tree(&["M d/a", "M d/b", "M e"]);
     let mut list = List::new(&tree);
-    list.to_parent(&tree);
+    list.go_to_parent(&tree);
     assert!(list.fold(&tree, None));
     assert_eq!(labels(&tree, &list), ["changes", "d/", "e"]);
     assert_eq!(tree.nodes[list.selected().unwrap()].label, "d/");
@@ -74,7 +74,7 @@ fn what_is_sought_is_unfolded() {
 fn folds_survive_a_new_tree() {
     let before = tree(&["M d/a", "M d/b", "M e"]);
     let mut list = List::new(&before);
-    list.to_parent(&before);
+    list.go_to_parent(&before);
     list.fold(&before, Some(true));
     let after = tree(&["M c", "M d/a", "M d/b", "M e"]);
     let mut new = List::new(&after);

@@ -51,6 +51,7 @@ pub fn of_content(content: &Content) -> Option<Note> {
         }
         Content::Binary => Some((Tone::Plain, "binary: there are no lines to show".to_owned())),
         Content::Large => Some((Tone::Plain, "too large to be shown".to_owned())),
+        Content::Unreadable => Some((Tone::Bad, "it cannot be read".to_owned())),
         Content::Nothing => None,
     }
 }

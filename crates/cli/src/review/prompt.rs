@@ -21,11 +21,7 @@ impl App {
             KeyCode::Char('c') if is_control => self.prompt = None,
             KeyCode::Char(c) if !is_control => prompt.text.push(c),
             // Taking back what is not there leaves, as in other programs.
-            KeyCode::Backspace => {
-                if prompt.text.pop().is_none() {
-                    self.prompt = None;
-                }
-            }
+            KeyCode::Backspace if prompt.text.pop().is_none() => self.prompt = None,
             KeyCode::Esc => self.prompt = None,
             KeyCode::Enter => {
                 let typed = self.prompt.take().and_then(|p| Query::new(&p.text));
@@ -60,7 +56,7 @@ impl App {
                 self.list.reveal(&self.tree, node);
                 self.show_selected();
                 if let Spot::Line(line) = spot {
-                    self.viewer.to_line(line);
+                    self.viewer.go_to_line(line);
                 }
             }
         }

@@ -9,7 +9,9 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use rustix::process::Signal;
 
 /// Set while there is something to give back.
@@ -73,7 +75,8 @@ fn enter(mouse: bool) -> io::Result<()> {
 fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
         // Nothing can be done about a terminal that is gone; the rest is tried all the same.
-        let _ = execute!(stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
+        // Cleared first: after a change of size some terminals mix up the two screens.
+        let _ = execute!(stdout(), DisableMouseCapture, Clear(ClearType::All), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
 }

@@ -1,9 +1,10 @@
 //! A review from its first screen to its last: events in, frames out, decisions stored as they are made.
 
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
 use whatif_engine::diff::{Diff, Subject as Whose};
 use whatif_engine::{Change, Engine, EngineError};
 use whatif_types::Status;
@@ -34,12 +35,14 @@ struct Session<'a> {
     app: App,
     areas: Areas,
     theme: Theme,
+    /// Events nobody has answered yet.
+    heard: VecDeque<Event>,
 }
 
 /// Reviews on our terminal.
 pub fn run(engine: &Engine, mut diff: Diff, theme: Theme, mouse: bool) -> Result<(End, App), EngineError> {
     let app = begin(engine, &mut diff)?;
-    let mut session = Session { engine, diff, app, areas: Areas::default(), theme };
+    let mut session = Session { engine, diff, app, areas: Areas::default(), theme, heard: VecDeque::new() };
     let failed = |source| EngineError::Io { action: "use", path: "/dev/tty".into(), source };
     let mut screen = Screen::take(mouse).map_err(failed)?;
     let end = session.go_on(&mut screen).map_err(failed);
@@ -63,13 +66,21 @@ fn begin(engine: &Engine, diff: &mut Diff) -> Result<App, EngineError> {
 
 impl Session<'_> {
     fn go_on(&mut self, screen: &mut Screen) -> io::Result<End> {
+        let mut is_stale = true;
         loop {
-            self.show(screen)?;
+            if is_stale {
+                self.show(screen)?;
+            }
+            is_stale = self.work();
             // Everything typed so far before the next frame: a held key never runs ahead of the screen.
-            let mut wait = if self.work() { Duration::ZERO } else { TICK };
+            let mut wait = if is_stale { Duration::ZERO } else { TICK };
             while event::poll(wait)? {
                 wait = Duration::ZERO;
-                match self.hear(event::read()?) {
+                self.heard.push_back(event::read()?);
+            }
+            while let Some(event) = self.next_event() {
+                is_stale = true;
+                match self.hear(event) {
                     Effect::Nothing => {}
                     Effect::Reload => self.look_again(screen)?,
                     Effect::Suspend => screen.suspend()?,
@@ -81,8 +92,19 @@ impl Session<'_> {
             }
             if let Err(error) = self.save() {
                 self.app.say(Tone::Bad, format!("decisions cannot be stored: {error}"));
+                is_stale = true;
             }
         }
+    }
+
+    /// What was typed while a search goes on waits for its end, unless it is to end at once.
+    fn next_event(&mut self) -> Option<Event> {
+        if self.app.hunt.is_some() {
+            let at = self.heard.iter().position(|e| matches!(e, Event::Key(key) if key.code == KeyCode::Esc))?;
+            self.heard.drain(..=at);
+            self.app.hunt = None;
+        }
+        self.heard.pop_front()
     }
 
     fn show(&mut self, screen: &mut Screen) -> io::Result<()> {
@@ -135,7 +157,8 @@ impl Session<'_> {
         self.app.say(Tone::Dim, "looking at the sandbox …");
         self.show(screen)?;
         let looked = self.save().and_then(|()| {
-            let mut diff = self.engine.diff(&Whose::Sandbox(Some(self.diff.sandbox.id.to_string())))?;
+            let mut diff =
+                self.engine.diff(&Whose::Sandbox(Some(self.diff.sandbox.id.to_string())), whatif_engine::Depth::Review)?;
             Ok((begin(self.engine, &mut diff)?, diff))
         });
         match looked {

@@ -22,12 +22,12 @@ impl App {
             Action::PageUp => self.list.move_by(-page),
             Action::Top => self.list.go_to(0),
             Action::Bottom => self.list.go_to(usize::MAX),
-            Action::Left if !self.list.fold(&self.tree, Some(true)) => self.list.to_parent(&self.tree),
+            Action::Left if !self.list.fold(&self.tree, Some(true)) => self.list.go_to_parent(&self.tree),
             Action::Right if self.chosen().is_some() => self.enter(),
             Action::Right => drop(self.list.fold(&self.tree, Some(false))),
             Action::Open if !self.list.fold(&self.tree, None) => self.enter(),
-            Action::Next | Action::NextHunk => self.to_undecided(true),
-            Action::Previous | Action::PreviousHunk | Action::Before => self.to_undecided(false),
+            Action::Next | Action::NextHunk => self.go_to_undecided(true),
+            Action::Previous | Action::PreviousHunk | Action::Before => self.go_to_undecided(false),
             _ => {}
         }
     }
@@ -40,8 +40,8 @@ impl App {
             Action::Up if !self.viewer.scroll(-1) => self.next_hunk(false),
             Action::PageDown => drop(self.viewer.scroll(page)),
             Action::PageUp => drop(self.viewer.scroll(-page)),
-            Action::Top => self.viewer.to_start(),
-            Action::Bottom => self.viewer.to_end(),
+            Action::Top => self.viewer.go_to_start(),
+            Action::Bottom => self.viewer.go_to_end(),
             Action::Open if self.viewer.document.is_postponed => self.read_long(),
             Action::Left | Action::Open => self.pane = Pane::Files,
             Action::Next | Action::NextHunk => self.next_hunk(true),
@@ -59,12 +59,12 @@ impl App {
 
     fn next_hunk(&mut self, forward: bool) {
         let hunk = if forward { Some(self.viewer.hunk + 1) } else { self.viewer.hunk.checked_sub(1) };
-        if !hunk.is_some_and(|h| self.viewer.to_hunk(h)) && self.viewer.document.hunks.len() > 1 {
+        if !hunk.is_some_and(|h| self.viewer.go_to_hunk(h)) && self.viewer.document.hunks.len() > 1 {
             self.say(Tone::Dim, if forward { "this is the last hunk" } else { "this is the first hunk" });
         }
     }
 
-    fn to_undecided(&mut self, forward: bool) {
+    fn go_to_undecided(&mut self, forward: bool) {
         let (nodes, decisions) = (&self.tree.nodes, &self.decisions);
         let is_open = |n: usize| nodes[n].change().is_some_and(|c| matches!(decisions.mark(c), Mark::Undecided | Mark::Lapsed));
         if !self.list.seek(&self.tree, forward, is_open) {

@@ -85,16 +85,16 @@ impl Viewer {
         self.top != before
     }
 
-    pub fn to_start(&mut self) {
+    pub fn go_to_start(&mut self) {
         (self.top, self.hunk) = (Position::default(), 0);
     }
 
-    pub fn to_end(&mut self) {
+    pub fn go_to_end(&mut self) {
         (self.top, self.hunk) = (self.last_top(), self.document.hunks.len().saturating_sub(1));
     }
 
     /// Goes to a hunk, counted from 0; says whether there is such a hunk.
-    pub fn to_hunk(&mut self, hunk: usize) -> bool {
+    pub fn go_to_hunk(&mut self, hunk: usize) -> bool {
         let Some(head) = self.document.heads.get(hunk) else { return false };
         self.hunk = hunk;
         let end = self.document.heads.get(hunk + 1).map_or(self.document.lines.len(), |next| next - 1);
@@ -107,7 +107,7 @@ impl Viewer {
     }
 
     /// Brings a line into view, and its hunk into focus.
-    pub fn to_line(&mut self, line: usize) {
+    pub fn go_to_line(&mut self, line: usize) {
         if !self.is_in_view(line) {
             self.top = Position { line, row: 0 };
             for _ in 0..self.height / 3 {
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(viewer.hunk, 1);
         viewer.scroll(-1000);
         assert_eq!(viewer.hunk, 0);
-        assert!(viewer.to_hunk(1) && !viewer.to_hunk(2));
+        assert!(viewer.go_to_hunk(1) && !viewer.go_to_hunk(2));
         assert!(viewer.in_view().iter().any(|(l, _)| *l == viewer.document.heads[1]));
     }
 
@@ -238,8 +238,8 @@ mod tests {
     fn an_empty_document_is_no_trouble() {
         let mut viewer = Viewer::default();
         viewer.resize(80, 20);
-        assert!(!viewer.scroll(1) && !viewer.scroll(-1) && !viewer.to_hunk(0));
-        viewer.to_end();
+        assert!(!viewer.scroll(1) && !viewer.scroll(-1) && !viewer.go_to_hunk(0));
+        viewer.go_to_end();
         assert_eq!(viewer.top, Position::default());
     }
 }

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use whatif_diff::attributes::Attributes as Xattrs;
 use whatif_diff::pattern::Patterns;
-use whatif_diff::scan::reality;
-use whatif_diff::{Base, Change, Kind, State, content};
+use whatif_diff::{Base, Change, Kind, Marks, State, content};
 use whatif_patch::{Merge, Region};
 use whatif_types::text;
 
@@ -119,7 +118,8 @@ pub(super) fn all<'a>(chosen: &[Chosen<'a>], request: &ApplyRequest, roots: &[&P
 }
 
 fn one<'a>(change: &'a Change, hunks: Option<&[usize]>, settled: Settled) -> Result<Decided<'a>, EngineError> {
-    let now = reality(&change.path);
+    // Reality as it was when the change was found: what is decided about is what the transaction will insist on.
+    let now = now(change);
     let result = match settled {
         Settled::Skip | Settled::Ours => Result3::Skip,
         Settled::Theirs if change.after.is_none() => {
@@ -146,7 +146,7 @@ pub enum Outlook {
 
 #[must_use]
 pub fn outlook(change: &Change) -> Outlook {
-    match three_way(change, reality(&change.path).as_ref(), None) {
+    match three_way(change, now(change).as_ref(), None) {
         Ok(Result3::Conflict(_)) | Err(_) => Outlook::Conflict,
         Ok(_) => Outlook::Merges,
     }
@@ -169,6 +169,8 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
     let did = if before.is_some() { Side::Changed } else { Side::Added };
     match (now, &change.after) {
         (None, None) => Ok(Result3::Nothing),
+        // Made again only if something in it is wanted.
+        (None, Some(after)) if after.node.kind == Kind::Directory => Ok(Result3::Nothing),
         (Some(_), None) => conflict("the sandbox deleted it, reality changed it", Side::Changed, Side::Deleted),
         (None, Some(_)) => conflict("the sandbox changed it, reality deleted it", Side::Deleted, did),
         (Some(_), Some(_)) if change.base == Base::Lost => {
@@ -181,6 +183,10 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
             _ => conflict("both changed it, and it cannot be merged", Side::Changed, did),
         },
     }
+}
+
+fn now(change: &Change) -> Option<State> {
+    change.reality.clone().map(|node| State::new(node, change.path.clone(), Marks::None))
 }
 
 /// Reality is what the sandbox started from.
@@ -239,7 +245,7 @@ fn merged(change: &Change, before: &State, now: &State, after: &State, hunks: Op
 }
 
 pub(super) fn wanted(state: &State) -> Wanted {
-    Wanted { mode: state.node.mode, owner: (state.node.uid, state.node.gid), xattrs: state.attributes() }
+    Wanted { mode: state.node.mode, owner: (state.node.uid, state.node.gid), xattrs: state.attributes().clone() }
 }
 
 /// Each attribute by itself: who changed it decides; `None` if both did, differently.

@@ -5,10 +5,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use whatif_apply::Change as Act;
+use whatif_apply::{Change as Act, Plan};
 use whatif_diff::Bases;
-use whatif_diff::Node;
 use whatif_diff::base::NewBase;
+use whatif_diff::{Kind, Node};
 use whatif_types::{Sandbox, SandboxId, Status};
 
 use super::{About, BaseAfter};
@@ -63,6 +63,25 @@ impl Engine {
             });
         }
         Bases::load(&base).and_then(|mut bases| bases.replace(new)).map_err(failed)
+    }
+
+    /// A transaction was taken back: what is in reality is what was there, but moving it there and back shows in its times.
+    pub(crate) fn bases_after_rollback(&self, plan: &Plan) -> Result<(), EngineError> {
+        let Ok(about) = serde_json::from_value::<About>(plan.about.clone()) else { return Ok(()) };
+        let Some(directory) = SandboxId::parse(&about.sandbox_id).and_then(|id| self.state.find(&id)) else { return Ok(()) };
+        let base = directory.join("base");
+        let mut bases = Bases::load(&base).map_err(|e| EngineError::io("read", &base, e))?;
+        let restored = plan.operations.iter().filter_map(|operation| {
+            let path = operation.absolute(&plan.roots);
+            let node = Node::of(&path)?;
+            let was = operation.expected.identity()?;
+            let is_same = (was.ino, was.size, was.mtime) == (node.ino, node.size, node.mtime) && node.kind != Kind::Directory;
+            // What has bytes to compare needs nothing else.
+            let is_known = bases.get(&path).is_some_and(|r| r.content.is_some());
+            (is_same && !is_known).then_some(NewBase::Identity { path, node })
+        });
+        let restored = restored.collect();
+        bases.replace(restored).map_err(|e| EngineError::io("write", &base, e))
     }
 
     /// Brings the sandbox's row up to date.

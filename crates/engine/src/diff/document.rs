@@ -189,7 +189,7 @@ fn told(change: &Change, project: &Path, with_hunks: bool) -> Told {
         old_path: change.old_path().map(text),
         kind: change.kind,
         kind_of_file: change.shown_kind(),
-        binary: matches!(content, Content::Binary | Content::Large),
+        binary: matches!(content, Content::Binary | Content::Large | Content::Unreadable),
         added_lines: counts.map(|c| c.0),
         deleted_lines: counts.map(|c| c.1),
         flags: change.flags.clone(),

@@ -26,7 +26,7 @@ impl Frozen {
         while processes::others_alive() {
             processes::signal_all(Signal::STOP);
             let all = processes::list(|_| false);
-            if all.iter().all(is_still) {
+            if all.iter().all(|p| is_still(p, &all)) {
                 break;
             }
             if Instant::now() >= deadline {
@@ -51,8 +51,10 @@ impl Frozen {
     }
 }
 
-fn is_still(process: &Process) -> bool {
-    matches!(process.state, 'T' | 't' | 'Z' | 'X')
+/// A parent between `vfork` and `exec` of its child runs only after the child does.
+fn is_still(process: &Process, all: &[Process]) -> bool {
+    let is_stopped = |p: &Process| matches!(p.state, 'T' | 't' | 'Z' | 'X');
+    is_stopped(process) || (process.state == 'D' && all.iter().any(|p| p.parent == process.pid && p.state == 'T'))
 }
 
 fn depth(process: &Process, all: &[Process]) -> usize {

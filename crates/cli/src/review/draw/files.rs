@@ -14,18 +14,23 @@ use crate::review::facts::Group;
 use crate::review::layout::inner;
 use crate::review::theme::{Theme, Tone};
 use crate::review::tree::{Item, Node};
-use crate::review::wrap::{end_of, start_of};
+use crate::review::wrap::{end_of, start_of, width};
 
 /// Deeper levels are not moved further to the right.
 const DEEPEST: usize = 8;
+/// Names are not made shorter than this for the sake of numbers.
+const LEAST_OF_NAME: usize = 10;
 
 pub fn draw(buffer: &mut Buffer, app: &App, area: Rect, theme: Theme) {
     let list = &app.list;
-    let alive = if app.subject.is_alive { span(theme, Tone::Good, "● running ") } else { Span::default() };
+    let name = format!(" {} ", end_of(&app.subject.name, 24));
+    let has_room = area.width as usize > width(&name) + " ● running ".len();
+    let alive = if has_room { "● running " } else { "● " };
+    let alive = if app.subject.is_alive { span(theme, Tone::Good, alive) } else { Span::default() };
     Bordered {
         area,
         is_focused: is_focused(app, Pane::Files),
-        left: Line::from(span(theme, Tone::Strong, format!(" {} ", end_of(&app.subject.name, 24)))),
+        left: Line::from(span(theme, Tone::Strong, name)),
         right: Line::from(alive),
         scroll: (list.top, list.height, list.rows.len()),
     }
@@ -53,9 +58,11 @@ fn draw_row(buffer: &mut Buffer, app: &App, index: usize, area: Rect, theme: The
     if node.change().is_none() {
         left.push(span(theme, Tone::Dim, if is_folded { "▸ " } else { "▾ " }));
     }
-    let right = Line::from(right);
-    let taken = Line::from(left.clone()).width() + right.width();
-    let room = (area.width as usize).saturating_sub(taken + usize::from(right.width() > 0));
+    let (right, all) = (Line::from(right), (area.width as usize).saturating_sub(Line::from(left.clone()).width()));
+    let beside = all.saturating_sub(right.width() + 1);
+    // The name tells more than what is said about it.
+    let has_room = right.width() > 0 && (beside >= LEAST_OF_NAME || beside >= width(&node.label));
+    let (right, room) = if has_room { (right, beside) } else { (Line::default(), all) };
     let label = if node.item == Item::Group { start_of(&node.label, room) } else { end_of(&node.label, room) };
     left.push(span(theme, label_tone(app, node), label));
     spread(buffer, area, Line::from(left), right);

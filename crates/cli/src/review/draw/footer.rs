@@ -34,7 +34,7 @@ pub fn draw(buffer: &mut Buffer, app: &App, areas: Areas, theme: Theme) -> Optio
     }
     let line = match (&app.hunt, &app.message) {
         (Some(hunt), _) => {
-            let progress = format!(" searching … {} %, any key stops it", hunt.progress(app.tree.nodes.len()));
+            let progress = format!(" searching … {} %, Esc stops it", hunt.progress(app.tree.nodes.len()));
             Line::from(span(theme, Tone::Dim, progress))
         }
         (None, Some((tone, words))) => Line::from(span(theme, *tone, format!(" {words}"))),

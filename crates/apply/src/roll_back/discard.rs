@@ -1,0 +1,106 @@
+//! Throws away what was staged.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+
+use super::{Reported, reach};
+use crate::attributes::{hold, set_mode};
+use crate::backup::move_out;
+use crate::error::{Fault, on};
+use crate::layout::Step;
+use crate::look::look;
+use crate::plan::{Kind, Source};
+use crate::transaction::Transaction;
+
+/// Removes what was staged. What somebody put into a staged directory is not ours: it is kept in `unapplied`.
+pub(super) fn discard(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(), Fault> {
+    let step = tx.layout.steps[n].clone();
+    let Some(parent) = reach(tx, &step.temporary, n, reported)? else { return Ok(()) };
+    let path = step.path.as_path();
+    let Some(aside) = look(&*parent, &step.temporary.name).map_err(on("examine", path))? else { return Ok(()) };
+    let before = tx.header.plan.operations[n].before();
+    let original = matches!(tx.header.plan.operations[n].source(), Some(Source::Original(_)));
+    // The name alone is enough only as long as nothing can have been swapped.
+    let ours = match &tx.staged[n] {
+        Some(staged) => staged.same_inode(&aside.identity),
+        None => !before.is_some_and(|b| b.same_inode(&aside.identity)) || original,
+    };
+    if !ours {
+        // Somebody replaced ours in the moment in which theirs was put back: this is what they replaced.
+        reported.push((
+            path.to_owned(),
+            "was replaced by somebody meanwhile; a version before that is kept with the backups".to_owned(),
+        ));
+        return match move_out(&parent, &step.temporary.name, &tx.old, n) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => set_aside(tx, n, &parent, &step),
+            result => result.map_err(on("keep", path)),
+        };
+    }
+    if tx.staged[n].as_ref().is_some_and(|s| s.changed(&aside.identity).is_some()) {
+        return set_aside(tx, n, &parent, &step);
+    }
+    if aside.identity.kind != Kind::Directory {
+        return unlink(&parent, &step.temporary.name, AtFlags::empty()).map(|_| ()).map_err(on("remove", path));
+    }
+    if remove_staged_tree(tx, n, &parent)? { Ok(()) } else { set_aside(tx, n, &parent, &step) }
+}
+
+/// Keeps what was staged in `unapplied`.
+pub(crate) fn set_aside(tx: &Transaction, n: usize, parent: &OwnedFd, step: &Step) -> Result<(), Fault> {
+    let unapplied = tx.store.part("unapplied")?;
+    match move_out(parent, &step.temporary.name, &unapplied, n) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(on("keep", &step.path)(error)),
+    }
+}
+
+/// Only what the plan put there, inner first. `false` if something else is in it.
+fn remove_staged_tree(tx: &mut Transaction, top: usize, parent: &OwnedFd) -> Result<bool, Fault> {
+    let inner = tx.layout.nested.get(&top).cloned().unwrap_or_default();
+    let is_directory = |tx: &Transaction, n: usize| tx.header.plan.operations[n].source() == Some(&Source::Directory);
+    // A directory may have got a mode already that does not let us in.
+    let directories: Vec<usize> = inner.iter().copied().filter(|n| is_directory(tx, *n)).collect();
+    for n in [top].iter().chain(&directories) {
+        let step = &tx.layout.steps[*n];
+        let Ok(directory) = tx.held.directory(step.temporary.root, &step.temporary.directory) else { continue };
+        if tx.header.plan.operations[*n].attributes().is_some_and(|a| a.mode & 0o700 != 0o700)
+            && let Ok(held) = hold(&*directory, &step.temporary.name)
+        {
+            set_mode(&held, 0o700).map_err(on("open", &step.path))?;
+        }
+    }
+    let mut complete = true;
+    let mut order: Vec<usize> = inner.into_iter().filter(|n| !is_directory(tx, *n)).collect();
+    order.extend(directories.into_iter().rev());
+    for n in &order {
+        let step = &tx.layout.steps[*n];
+        let Ok(directory) = tx.held.directory(step.temporary.root, &step.temporary.directory) else { continue };
+        let now = look(&*directory, &step.temporary.name).map_err(on("examine", &step.path))?;
+        let changed = match (&tx.staged[*n], &now) {
+            (Some(staged), Some(now)) if !is_directory(tx, *n) => staged.changed(&now.identity).is_some(),
+            _ => false,
+        };
+        if changed {
+            complete = false;
+            continue;
+        }
+        let flags = if is_directory(tx, *n) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        complete &= unlink(&directory, &step.temporary.name, flags).map_err(on("remove", &step.path))?;
+    }
+    let step = &tx.layout.steps[top];
+    Ok(complete && unlink(parent, &step.temporary.name, AtFlags::REMOVEDIR).map_err(on("remove", &step.path))?)
+}
+
+/// `false` if there is something else now, or something in it.
+fn unlink(directory: &OwnedFd, name: &OsStr, flags: AtFlags) -> io::Result<bool> {
+    match rustix::fs::unlinkat(directory, name, flags) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ISDIR | Errno::NOTDIR) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}

@@ -1,0 +1,90 @@
+//! Compares the sides of one path and keeps what differs.
+
+use std::path::PathBuf;
+
+use super::walk::{Finding, Walk};
+use crate::attributes::Attributes;
+use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
+use crate::marks::Marks;
+use crate::node::{Node, Time};
+
+impl Walk<'_> {
+    pub(super) fn note_directory(
+        &self,
+        full: PathBuf,
+        node: Node,
+        after: State,
+        xattrs: Attributes,
+        touched: Option<Time>,
+        finding: &mut Finding,
+    ) {
+        let mut now = State::new(node.clone(), full.clone(), Marks::None);
+        now.set_attributes(xattrs);
+        let owners_matter = self.scope.as_root;
+        // Nearly all of them are only on the way to something.
+        if difference(Some(&now), Some(&after), owners_matter).is_some() {
+            self.note(full, Some(node), Some(after), touched, false, finding);
+        }
+    }
+
+    /// Compares the sides of one path and keeps what differs.
+    pub(super) fn note(
+        &self,
+        full: PathBuf,
+        known: Option<Node>,
+        after: Option<State>,
+        touched: Option<Time>,
+        masked_over_something: bool,
+        finding: &mut Finding,
+    ) {
+        let now = known.clone().map(|node| State::new(node, full.clone(), Marks::None));
+        let since = touched.filter(|t| *t > self.scope.made_at && !self.tree.copied).unwrap_or(self.scope.made_at);
+        let (before, base) = self.scope.bases.start_of(&full, now.as_ref(), since);
+        // An ordinary user cannot give a file away; but what is on the way to a home belongs to others, and its copy to the user.
+        let owners_matter = self.scope.as_root;
+        // Reality may have moved under a sandbox that did nothing here.
+        let Some(kind) = difference(before.as_ref(), after.as_ref(), owners_matter) else { return };
+        // Reality got there by itself.
+        if base != Base::Reality && difference(now.as_ref(), after.as_ref(), owners_matter).is_none() {
+            return;
+        }
+        let blocked = if kind == ChangeKind::Special {
+            Some(Blocked::Special)
+        } else if masked_over_something || self.scope.rewritten.contains(&full) {
+            Some(Blocked::Masked)
+        } else {
+            None
+        };
+        finding.found.changes.push(Change {
+            path: full,
+            kind,
+            before,
+            after,
+            base,
+            reality: known,
+            blocked,
+            flags: Vec::new(),
+            ignored: false,
+            outside: false,
+            deletion: None,
+            similarity: None,
+        });
+    }
+}
+
+/// Root does not take over a tree by editing it: what it makes there belongs to whom the rest belongs to.
+pub(super) fn belong_to(node: &mut Node, before: Option<&Node>, owner: Option<(u32, u32)>, as_root: bool) {
+    if as_root && (node.uid, node.gid) == (0, 0) {
+        let heir = match before {
+            // The same file, given to root on purpose, keeps its birth; one that was written anew does not.
+            Some(before) if before.uid != 0 && (before.size, before.mtime) != (node.size, node.mtime) => {
+                Some((before.uid, before.gid))
+            }
+            Some(_) => None,
+            None => owner,
+        };
+        if let Some((uid, gid)) = heir {
+            (node.uid, node.gid) = (uid, gid);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Directories held by descriptors: opened without following anything, listed without opening them again.
+
+use std::ffi::{OsStr, OsString};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, RawDir, ResolveFlags, open, openat2};
+use rustix::io::Errno;
+
+/// Room for the names of one call; larger directories take several.
+const ROOM: usize = 32 << 10;
+
+pub(super) fn hold(path: &Path) -> Result<OwnedFd, Errno> {
+    open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// A directory below a held one, whose path leads through no link.
+pub(super) fn beneath(directory: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(directory, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+pub(super) fn list(directory: &OwnedFd) -> Result<Vec<OsString>, Errno> {
+    let mut room = [MaybeUninit::uninit(); ROOM];
+    let mut entries = RawDir::new(directory, &mut room);
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(OsStr::from_bytes(name).to_owned());
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,380 @@
+//! The walk through one tree.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::compare::belong_to;
+use super::directory::{beneath, hold, list};
+use super::{Found, Scope, Tree};
+use crate::change::{Base, State};
+use crate::marks::Marks;
+use crate::node::{Kind, Node, Time};
+use crate::watch::Directory;
+
+/// One tree, opened.
+pub(super) struct Walk<'a> {
+    pub(super) scope: &'a Scope<'a>,
+    pub(super) tree: &'a Tree,
+    layers: Vec<OwnedFd>,
+    reality: Option<OwnedFd>,
+    dev: u64,
+    /// Names that are hidden, by their directory.
+    hidden: HashMap<&'a OsStr, Vec<&'a OsStr>>,
+}
+
+/// What one thread found, and what it found to be looked at.
+#[derive(Default)]
+pub(super) struct Finding {
+    pub found: Found,
+    pending: Vec<Visit>,
+}
+
+/// So many directories keep a second thread busy for longer than it takes to start one.
+const WORTH_A_THREAD: usize = 64;
+const THREADS: usize = 2;
+
+/// One directory to look at. Paths are relative to the tree.
+struct Visit {
+    path: PathBuf,
+    /// The layers that may have it, newest first, and where; the first one has it.
+    uppers: Vec<(usize, PathBuf)>,
+    /// What of reality shows through, unless a layer says otherwise.
+    lower: Option<PathBuf>,
+    /// Reality has a directory at `path`.
+    has_before: bool,
+    /// When the sandbox decided about what is here, if nothing of it is in a layer of its own.
+    touched: Option<Time>,
+    /// Whom new files belong to.
+    owner: Option<(u32, u32)>,
+    masked: bool,
+    /// The directory itself on both sides, still to be compared.
+    itself: Option<(Option<Node>, State)>,
+}
+
+/// The views of one directory, opened.
+struct Views {
+    uppers: Vec<(usize, PathBuf, OwnedFd)>,
+    before: Option<OwnedFd>,
+    lower: Lower,
+}
+
+/// What shows through the layers.
+enum Lower {
+    /// Reality's directory at the same path.
+    Plain,
+    /// Reality's directory at another path: it was renamed.
+    Elsewhere(PathBuf, OwnedFd),
+    Nothing,
+}
+
+/// One name in the layers.
+enum Entry {
+    Here { upper: usize, node: Node },
+    Gone { touched: Option<Time> },
+}
+
+impl<'a> Walk<'a> {
+    /// Walks one tree and adds what it found.
+    pub(super) fn through(scope: &'a Scope<'a>, tree: &'a Tree, found: &mut Found) {
+        let Some((walk, top)) = Self::open_tree(scope, tree) else { return };
+        let mut finding = Finding { found: std::mem::take(found), pending: vec![top] };
+        while let Some(visit) = finding.pending.pop() {
+            walk.look(visit, &mut finding);
+            if finding.pending.len() >= WORTH_A_THREAD {
+                walk.share(&mut finding);
+            }
+        }
+        *found = finding.found;
+    }
+
+    fn open_tree(scope: &'a Scope<'a>, tree: &'a Tree) -> Option<(Self, Visit)> {
+        let layers: Vec<OwnedFd> = tree.layers.iter().filter_map(|l| hold(l).ok()).collect();
+        let reality = hold(&tree.path).ok();
+        let before = reality.as_ref().and_then(|fd| Node::at(fd, ".").ok());
+        let after = Node::at(layers.first()?, ".").ok()?;
+        let top = Visit {
+            path: PathBuf::new(),
+            uppers: (0..layers.len()).map(|l| (l, PathBuf::new())).collect(),
+            lower: (!tree.copied && reality.is_some()).then(PathBuf::new),
+            has_before: reality.is_some(),
+            touched: None,
+            owner: before.as_ref().and_then(owner),
+            masked: false,
+            itself: before.is_some().then(|| (before.clone(), State::new(after, tree.layers[0].clone(), tree.marks))),
+        };
+        let mut hidden: HashMap<&OsStr, Vec<&OsStr>> = HashMap::new();
+        for (directory, name) in scope.masked.iter().filter_map(|m| m.parent().zip(m.file_name())) {
+            hidden.entry(directory.as_os_str()).or_default().push(name);
+        }
+        let dev = before.map_or(0, |n| n.dev);
+        Some((Self { scope, tree, layers, reality, dev, hidden }, top))
+    }
+
+    /// Divides what is pending among threads and waits for them.
+    fn share(&self, finding: &mut Finding) {
+        let size = finding.pending.len().div_ceil(THREADS);
+        let mut shares: Vec<Vec<Visit>> = Vec::new();
+        while !finding.pending.is_empty() {
+            shares.push(finding.pending.split_off(finding.pending.len().saturating_sub(size)));
+        }
+        let work = |pending: Vec<Visit>| {
+            let mut own = Finding { found: Found::default(), pending };
+            while let Some(visit) = own.pending.pop() {
+                self.look(visit, &mut own);
+            }
+            own.found
+        };
+        std::thread::scope(|scope| {
+            let own = shares.pop();
+            let others: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| work(share))).collect();
+            finding.found.add(work(own.unwrap_or_default()));
+            for other in others {
+                if let Ok(found) = other.join() {
+                    finding.found.add(found);
+                }
+            }
+        });
+    }
+
+    fn look(&self, visit: Visit, finding: &mut Finding) {
+        let path = visit.path.clone();
+        match self.visit(visit, finding) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(_) => finding.found.unreadable.push(self.tree.path.join(path)),
+        }
+    }
+
+    fn visit(&self, mut visit: Visit, finding: &mut Finding) -> Result<(), Errno> {
+        let views = self.open(&mut visit, finding)?;
+        let is_plain = matches!(views.lower, Lower::Plain);
+        let mut names: BTreeMap<OsString, Option<Entry>> = BTreeMap::new();
+        for (position, (_, _, directory)) in views.uppers.iter().enumerate() {
+            self.list_layer(directory, position, &mut names, finding)?;
+        }
+        // Where something else than reality shows through, both have to be listed.
+        let elsewhere = if let Lower::Elsewhere(_, directory) = &views.lower { Some(directory) } else { None };
+        if !is_plain {
+            for directory in [elsewhere, views.before.as_ref()].into_iter().flatten() {
+                for name in list(directory)? {
+                    names.entry(name).or_insert(None);
+                }
+            }
+        }
+        let directory = self.tree.path.join(&visit.path);
+        let hidden = self.hidden.get(without_slash(&directory)).map_or(&[][..], Vec::as_slice);
+        for (name, entry) in names {
+            let is_masked = visit.masked || hidden.contains(&name.as_os_str());
+            let full = directory.join(&name);
+            if self.scope.trees.iter().any(|t| t.path.as_os_str() == full.as_os_str()) {
+                continue;
+            }
+            let visible = |fd: Option<&OwnedFd>| Node::at(fd?, &name).ok().filter(|n| n.dev == self.dev);
+            let real = visible(views.before.as_ref());
+            let known = if is_masked { None } else { real.clone() };
+            let through = if entry.is_none() && !is_masked { visible(elsewhere) } else { None };
+            let sub = self.below(&visit, &views, &name, entry.as_ref(), known.as_ref(), through.as_ref());
+            let touched = match &entry {
+                Some(Entry::Here { node, .. }) => node.btime,
+                Some(Entry::Gone { touched }) => *touched,
+                None => visit.touched,
+            };
+            let after = match (entry, &views.lower) {
+                (Some(Entry::Here { upper, node }), _) => {
+                    let (layer, at, _) = &views.uppers[upper];
+                    Some(State::new(node, self.tree.layers[*layer].join(at).join(&name), self.tree.marks))
+                }
+                (None, Lower::Elsewhere(lower, _)) => {
+                    through.map(|node| State::new(node, self.tree.path.join(lower).join(&name), Marks::None))
+                }
+                _ => None,
+            };
+            // A copy never had what cannot be copied.
+            if after.is_none() && self.tree.copied && known.as_ref().is_some_and(|n| n.kind.is_special()) {
+                continue;
+            }
+            let after = after.map(|mut state| {
+                belong_to(&mut state.node, known.as_ref(), visit.owner, self.scope.as_root);
+                state
+            });
+            let masked_over_something = is_masked && real.is_some() && after.is_some();
+            match (sub, after) {
+                // Compared when it is open.
+                (Some(sub), Some(after))
+                    if (sub.has_before || known.is_none()) && !sub.uppers.is_empty() && !masked_over_something =>
+                {
+                    finding.pending.push(Visit { touched, masked: is_masked, itself: Some((known, after)), ..sub });
+                }
+                (sub, after) => {
+                    self.note(full, known, after, touched, masked_over_something, finding);
+                    finding.pending.extend(sub.map(|s| Visit { touched, masked: is_masked, ..s }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the views of a directory. What the layers say about it (opaque, renamed) is read from the directories themselves.
+    fn open(&self, visit: &mut Visit, finding: &mut Finding) -> Result<Views, Errno> {
+        let mut uppers: Vec<(usize, PathBuf, OwnedFd)> = Vec::with_capacity(visit.uppers.len());
+        let mut itself = visit.itself.take();
+        let mut was_there = false;
+        for (layer, path) in visit.uppers.drain(..) {
+            let directory = match beneath(&self.layers[layer], &path) {
+                Ok(directory) => directory,
+                Err(Errno::NOENT) if !uppers.is_empty() => continue,
+                Err(errno) if uppers.is_empty() => return Err(errno),
+                // A whiteout, or a file: what is below it does not show.
+                Err(_) => {
+                    visit.lower = None;
+                    break;
+                }
+            };
+            let seen = self.tree.marks.look(&directory);
+            let mut is_opaque = seen.is_opaque;
+            if uppers.is_empty()
+                && let Some((before, after)) = &mut itself
+            {
+                if layer == 0 {
+                    finding.found.directories.push(Directory { path: after.at.clone(), ctime: after.node.ctime });
+                }
+                after.set_attributes(seen.attributes);
+                was_there = seen.is_copied_up && !seen.is_opaque;
+                // A new directory hides nothing. One that reality made later is not what it was to hide.
+                let is_later = |before: &Node| before.btime.zip(after.node.btime).is_some_and(|(b, a)| b > a);
+                is_opaque &= !before.as_ref().is_some_and(is_later);
+                if seen.is_opaque && !is_opaque {
+                    visit.lower = visit.has_before.then(|| visit.path.clone());
+                }
+            }
+            uppers.push((layer, path, directory));
+            if let Some(redirect) = seen.redirect {
+                visit.lower = redirected(visit.path.parent().unwrap_or(Path::new("")), &redirect);
+                break;
+            }
+            if is_opaque {
+                visit.lower = None;
+                break;
+            }
+        }
+        let before = self.reality.as_ref().filter(|_| visit.has_before).map(|fd| beneath(fd, &visit.path)).transpose()?;
+        let lower = match (visit.lower.take(), &self.reality) {
+            (Some(path), _) if before.is_some() && path == visit.path => Lower::Plain,
+            (Some(path), Some(fd)) => match beneath(fd, &path) {
+                Ok(directory) => Lower::Elsewhere(path, directory),
+                Err(_) => Lower::Nothing,
+            },
+            _ => Lower::Nothing,
+        };
+        if let Some((node, after)) = itself {
+            let full = if visit.path.as_os_str().is_empty() { self.tree.path.clone() } else { self.tree.path.join(&visit.path) };
+            match (node, &before) {
+                (Some(node), Some(fd)) => {
+                    self.note_directory(full, node, after, Marks::None.look(fd).attributes, visit.touched, finding)
+                }
+                (node, _) => {
+                    self.note(full, node, Some(after), visit.touched, false, finding);
+                    // It was in reality when the sandbox touched something in it, and went since.
+                    if was_there && let Some(change) = finding.found.changes.last_mut() {
+                        change.base = Base::Lost;
+                    }
+                }
+            }
+        }
+        Ok(Views { uppers, before, lower })
+    }
+
+    /// Lists one layer's directory; what a newer layer says about a name stands.
+    fn list_layer(
+        &self,
+        directory: &OwnedFd,
+        position: usize,
+        names: &mut BTreeMap<OsString, Option<Entry>>,
+        finding: &mut Finding,
+    ) -> Result<(), Errno> {
+        let marks = self.tree.marks;
+        for name in list(directory)? {
+            if marks.is_bookkeeping(&name) {
+                continue;
+            }
+            let Ok(node) = Node::at(directory, &name) else { continue };
+            if let Some(gone) = marks.whited_out(directory, &name, &node) {
+                names.entry(gone).or_insert(Some(Entry::Gone { touched: node.btime }));
+                continue;
+            }
+            if position == 0 && node.kind == Kind::File {
+                finding.found.bytes += node.blocks * 512;
+            }
+            names.entry(name).or_insert(Some(Entry::Here { upper: position, node }));
+        }
+        Ok(())
+    }
+
+    /// The visit of a directory on either side, unless nothing of it can differ.
+    fn below(
+        &self,
+        visit: &Visit,
+        views: &Views,
+        name: &OsStr,
+        entry: Option<&Entry>,
+        before: Option<&Node>,
+        through: Option<&Node>,
+    ) -> Option<Visit> {
+        let is_directory = |n: Option<&Node>| n.is_some_and(|n| n.kind == Kind::Directory);
+        let has_before = is_directory(before);
+        let path = visit.path.join(name);
+        let lower = match (&views.lower, entry) {
+            (Lower::Plain, Some(Entry::Here { node, .. })) if node.kind == Kind::Directory && has_before => Some(path.clone()),
+            (Lower::Elsewhere(lower, _), Some(Entry::Here { node, .. })) if node.kind == Kind::Directory => Some(lower.join(name)),
+            (Lower::Elsewhere(lower, _), None) if is_directory(through) => Some(lower.join(name)),
+            _ => None,
+        };
+        let uppers: Vec<(usize, PathBuf)> = match entry {
+            Some(Entry::Here { upper, node }) if node.kind == Kind::Directory => {
+                views.uppers[*upper..].iter().map(|(layer, at, _)| (*layer, at.join(name))).collect()
+            }
+            _ => Vec::new(),
+        };
+        if uppers.is_empty() && lower.is_none() && !has_before {
+            return None;
+        }
+        Some(Visit {
+            path,
+            uppers,
+            lower: lower.filter(|_| !self.tree.copied),
+            has_before,
+            touched: None,
+            owner: before.map_or(visit.owner, owner),
+            masked: false,
+            itself: None,
+        })
+    }
+}
+
+/// The root of a tree joined with nothing ends in a slash.
+fn without_slash(path: &Path) -> &OsStr {
+    let bytes = path.as_os_str().as_bytes();
+    match bytes.strip_suffix(b"/") {
+        Some(bytes) if !bytes.is_empty() => OsStr::from_bytes(bytes),
+        _ => path.as_os_str(),
+    }
+}
+
+fn owner(node: &Node) -> Option<(u32, u32)> {
+    (node.uid != 0).then_some((node.uid, node.gid))
+}
+
+/// A redirect is a name beside the renamed directory, or a path from the root of the tree.
+fn redirected(parent: &Path, redirect: &OsStr) -> Option<PathBuf> {
+    let redirect = Path::new(redirect);
+    let path = match redirect.strip_prefix("/") {
+        Ok(from_root) => from_root.to_owned(),
+        Err(_) => parent.join(redirect),
+    };
+    let is_plain = path.components().all(|c| matches!(c, std::path::Component::Normal(_)));
+    is_plain.then_some(path)
+}
