@@ -49,6 +49,8 @@ struct Case<'a> {
     scenario: &'a Scenario,
     world: &'a World,
     backend: &'a str,
+    /// The sandbox's.
+    name: String,
     decisions: Decisions,
     project: PathBuf,
     /// What the trees must look like, apart from the project.
@@ -58,13 +60,15 @@ struct Case<'a> {
 impl<'a> Case<'a> {
     fn set_up(scenario: &'a Scenario, world: &'a World, backend: &'a str) -> Self {
         let text = fs::read_to_string(scenario.source.join("decisions")).unwrap_or_default();
+        let name = format!("{}.{backend}", scenario.name);
         let case = Self {
             scenario,
             world,
             backend,
             decisions: Decisions::parse(&text),
-            project: world.home.join("cases").join(&scenario.name).join("project"),
-            models: world.dir.join("models").join(&scenario.name),
+            project: world.home.join("cases").join(&name).join("project"),
+            models: world.dir.join("models").join(&name),
+            name,
         };
         world.mkdir(case.project.parent().expect("it lies in one"));
         world.mkdir(&case.models);
@@ -98,8 +102,7 @@ impl<'a> Case<'a> {
     /// Turns the base into the sandbox's tree, inside.
     fn run_the_sandbox(&self) {
         let script = self.becoming("sandbox", self.decisions.replaces);
-        let name = &self.scenario.name;
-        let run = ["run", "--keep", "--quiet", "--name", name, "--backend", self.backend, "--", "/bin/sh", "-eu", "-c"];
+        let run = ["run", "--keep", "--quiet", "--name", &self.name, "--backend", self.backend, "--", "/bin/sh", "-eu", "-c"];
         self.world.whatif(run).args([script]).cwd(&self.project).go().ok();
     }
 
@@ -120,7 +123,7 @@ impl<'a> Case<'a> {
     }
 
     fn take(&self, decision: &Decision, before: &Tree) {
-        let name = &self.scenario.name;
+        let name = &self.name;
         let outcome = match &decision.step {
             Step::Apply(arguments) => self.whatif(&format!("apply {name} --yes {arguments}")),
             Step::Undo(arguments) => self.whatif(&format!("undo --yes {arguments}")),

@@ -49,11 +49,10 @@ pub(crate) fn hold(directory: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
 
 /// The managed ones.
 pub(crate) fn xattrs(descriptor: &impl AsFd) -> io::Result<Xattrs> {
-    let path = by_descriptor(descriptor);
     let mut found = Vec::new();
-    for name in names(&path)? {
+    for name in names(descriptor)? {
         let mut value = vec![0_u8; 65_536];
-        match rustix::fs::getxattr(&path, &name, &mut value[..]) {
+        match rustix::fs::getxattr(by_descriptor(descriptor), &name, &mut value[..]) {
             Ok(length) => {
                 value.truncate(length);
                 found.push((name, value));
@@ -66,16 +65,19 @@ pub(crate) fn xattrs(descriptor: &impl AsFd) -> io::Result<Xattrs> {
     Ok(found)
 }
 
-fn names(path: &Path) -> io::Result<Vec<OsString>> {
+fn names(descriptor: &impl AsFd) -> io::Result<Vec<OsString>> {
+    let list = |buffer: &mut [u8]| match rustix::fs::flistxattr(descriptor, &mut *buffer) {
+        Err(Errno::BADF) => rustix::fs::listxattr(by_descriptor(descriptor), buffer),
+        other => other,
+    };
     let mut buffer = [0_u8; 1024];
-    match rustix::fs::listxattr(path, &mut buffer[..]) {
+    match list(&mut buffer) {
         Ok(length) => Ok(split(&buffer[..length])),
         Err(Errno::RANGE) => {
             let mut buffer = vec![0_u8; 65_536];
-            let length = rustix::fs::listxattr(path, &mut buffer[..])?;
+            let length = list(&mut buffer)?;
             Ok(split(&buffer[..length]))
         }
-        // ENOENT: there is nothing like /proc for a descriptor of this kind of entry.
         Err(Errno::OPNOTSUPP) => Ok(Vec::new()),
         Err(errno) => Err(errno.into()),
     }
@@ -90,36 +92,28 @@ fn split(list: &[u8]) -> Vec<OsString> {
 /// The order matters: a change of owner clears set-id bits and capabilities, `user.*` needs a mode that can be written, a mode
 /// changes the mask of an ACL, and everything changes times.
 pub(crate) fn settle(descriptor: &impl AsFd, wanted: &Attributes) -> io::Result<()> {
-    let path = by_descriptor(descriptor);
     let now = look_at(descriptor)?.identity;
     if (now.uid, now.gid) != (wanted.uid, wanted.gid) {
         let (uid, gid) = (Uid::from_raw(wanted.uid), Gid::from_raw(wanted.gid));
         rustix::fs::chownat(descriptor, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?;
     }
-    let present = names(&path)?;
-    for name in present.iter().filter(|n| !wanted.xattrs.iter().any(|(w, _)| w == *n)) {
-        match rustix::fs::removexattr(&path, name) {
-            Ok(()) | Err(Errno::NODATA) => {}
-            Err(Errno::ACCESS) => {
-                rustix::fs::chmod(&path, Mode::from_raw_mode(now.mode | 0o200))?;
-                rustix::fs::removexattr(&path, name)?;
-            }
-            Err(errno) => return Err(errno.into()),
+    let writable = |change: &dyn Fn() -> rustix::io::Result<()>| match change() {
+        Err(Errno::ACCESS) => {
+            set_mode(descriptor, now.mode | 0o200)?;
+            Ok(change()?)
         }
+        Ok(()) | Err(Errno::NODATA) => Ok(()),
+        Err(errno) => Err(io::Error::from(errno)),
+    };
+    for name in names(descriptor)?.iter().filter(|n| !wanted.xattrs.iter().any(|(w, _)| w == *n)) {
+        writable(&|| rustix::fs::removexattr(by_descriptor(descriptor), name))?;
     }
     for (name, value) in wanted.xattrs.iter().filter(|(n, _)| !is_acl(n.as_bytes())) {
-        match rustix::fs::setxattr(&path, name, value, XattrFlags::empty()) {
-            Ok(()) => {}
-            Err(Errno::ACCESS) => {
-                rustix::fs::chmod(&path, Mode::from_raw_mode(now.mode | 0o200))?;
-                rustix::fs::setxattr(&path, name, value, XattrFlags::empty())?;
-            }
-            Err(errno) => return Err(errno.into()),
-        }
+        writable(&|| rustix::fs::setxattr(by_descriptor(descriptor), name, value, XattrFlags::empty()))?;
     }
-    rustix::fs::chmod(&path, Mode::from_raw_mode(wanted.mode))?;
+    set_mode(descriptor, wanted.mode)?;
     for (name, value) in wanted.xattrs.iter().filter(|(n, _)| is_acl(n.as_bytes())) {
-        rustix::fs::setxattr(&path, name, value, XattrFlags::empty())?;
+        rustix::fs::setxattr(by_descriptor(descriptor), name, value, XattrFlags::empty())?;
     }
     match wanted.mtime {
         Some(time) => set_mtime(descriptor, time),
@@ -144,7 +138,11 @@ pub(crate) fn settle_link(directory: impl AsFd, name: &OsStr, wanted: &Attribute
 
 /// Sets the permission bits of what a descriptor holds, `O_PATH` or not.
 pub(crate) fn set_mode(descriptor: &impl AsFd, mode: u32) -> io::Result<()> {
-    Ok(rustix::fs::chmod(by_descriptor(descriptor), Mode::from_raw_mode(mode))?)
+    let mode = Mode::from_raw_mode(mode);
+    match rustix::fs::fchmod(descriptor, mode) {
+        Err(Errno::BADF) => Ok(rustix::fs::chmod(by_descriptor(descriptor), mode)?),
+        other => Ok(other?),
+    }
 }
 
 /// Sets an ACL that goes with a mode, or removes it.

@@ -30,6 +30,9 @@ impl Copier {
     /// Copies all of `source` into the empty file `target`. Fails if the source changes meanwhile.
     pub(crate) fn copy(&mut self, source: &OwnedFd, target: &OwnedFd, device: u64) -> io::Result<Seen> {
         let before = look_at(source)?;
+        if before.identity.kind != Kind::File {
+            return Err(io::Error::other("not a regular file"));
+        }
         let size = before.identity.size;
         if size > 0 {
             let sparse = before.bytes < size;
@@ -123,14 +126,10 @@ pub(crate) fn write_at(target: impl AsFd, mut bytes: &[u8], mut position: u64) -
     Ok(())
 }
 
-/// Opens a regular file to read it. Neither follows a link nor waits for a pipe.
+/// Opens a file to copy it, which finds out whether it is a regular one. Neither follows a link nor waits for a pipe.
 pub(crate) fn open_file(directory: impl AsFd, name: impl Arg + Copy) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = retry_on_intr(|| rustix::fs::openat(&directory, name, flags, Mode::empty()))?;
-    match look_at(&file)?.identity.kind {
-        Kind::File => Ok(file),
-        _ => Err(io::Error::other("not a regular file")),
-    }
+    Ok(retry_on_intr(|| rustix::fs::openat(&directory, name, flags, Mode::empty()))?)
 }
 
 /// Makes a file that was not there before, readable by nobody else yet.

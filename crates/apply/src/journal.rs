@@ -121,9 +121,12 @@ impl Journal {
         }
     }
 
-    /// Appends a record; when this returns it is on the disk. On failure nothing is left of it, if that can be had.
-    pub(crate) fn append(&mut self, entry: &Entry) -> Result<(), Fault> {
-        let line = frame(entry).map_err(on("describe", &self.path))?;
+    /// Appends records; when this returns they are on the disk. On failure nothing is left of them, if that can be had.
+    pub(crate) fn append(&mut self, entries: &[Entry]) -> Result<(), Fault> {
+        let mut line = Vec::new();
+        for entry in entries {
+            line.append(&mut frame(entry).map_err(on("describe", &self.path))?);
+        }
         let mut write = || -> io::Result<()> {
             self.file.write_all(&line)?;
             self.file.sync_data()
@@ -224,11 +227,18 @@ fn unframe(line: &[u8]) -> Option<&[u8]> {
 
 /// Before the rest of a header is understood: another version may have other fields.
 fn refuse_other_versions(json: &[u8]) -> Result<(), String> {
-    let header: serde_json::Value = serde_json::from_slice(json).map_err(|e| format!("record 1: {e}"))?;
-    match header.get("header").and_then(|h| h.get("version")).and_then(serde_json::Value::as_u64) {
-        Some(version) if version == u64::from(VERSION) => Ok(()),
-        Some(version) => Err(format!("it has version {version}, this program knows {VERSION}")),
-        None => Err("it has no header".to_owned()),
+    #[derive(Deserialize)]
+    struct First {
+        header: Version,
+    }
+    #[derive(Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    match serde_json::from_slice(json) {
+        Ok(First { header: Version { version: VERSION } }) => Ok(()),
+        Ok(First { header: Version { version } }) => Err(format!("it has version {version}, this program knows {VERSION}")),
+        Err(error) => Err(format!("it has no header: {error}")),
     }
 }
 

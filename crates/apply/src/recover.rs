@@ -68,7 +68,7 @@ pub fn recover(directory: &Path) -> Result<Recovered, ApplyError> {
         let left: BTreeSet<usize> = forward::forward(&mut tx, &mut reported).map_err(interrupted)?;
         let done = finish::finish(&mut tx, &left, reported, &mut |_| {}).map_err(interrupted)?;
         let reported = done.reported.clone();
-        journal.append(&Entry::Done(done)).map_err(interrupted)?;
+        journal.append(&[Entry::Done(done)]).map_err(interrupted)?;
         return Ok(Recovered { outcome: Outcome::RolledForward, about, reported });
     }
     if !aborted && was_swapped(&mut tx).map_err(interrupted)? {
@@ -76,7 +76,7 @@ pub fn recover(directory: &Path) -> Result<Recovered, ApplyError> {
         return Err(ApplyError::Journal { directory: directory.to_owned(), why });
     }
     let reported = roll_back(&mut tx, if aborted { Reached::Swap } else { Reached::Staging }).map_err(interrupted)?;
-    journal.append(&Entry::RolledBack(reported.clone())).map_err(interrupted)?;
+    journal.append(&[Entry::RolledBack(reported.clone())]).map_err(interrupted)?;
     Ok(Recovered { outcome: Outcome::RolledBack, about, reported })
 }
 

@@ -233,7 +233,9 @@ impl Staging {
                     self.incomplete |= !flush::directory(&*parent).map_err(on("flush", &step.path))?;
                 }
             }
-            flush::file(&tx.old).map_err(on("flush", &tx.store.path))?;
+            if !tx.header.copied.is_empty() {
+                flush::file(&tx.old).map_err(on("flush", &tx.store.path))?;
+            }
         }
         if self.one_by_one && !self.incomplete { Ok(()) } else { flush::everything(&tx.held, &tx.store) }
     }

@@ -75,10 +75,11 @@ pub fn apply(plan: &Plan, directory: &Path, progress: &mut dyn FnMut(Progress)) 
     let mut tx = Transaction { layout, held, store, old, header, staged };
 
     // 3. Everything is made and on the disk before the first name changes.
-    if let Err(fault) = stage_and_record(&mut tx, plan, &mut journal, progress) {
+    let ready = stage::stage(&mut tx, plan, progress).and_then(|()| swap::still_as_expected(&mut tx));
+    if let Err(fault) = ready {
         return Err(give_up(&mut tx, &mut journal, fault, Reached::Staging));
     }
-    if let Err(fault) = journal.append(&Entry::Commit) {
+    if let Err(fault) = journal.append(&[Entry::Staged(tx.staged.clone()), Entry::Commit]) {
         return Err(give_up(&mut tx, &mut journal, fault, Reached::Swap));
     }
 
@@ -91,29 +92,18 @@ pub fn apply(plan: &Plan, directory: &Path, progress: &mut dyn FnMut(Progress)) 
     let interrupted = |fault: Fault| ApplyError::Interrupted { why: fault.to_string() };
     let done = finish::finish(&mut tx, &BTreeSet::new(), Vec::new(), progress).map_err(interrupted)?;
     let (after, reported) = (done.after.clone(), done.reported.clone());
-    journal.append(&Entry::Done(done)).map_err(interrupted)?;
+    journal.append(&[Entry::Done(done)]).map_err(interrupted)?;
     Ok(Applied { after, reported })
-}
-
-fn stage_and_record(
-    tx: &mut Transaction,
-    plan: &Plan,
-    journal: &mut Journal,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<(), Fault> {
-    stage::stage(tx, plan, progress)?;
-    journal.append(&Entry::Staged(tx.staged.clone()))?;
-    swap::still_as_expected(tx)
 }
 
 /// Puts everything back and says why.
 fn give_up(tx: &mut Transaction, journal: &mut Journal, fault: Fault, reached: Reached) -> ApplyError {
     let mut undo = || -> Result<Vec<(PathBuf, String)>, Fault> {
         if reached == Reached::Swap {
-            journal.append(&Entry::Abort { why: fault.to_string() })?;
+            journal.append(&[Entry::Abort { why: fault.to_string() }])?;
         }
         let reported = roll_back(tx, reached)?;
-        journal.append(&Entry::RolledBack(reported.clone()))?;
+        journal.append(&[Entry::RolledBack(reported.clone())])?;
         Ok(reported)
     };
     match undo() {

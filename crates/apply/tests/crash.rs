@@ -31,6 +31,7 @@ const CHANGES: &[&str] = &[
     "unlink",
     "symlinkat",
     "chmod",
+    "fchmod",
     "fchownat",
     "utimensat",
     "setxattr",
@@ -57,6 +58,7 @@ const FALLIBLE: &[&str] = &[
     "unlinkat",
     "symlinkat",
     "chmod",
+    "fchmod",
     "fchownat",
     "utimensat",
     "statx",
@@ -232,7 +234,7 @@ fn a_kill_at_any_call_leaves_all_or_nothing() {
 #[test]
 fn a_kill_while_everything_is_put_back_leaves_all_or_nothing() {
     let mut seen = BTreeMap::new();
-    for call in ["renameat2", "unlinkat", "fdatasync", "write", "utimensat", "syncfs", "chmod"] {
+    for call in ["renameat2", "unlinkat", "fdatasync", "write", "utimensat", "syncfs", "fchmod"] {
         for n in (1..).step_by(stride(3)) {
             let case = Case::new(false);
             let what = format!("killed at {call} {n}");

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use whatif_apply::Plan;
 use whatif_diff::base::Record;
+use whatif_diff::pattern::Patterns;
 use whatif_diff::{Bases, Depth};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
@@ -137,6 +138,11 @@ impl Engine {
         let sandbox = self.refresh(&sandbox)?;
         let still = self.hold_still(&sandbox)?;
         let set = self.sort_out(&sandbox, self.look(&sandbox)?, Depth::Review)?;
+        let excluded = Patterns::new(&request.exclude, &[&sandbox.project])?;
+        let is_missed = |p: &&PathBuf| p.starts_with(&sandbox.project) && !excluded.matches(p);
+        if let Some(path) = set.unreadable.iter().find(is_missed) {
+            return Err(EngineError::Unreadable { path: path.clone() });
+        }
         if let Some(seen) = request.digest.as_ref().filter(|d| **d != set.digest) {
             return Err(EngineError::Moved { name: sandbox.name, seen: seen.clone(), now: set.digest });
         }
@@ -144,7 +150,8 @@ impl Engine {
         let review = self.review(&sandbox, &set)?;
         let roots = [sandbox.project.as_path(), self.context.cwd.as_path()];
         let selection = select::select(&set, request, &review, &config.policy, &roots)?;
-        let decided = decide::all(&selection.chosen, request, &roots)?;
+        let was_rebased = sandbox.details.based_at.is_some();
+        let decided = decide::all(&selection.chosen, request, &roots, was_rebased)?;
         let bases = Bases::load(&self.directory(&sandbox)?.join("base"))
             .map_err(|e| EngineError::io("read what was kept of", &sandbox.project, e))?;
         let scope = plan::Scope { sandbox: &sandbox, set: &set, times: config.apply.times };

@@ -61,6 +61,8 @@ pub enum EngineError {
     Undone { id: String, by: String },
     #[error("{} since apply {id}: {}", changed_since(changed.len()), changed.iter().map(|(path, why)| format!("{} {why}", path.display())).collect::<Vec<_>>().join("; "))]
     ChangedSince { id: String, changed: Vec<(PathBuf, String)> },
+    #[error("{} could not be read; what the sandbox did there is not known", path.display())]
+    Unreadable { path: PathBuf },
     #[error("{message}")]
     Unfinished { message: String },
     #[error(transparent)]
@@ -140,6 +142,7 @@ impl Explain for EngineError {
             Self::ChangedSince { .. } => "changed_since",
             Self::Git { .. } => "git_failed",
             Self::Unfinished { .. } => "journal_damaged",
+            Self::Unreadable { .. } => "unreadable",
             Self::CheckFailed { .. } => "check_failed",
             Self::Apply(error) => error.code(),
             Self::Io { .. } | Self::Path(_) => "io_error",
@@ -183,6 +186,10 @@ impl Explain for EngineError {
             Self::Undone { by, .. } => vec![format!("to apply it again, undo the undo: whatif undo {by}")],
             Self::ChangedSince { .. } => vec!["nothing was written. Undo what was changed since first, or restore single files by hand".to_owned()],
             Self::Git { hint, .. } => vec![hint.clone()],
+            Self::Unreadable { path } => vec![format!(
+                "nothing was applied. If it is meant to be closed, leave it out: --exclude '{}'; if it just moved, try again",
+                path.display()
+            )],
             Self::Unfinished { .. } => vec!["nothing is applied until that is dealt with".to_owned()],
             Self::CheckFailed { .. } => vec!["mend it in the sandbox (whatif exec), or apply without checks: --no-checks".to_owned()],
             Self::Apply(error) => error.hints(),

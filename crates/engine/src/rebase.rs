@@ -105,8 +105,23 @@ fn outcome(change: &Change) -> Outcome {
     let base = change.before.as_ref().filter(|_| is_known).and_then(read).unwrap_or_default();
     match whatif_patch::merge(&base, &ours, &theirs) {
         Merge::Clean(bytes) => Outcome::Merged(bytes),
-        Merge::Conflicted(conflicted) => Outcome::Marked(conflicted.marked("reality", "sandbox")),
+        Merge::Conflicted(conflicted) => Outcome::Marked(conflicted.marked(REALITY, SANDBOX)),
     }
+}
+
+/// The names of the two sides at the markers.
+const REALITY: &str = "reality";
+const SANDBOX: &str = "sandbox";
+
+/// Whether a collision that a rebase marked has not been settled.
+pub(crate) fn has_markers(change: &Change) -> bool {
+    let Some(after) = change.after.as_ref().filter(|a| a.node.kind == Kind::File) else { return false };
+    let Ok(bytes) = content::read(&after.at) else { return false };
+    let begins = |marker: &str, side: &str| {
+        let line = format!("{marker} {side}");
+        bytes.split(|b| *b == b'\n').any(|l| l.strip_suffix(b"\r").unwrap_or(l) == line.as_bytes())
+    };
+    begins("<<<<<<<", REALITY) && begins(">>>>>>>", SANDBOX)
 }
 
 /// Replaces a file of a head, at once.

@@ -11,6 +11,7 @@ use whatif_types::{Sandbox, text};
 use crate::apply::{Outlook, outlook};
 use crate::changes::seconds;
 use crate::git::Git;
+use crate::rebase::has_markers;
 use crate::{Engine, EngineError, now};
 
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Standing {
     /// Since it was made or last rebased.
     pub age_ms: u64,
     pub changes: usize,
+    /// Paths in which a rebase left markers that nobody has settled.
+    pub unsettled: Vec<PathBuf>,
     /// Everything in the project that moved in reality.
     pub drift: Vec<Drift>,
     /// Directories that could not be looked at.
@@ -92,6 +95,12 @@ impl Engine {
         Ok(Standing {
             age_ms: now().saturating_sub(since),
             changes: set.changes.iter().filter(|c| !c.is_directory()).count(),
+            unsettled: set
+                .changes
+                .iter()
+                .filter(|c| sandbox.details.based_at.is_some() && has_markers(c))
+                .map(|c| c.path.clone())
+                .collect(),
             drift,
             unreadable: walk.unreadable,
             sandbox,

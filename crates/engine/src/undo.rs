@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use whatif_apply::Plan;
+use whatif_apply::{Change as Act, Operation, Plan};
 
 use crate::apply::{About, BaseAfter};
 use crate::history::Page;
@@ -49,7 +49,10 @@ impl Engine {
         };
         let id = undo.id.clone();
         plan.about = serde_json::to_value(&undo).map_err(|e| EngineError::io("describe", &directory, e.into()))?;
-        let paths = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
+        // Directories that only get their times back are nothing to speak of.
+        let is_told = |path: &PathBuf, o: &Operation| !matches!(o.change, Act::Set { .. }) || page.paths.contains(path);
+        let restored = plan.operations.iter().map(|o| (o.absolute(&plan.roots), o));
+        let paths = restored.filter(|(path, o)| is_told(path, o)).map(|(path, _)| path).collect();
         Ok(PreparedUndo { page, paths, id, plan })
     }
 

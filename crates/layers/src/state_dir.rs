@@ -213,10 +213,13 @@ impl StateDir {
 
     /// Makes the directory of an apply, in `transient/`, owned by the returned lock.
     pub fn begin_apply(&self, id: &str) -> Result<(PathBuf, SandboxLock), PathError> {
+        // Locked before anybody can find it and take it for what a crash left.
+        let hidden = self.cache().join(format!("{APPLY}{id}"));
+        make_private(&hidden)?;
+        let lock = SandboxLock::take(&hidden)?.ok_or_else(|| on("lock", &hidden)(io::Error::from(io::ErrorKind::WouldBlock)))?;
         let path = self.transient().join(format!("{APPLY}{id}"));
-        make_private(&path)?;
-        let lock = SandboxLock::take(&path)?;
-        lock.map(|lock| (path.clone(), lock)).ok_or_else(|| on("lock", &path)(io::Error::from(io::ErrorKind::WouldBlock)))
+        fs::rename(&hidden, &path).map_err(on("create", &path))?;
+        Ok((path, lock))
     }
 
     /// An apply is done and everything about it is written down.

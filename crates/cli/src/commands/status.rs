@@ -26,6 +26,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     output.document(&document(&standing));
     let name = output.paint(Style::Bold, &standing.sandbox.name);
     output.line(format!("{name} is {} old and holds {}", age(standing.age_ms), counted(standing.changes as u64, "change")));
+    for path in &standing.unsettled {
+        let path = visible_path(shown_path(path, &standing.sandbox.project));
+        output.line(format!("{} {path} still has the markers of a rebase in it", output.paint(Style::Red, "conflict:")));
+    }
     if standing.drift.is_empty() {
         output.line("reality has not moved since: what it did is still true");
         return Ok(ExitCode::SUCCESS);
@@ -88,6 +92,7 @@ fn document(standing: &Standing) -> serde_json::Value {
         "drift": drift,
         "collisions": standing.collisions(),
         "conflicts": standing.conflicts(),
+        "unsettled": standing.unsettled.iter().map(|p| Text::from(shown_path(p, &standing.sandbox.project))).collect::<Vec<_>>(),
         "unreadable": standing.unreadable.iter().map(Text::from).collect::<Vec<_>>(),
     })
 }

@@ -261,7 +261,9 @@ impl<'a> Walk<'a> {
                 break;
             }
         }
-        let before = self.reality.as_ref().filter(|_| visit.has_before).map(|fd| beneath(fd, &visit.path)).transpose()?;
+        // Reality had a directory here a moment ago. Whatever has become of it, what the sandbox did here must not go unmentioned.
+        let before = self.reality.as_ref().filter(|_| visit.has_before).map(|fd| beneath(fd, &visit.path));
+        let before = before.transpose().map_err(|_| Errno::STALE)?;
         let lower = match (visit.lower.take(), &self.reality) {
             (Some(path), _) if before.is_some() && path == visit.path => Lower::Plain,
             (Some(path), Some(fd)) => match beneath(fd, &path) {

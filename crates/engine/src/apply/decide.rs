@@ -92,7 +92,12 @@ enum Settled {
     Open,
 }
 
-pub(super) fn all<'a>(chosen: &[Chosen<'a>], request: &ApplyRequest, roots: &[&Path]) -> Result<Vec<Decided<'a>>, EngineError> {
+pub(super) fn all<'a>(
+    chosen: &[Chosen<'a>],
+    request: &ApplyRequest,
+    roots: &[&Path],
+    was_rebased: bool,
+) -> Result<Vec<Decided<'a>>, EngineError> {
     let patterns = |list: &[String]| Patterns::new(list, roots).map_err(EngineError::from);
     let (ours, theirs, skip) = (patterns(&request.ours)?, patterns(&request.theirs)?, patterns(&request.skip)?);
     let settled = |path: &Path| {
@@ -112,7 +117,18 @@ pub(super) fn all<'a>(chosen: &[Chosen<'a>], request: &ApplyRequest, roots: &[&P
         if let Some(deletion) = &choice.change.deletion {
             decided.push(one(deletion, None, settled(&deletion.path))?);
         }
-        decided.push(one(choice.change, choice.hunks.as_deref(), settled(&choice.change.path))?);
+        let settled = settled(&choice.change.path);
+        let mut one = one(choice.change, choice.hunks.as_deref(), settled)?;
+        if was_rebased && settled == Settled::Open && crate::rebase::has_markers(choice.change) {
+            one.result = Result3::Conflict(Conflict {
+                path: choice.change.path.clone(),
+                why: "the markers of a rebase are still in it",
+                reality: Side::Changed,
+                sandbox: Side::Changed,
+                regions: Vec::new(),
+            });
+        }
+        decided.push(one);
     }
     Ok(decided)
 }
