@@ -15,6 +15,7 @@ as_root_and_user!(
     one_sandbox_applied_twice_at_once_arrives_once,
     a_busy_sandbox_is_applied_as_it_was_at_one_moment,
     open_files_and_working_directories_survive,
+    what_cannot_be_read_is_not_applied,
 );
 
 as_root!(an_immutable_file_stops_everything_before_it_begins, owners_stay_what_they_are);
@@ -69,12 +70,12 @@ fn a_success_says_how_to_undo_it(w: &World) {
 }
 
 fn the_json_document_says_what_became_of_each_change(w: &World) {
-    w.outside("echo f > f; echo same > same; seq 20 > merged").ok();
-    w.sandbox_with("s", "echo F > f; echo SAME > same; sed -i s/^2$/two/ merged; echo x > .envrc; mkfifo pipe");
-    w.outside("echo SAME > same; sed -i s/^19$/nineteen/ merged").ok();
-    let document = w.json(["apply", "s", "--yes"]);
+    w.outside("echo f > f; seq 20 > merged; echo c > conflicting").ok();
+    w.sandbox_with("s", "echo F > f; sed -i s/^2$/two/ merged; echo C > conflicting; echo x > .envrc; mkfifo pipe");
+    w.outside("sed -i s/^19$/nineteen/ merged; echo mine > conflicting").ok();
+    let document = w.json(["apply", "s", "--yes", "--ours", "conflicting"]);
     let listed = |key: &str, path: &str| document[key].to_string().contains(&format!("\"{path}\""));
-    assert!(listed("applied", "f") && listed("skipped", "same") && listed("merged", "merged"), "{document:#}");
+    assert!(listed("applied", "f") && listed("merged", "merged") && !listed("applied", "conflicting"), "{document:#}");
     assert!(listed("left_out", ".envrc") && listed("left_out", "pipe"), "{document:#}");
     assert!(document["apply"]["id"].is_string(), "{document:#}");
 }
@@ -154,6 +155,21 @@ fn open_files_and_working_directories_survive(w: &World) {
         w.bin.display()
     ))
     .ok();
+}
+
+/// Root can read everything; a user is told what is in the way.
+fn what_cannot_be_read_is_not_applied(w: &World) {
+    w.outside("echo f > f; echo g > g").ok();
+    w.sandbox_with("s", "echo F > f; chmod 000 f; echo G > g");
+    let outcome = w.apply(&["s"]);
+    if w.is_root() {
+        assert_eq!((w.read("f"), w.outside("stat -c %a f").ok().text()), ("F\n".into(), "0"));
+    } else {
+        assert!(outcome.code != 0 && outcome.stderr.contains("f: "), "{outcome:?}");
+        assert_eq!((w.read("f"), w.read("g")), ("f\n".into(), "g\n".into()));
+        w.apply(&["s", "--exclude", "f"]).ok();
+        assert_eq!(w.read("g"), "G\n");
+    }
 }
 
 fn an_immutable_file_stops_everything_before_it_begins(w: &World) {

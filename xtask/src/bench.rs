@@ -3,13 +3,17 @@
 //! The machines this runs on are noisy and unlike each other, so nothing is judged by absolute time: contenders take turns,
 //! medians are compared, and every bar is a ratio (except sizes and rates, which the project promises as such).
 
+mod apply;
+mod changes;
 mod figure;
 mod fleet;
 mod keeper;
 mod measure;
+mod part;
 mod peers;
 mod process;
 mod report;
+mod repository;
 mod scratch;
 mod trees;
 
@@ -17,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, on};
 use crate::workspace::Workspace;
+use part::Part;
 use report::Report;
 use scratch::Scratch;
 
@@ -25,6 +30,8 @@ pub struct Options {
     quick: bool,
     as_user: bool,
     json: Option<PathBuf>,
+    /// What to measure; everything when nothing is named.
+    parts: Vec<Part>,
 }
 
 impl Options {
@@ -39,10 +46,17 @@ impl Options {
                     let file = arguments.next().ok_or_else(|| Failure::Usage("--json needs a file".to_owned()))?;
                     options.json = Some(file.into());
                 }
-                unknown => return Err(Failure::Usage(format!("'{unknown}' is not an option of bench"))),
+                option if option.starts_with('-') => {
+                    return Err(Failure::Usage(format!("'{option}' is not an option of bench")));
+                }
+                part => options.parts.push(Part::named(part)?),
             }
         }
         Ok(options)
+    }
+
+    fn wants(&self, part: Part) -> bool {
+        self.parts.is_empty() || self.parts.contains(&part)
     }
 }
 
@@ -51,10 +65,12 @@ struct Effort {
     rounds: usize,
     tree_sizes: &'static [usize],
     fleet: usize,
+    diff_rounds: usize,
+    apply_rounds: usize,
 }
 
-const QUICK: Effort = Effort { rounds: 30, tree_sizes: &[1_000, 100_000], fleet: 200 };
-const FULL: Effort = Effort { rounds: 200, tree_sizes: &[1_000, 100_000, 1_000_000], fleet: 200 };
+const QUICK: Effort = Effort { rounds: 30, tree_sizes: &[1_000, 100_000], fleet: 200, diff_rounds: 10, apply_rounds: 5 };
+const FULL: Effort = Effort { rounds: 200, tree_sizes: &[1_000, 100_000, 1_000_000], fleet: 200, diff_rounds: 30, apply_rounds: 5 };
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let workspace = Workspace::find()?;
@@ -62,7 +78,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let effort = if options.quick { QUICK } else { FULL };
     let report = {
         let scratch = Scratch::make(&binary, options.as_user)?;
-        measure(&scratch, &effort)?
+        measure(&scratch, &effort, options)?
     };
     report.print();
     let file = options.json.clone().unwrap_or_else(|| workspace.target.join("bench.json"));
@@ -71,15 +87,29 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-fn measure(scratch: &Scratch, effort: &Effort) -> Result<Report, Failure> {
+fn measure(scratch: &Scratch, effort: &Effort, options: &Options) -> Result<Report, Failure> {
     let mut report = Report::new(scratch.uid(), effort.rounds);
-    say(&format!("commands, {} rounds", effort.rounds));
-    peers::measure(scratch, effort.rounds, &mut report)?;
-    say(&format!("a fleet of {}", effort.fleet));
-    fleet::measure(scratch, effort.fleet, &mut report)?;
+    if options.wants(Part::Commands) {
+        say(&format!("commands, {} rounds", effort.rounds));
+        peers::measure(scratch, effort.rounds, &mut report)?;
+    }
+    if options.wants(Part::Fleet) {
+        say(&format!("a fleet of {}", effort.fleet));
+        fleet::measure(scratch, effort.fleet, &mut report)?;
+    }
+    if options.wants(Part::Diff) {
+        say(&format!("finding changes, {} rounds", effort.diff_rounds));
+        changes::measure(scratch, effort.diff_rounds, &mut report)?;
+    }
+    if options.wants(Part::Apply) {
+        say(&format!("making changes real, {} rounds", effort.apply_rounds));
+        apply::measure(scratch, effort.apply_rounds, &mut report)?;
+    }
     // Last, because the disk is busy for a while after a million files.
-    say(&format!("trees of up to {} files", effort.tree_sizes.last().copied().unwrap_or_default()));
-    trees::measure(scratch, effort.tree_sizes, effort.rounds, &mut report)?;
+    if options.wants(Part::Trees) {
+        say(&format!("trees of up to {} files", effort.tree_sizes.last().copied().unwrap_or_default()));
+        trees::measure(scratch, effort.tree_sizes, effort.rounds, &mut report)?;
+    }
     Ok(report)
 }
 
@@ -115,5 +145,13 @@ mod tests {
         assert_eq!(options.json, Some("out.json".into()));
         assert!(matches!(parse(&["--json"]), Err(Failure::Usage(_))));
         assert!(matches!(parse(&["--fast"]), Err(Failure::Usage(_))));
+    }
+
+    #[test]
+    fn parts_are_chosen_by_name_and_all_are_wanted_otherwise() {
+        let some = parse(&["diff", "--quick", "apply"]).unwrap();
+        assert!(some.wants(Part::Diff) && some.wants(Part::Apply) && !some.wants(Part::Trees));
+        assert!(parse(&[]).unwrap().wants(Part::Trees));
+        assert!(matches!(parse(&["everything"]), Err(Failure::Usage(_))));
     }
 }

@@ -156,7 +156,10 @@ fn record(tx: &mut Transaction, left: &BTreeSet<usize>) -> Result<Done, Fault> {
         // Found again: the directory itself may be among what was removed.
         done.parents.push(match tx.held.directory_again(parent.root, &parent.path).and_then(look_at) {
             Ok(seen) => Some(seen.identity.mtime),
-            Err(error) if in_the_way(&error).is_some() => None,
+            Err(error) if in_the_way(&error).is_some() => {
+                tx.held.forget(parent.root, &parent.path);
+                None
+            }
             Err(error) => return Err(on("examine", &parent.path)(error)),
         });
     }

@@ -28,8 +28,9 @@ pub(crate) struct Root {
     pub descriptor: Rc<OwnedFd>,
     pub seen: Seen,
     kept: HashMap<PathBuf, Rc<OwnedFd>>,
-    /// Device and inode of every directory ever held: what is opened again must be the same.
-    known: HashMap<PathBuf, (u64, u64)>,
+    /// Inode of every directory ever held, and its device unless that is only known from a journal: what is opened again must be
+    /// the same.
+    known: HashMap<PathBuf, (Option<u64>, u64)>,
 }
 
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Held {
 
     /// The directory `path` of a root. `ESTALE` if another one took its place since it was first held.
     pub(crate) fn directory(&mut self, root: usize, path: &Path) -> io::Result<Rc<OwnedFd>> {
-        let limit = (KEPT / self.roots.len().max(1)).max(8);
+        let limit = self.limit();
         let root = self.roots.get_mut(root).ok_or(Errno::NOENT)?;
         if path.as_os_str().is_empty() {
             return Ok(root.descriptor.clone());
@@ -77,28 +78,34 @@ impl Held {
         if let Some(held) = root.kept.get(path) {
             return Ok(held.clone());
         }
-        let descriptor = Rc::new(root.resolve(path)?);
-        if root.kept.len() >= limit {
-            root.kept.clear();
-        }
-        root.kept.insert(path.to_owned(), descriptor.clone());
-        Ok(descriptor)
+        root.hold(path, limit)
     }
 
-    /// Forgets a directory and what is in it: it was made anew.
+    /// The same, but found again from the root instead of remembered. If it is not found it is held all the same: what was done in
+    /// it has to be undone in it, wherever it is now.
+    pub(crate) fn directory_again(&mut self, root: usize, path: &Path) -> io::Result<Rc<OwnedFd>> {
+        let limit = self.limit();
+        let root = self.roots.get_mut(root).ok_or(Errno::NOENT)?;
+        if path.as_os_str().is_empty() { Ok(root.descriptor.clone()) } else { root.hold(path, limit) }
+    }
+
+    fn limit(&self) -> usize {
+        (KEPT / self.roots.len().max(1)).max(8)
+    }
+
+    /// Only a directory with this inode is the one that is meant.
+    pub(crate) fn expect(&mut self, root: usize, path: &Path, ino: u64) {
+        if let Some(root) = self.roots.get_mut(root) {
+            root.known.entry(path.to_owned()).or_insert((None, ino));
+        }
+    }
+
+    /// Forgets a directory and what is in it: it was made anew, or is gone.
     pub(crate) fn forget(&mut self, root: usize, path: &Path) {
         if let Some(root) = self.roots.get_mut(root) {
             root.kept.retain(|held, _| !held.starts_with(path));
             root.known.retain(|held, _| !held.starts_with(path));
         }
-    }
-
-    /// The same, but found again from the root instead of remembered.
-    pub(crate) fn directory_again(&mut self, root: usize, path: &Path) -> io::Result<Rc<OwnedFd>> {
-        if let Some(root) = self.roots.get_mut(root) {
-            root.kept.remove(path);
-        }
-        self.directory(root, path)
     }
 }
 
@@ -124,13 +131,22 @@ impl Root {
         Ok(Self { path: path.to_owned(), descriptor: Rc::new(descriptor), seen, kept: HashMap::new(), known: HashMap::new() })
     }
 
+    fn hold(&mut self, path: &Path, limit: usize) -> io::Result<Rc<OwnedFd>> {
+        let descriptor = Rc::new(self.resolve(path)?);
+        if self.kept.len() >= limit && !self.kept.contains_key(path) {
+            self.kept.clear();
+        }
+        self.kept.insert(path.to_owned(), descriptor.clone());
+        Ok(descriptor)
+    }
+
     fn resolve(&mut self, path: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
         let descriptor = persistently(|| rustix::fs::openat2(&*self.descriptor, path, flags, Mode::empty(), beneath))?;
         let identity = look_at(&descriptor)?.identity;
-        let inode = (identity.dev, identity.ino);
-        if *self.known.entry(path.to_owned()).or_insert(inode) != inode {
+        let (device, inode) = *self.known.entry(path.to_owned()).or_insert((Some(identity.dev), identity.ino));
+        if inode != identity.ino || device.is_some_and(|device| device != identity.dev) {
             return Err(Errno::STALE.into());
         }
         Ok(descriptor)

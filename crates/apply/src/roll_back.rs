@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rustix::fs::{Mode, RenameFlags};
@@ -38,13 +38,27 @@ pub(crate) enum Reached {
     Swap,
 }
 
-pub(crate) fn roll_back(tx: &mut Transaction, reached: Reached) -> Result<Reported, Fault> {
-    let mut reported = Reported::new();
+/// What there is to say about paths, in words that follow them.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// Others changed these.
+    pub reported: Reported,
+    /// Nothing could be done about these yet. As long as there are any it is not over.
+    pub unreachable: Reported,
+}
+
+/// Puts back whatever can be reached.
+pub(crate) fn roll_back(tx: &mut Transaction, reached: Reached) -> Result<Notes, Fault> {
+    let mut notes = Notes::default();
     if reached == Reached::Swap {
-        unswap(tx, &mut reported)?;
+        unswap(tx, &mut notes)?;
     }
     for n in tx.layout.published().collect::<Vec<_>>() {
-        discard::discard(tx, n, &mut reported)?;
+        discard::discard(tx, n, &mut notes)?;
+    }
+    if !notes.unreachable.is_empty() {
+        // It is done again, so nothing is closed yet.
+        return Ok(notes);
     }
     restore_times(tx)?;
     if reached == Reached::Swap {
@@ -53,44 +67,62 @@ pub(crate) fn roll_back(tx: &mut Transaction, reached: Reached) -> Result<Report
         }
     }
     flush::everything(&tx.held, &tx.store)?;
-    Ok(reported)
+    Ok(notes)
 }
 
 /// In the reverse order of the swap.
-fn unswap(tx: &mut Transaction, reported: &mut Reported) -> Result<(), Fault> {
+fn unswap(tx: &mut Transaction, notes: &mut Notes) -> Result<(), Fault> {
     for n in tx.layout.set_files.clone().into_iter().rev() {
-        unset_file(tx, n, reported)?;
+        unset_file(tx, n, notes)?;
     }
     for n in tx.layout.publish_over_directories.clone().into_iter().rev() {
-        unpublish(tx, n, reported)?;
+        unpublish(tx, n, notes)?;
     }
     for n in tx.layout.remove.clone().into_iter().rev() {
-        unremove(tx, n, reported)?;
+        unremove(tx, n, notes)?;
     }
     for n in tx.layout.publish.clone().into_iter().rev() {
-        unpublish(tx, n, reported)?;
+        unpublish(tx, n, notes)?;
     }
     Ok(())
 }
 
-/// The directory of a spot; `None`, reported, if it cannot be reached any more.
-pub(crate) fn reach(tx: &mut Transaction, spot: &Spot, step: usize, reported: &mut Reported) -> Result<Option<Rc<OwnedFd>>, Fault> {
-    let path = tx.layout.steps[step].path.clone();
+/// Why the directory of a path cannot be reached.
+pub(crate) struct Unreachable {
+    /// Follows the path.
+    pub why: &'static str,
+    /// There is none, so what was in it may be gone for good.
+    pub gone: bool,
+}
+
+/// The directory of a spot of a step.
+pub(crate) fn reach(tx: &mut Transaction, spot: &Spot, step: usize) -> Result<Result<Rc<OwnedFd>, Unreachable>, Fault> {
     match tx.held.directory(spot.root, &spot.directory) {
-        Ok(directory) => Ok(Some(directory)),
+        Ok(directory) => Ok(Ok(directory)),
         Err(error) => match in_the_way(&error) {
-            Some(why) => {
-                reported.push((path, format!("{why} now and was left as it is")));
-                Ok(None)
-            }
-            None => Err(on("reach", &path)(error)),
+            Some(why) => Ok(Err(Unreachable { why, gone: error.kind() == io::ErrorKind::NotFound })),
+            None => Err(on("reach", &tx.layout.steps[step].path)(error)),
         },
     }
 }
 
-fn unpublish(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(), Fault> {
+impl Notes {
+    fn unreachable(&mut self, path: &Path, why: &str) {
+        if !self.unreachable.iter().any(|(p, _)| p == path) {
+            self.unreachable.push((path.to_owned(), why.to_owned()));
+        }
+    }
+
+    /// The directory, if it can be reached; otherwise that is noted.
+    fn reach(&mut self, tx: &mut Transaction, spot: &Spot, step: usize) -> Result<Option<Rc<OwnedFd>>, Fault> {
+        let reached = reach(tx, spot, step)?;
+        Ok(reached.map_err(|unreachable| self.unreachable(&tx.layout.steps[step].path, unreachable.why)).ok())
+    }
+}
+
+fn unpublish(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fault> {
     let step = tx.layout.steps[n].clone();
-    let Some(parent) = reach(tx, &step.target, n, reported)? else { return Ok(()) };
+    let Some(parent) = notes.reach(tx, &step.target, n)? else { return Ok(()) };
     let path = step.path.as_path();
     let see = |name: &OsStr| look(&*parent, name).map_err(on("examine", path));
     let (target, aside) = (see(&step.target.name)?, see(&step.temporary.name)?);
@@ -102,7 +134,7 @@ fn unpublish(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<
             return Ok(());
         }
         if let Some(why) = staged.changed(&target.identity) {
-            reported.push((path.to_owned(), format!("{why} since it was made, so it was left there")));
+            notes.reported.push((path.to_owned(), format!("{why} since it was made, so it was left there")));
             return Ok(());
         }
         return rename(&parent, &step.target.name, &parent, &step.temporary.name).map_err(on("take back", path));
@@ -111,17 +143,17 @@ fn unpublish(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<
         // Whatever came out of the exchange goes back, ours or not.
         (Some(target), Some(aside)) if is_staged(&target) && !is_staged(&aside) => {
             if let Some(why) = staged.and_then(|s| s.changed(&target.identity)) {
-                reported.push((path.to_owned(), format!("{why} since it was made; that version is in 'unapplied'")));
+                notes.reported.push((path.to_owned(), format!("{why} since it was made; that version is in 'unapplied'")));
             }
             exchange_back(&parent, &step, staged)
         }
         (None, Some(aside)) if before.same_inode(&aside.identity) => {
-            reported.push((path.to_owned(), "was removed by somebody; the earlier version is back".to_owned()));
+            notes.reported.push((path.to_owned(), "was removed by somebody; the earlier version is back".to_owned()));
             rename(&parent, &step.temporary.name, &parent, &step.target.name).map_err(on("restore", path))
         }
         (Some(_), Some(aside)) if before.same_inode(&aside.identity) && !same(staged, &aside) => {
             if before.kind != Kind::Directory {
-                reported.push((path.to_owned(), "was replaced by somebody; the earlier version is kept in 'old'".to_owned()));
+                notes.reported.push((path.to_owned(), "was replaced by somebody; the earlier version is kept in 'old'".to_owned()));
                 move_out(&parent, &step.temporary.name, &tx.old, n).map_err(on("keep", path))?;
             }
             Ok(())
@@ -134,11 +166,11 @@ fn same(identity: Option<&Identity>, seen: &Seen) -> bool {
     identity.is_some_and(|i| i.same_inode(&seen.identity))
 }
 
-fn unremove(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(), Fault> {
+fn unremove(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fault> {
     let step = tx.layout.steps[n].clone();
     let path = step.path.as_path();
-    let Some(aside_directory) = reach(tx, &step.temporary, n, reported)? else { return Ok(()) };
-    let Some(parent) = reach(tx, &step.target, n, reported)? else { return Ok(()) };
+    let Some(aside_directory) = notes.reach(tx, &step.temporary, n)? else { return Ok(()) };
+    let Some(parent) = notes.reach(tx, &step.target, n)? else { return Ok(()) };
     let before = tx.header.plan.operations[n].before();
     if let Some(before) = before.filter(|b| b.kind == Kind::Directory) {
         let xattrs = tx.header.xattrs.get(&n).cloned().unwrap_or_default();
@@ -152,7 +184,7 @@ fn unremove(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(
     match rename(&aside_directory, &step.temporary.name, &parent, &step.target.name) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && aside.identity.kind != Kind::Directory => {
-            reported.push((path.to_owned(), "was made anew by somebody; the earlier version is kept in 'old'".to_owned()));
+            notes.reported.push((path.to_owned(), "was made anew by somebody; the earlier version is kept in 'old'".to_owned()));
             move_out(&aside_directory, &step.temporary.name, &tx.old, n).map_err(on("keep", path))
         }
         Err(error) => Err(on("restore", path)(error)),
@@ -193,10 +225,10 @@ fn rename(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &OsStr) -> io::Result
     Ok(rustix::fs::renameat_with(from, name, to, new, RenameFlags::NOREPLACE)?)
 }
 
-fn unset_file(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(), Fault> {
+fn unset_file(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fault> {
     let step = tx.layout.steps[n].clone();
     let path = step.path.as_path();
-    let Some(parent) = reach(tx, &step.target, n, reported)? else { return Ok(()) };
+    let Some(parent) = notes.reach(tx, &step.target, n)? else { return Ok(()) };
     let operation = &tx.header.plan.operations[n];
     let (Some(before), Some(wanted)) = (operation.before(), operation.attributes()) else { return Ok(()) };
     let file = match hold(&*parent, &step.target.name) {
@@ -231,6 +263,6 @@ fn restore_times(tx: &mut Transaction) -> Result<(), Fault> {
     Ok(())
 }
 
-fn tx_path(roots: &[crate::held::Root], root: usize, path: &std::path::Path) -> PathBuf {
+fn tx_path(roots: &[crate::held::Root], root: usize, path: &Path) -> PathBuf {
     roots.get(root).map_or_else(|| path.to_owned(), |r| r.path.join(path))
 }

@@ -67,6 +67,7 @@ fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
         Reason::Undecided => ("not decided in the review", "whatif review, or --files with their names"),
         Reason::NotEmpty => ("to directories that still have something in them", ""),
         Reason::Skipped => ("left for later", ""),
+        Reason::KeptReality => ("settled: reality's version stays", ""),
         // Said by the one who asked.
         Reason::Excluded | Reason::NotChosen => return None,
     })

@@ -4,9 +4,11 @@
 //! reality and, if it is text, its bytes are kept here. When reality moves on later, a merge still has its true base.
 //!
 //! ```text
-//! base/index   one JSON line for each path; a later line replaces an earlier one
+//! base/index   a line for each path; a later line replaces an earlier one
 //! base/<n>     the bytes
 //! ```
+
+mod index;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -19,6 +21,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use whatif_types::text;
 
+use self::index::Line;
 use crate::attributes;
 use crate::change::{Base, Change, State};
 use crate::content;
@@ -46,15 +49,6 @@ pub struct Record {
     pub identity_only: bool,
 }
 
-/// One line of the index.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Line {
-    Known(Record),
-    /// There is nothing to know any more.
-    Forgotten(#[serde(with = "text::path")] PathBuf),
-}
-
 impl Record {
     fn new(path: &Path, node: Node) -> Self {
         Self { path: path.to_owned(), node, content: None, reconciled: false, identity_only: false }
@@ -76,9 +70,7 @@ impl Bases {
         match fs::read(directory.join(INDEX)) {
             Ok(bytes) => {
                 // A line that a crash cut short says nothing.
-                for line in bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
-                    remember(&mut records, line);
-                }
+                index::read(&bytes, |line| remember(&mut records, line));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -151,7 +143,7 @@ impl Bases {
                 continue;
             }
             let record = Record { content, ..Record::new(&change.path, before.node.clone()) };
-            self.add(&mut writer, Line::Known(record))?;
+            self.add(&mut writer, Line::Known(record));
         }
         writer.end()
     }
@@ -180,15 +172,14 @@ impl Bases {
                 NewBase::Forget { path } => Line::Forgotten(path),
                 NewBase::Again(record) => Line::Known(record),
             };
-            self.add(&mut writer, line)?;
+            self.add(&mut writer, line);
         }
         writer.end()
     }
 
-    fn add(&mut self, writer: &mut Writer, line: Line) -> io::Result<()> {
-        writer.add(&line)?;
+    fn add(&mut self, writer: &mut Writer, line: Line) {
+        writer.add(&line);
         remember(&mut self.records, line);
-        Ok(())
     }
 }
 
@@ -262,10 +253,8 @@ impl Writer {
         Ok(number)
     }
 
-    fn add(&mut self, line: &Line) -> io::Result<()> {
-        serde_json::to_writer(&mut self.lines, line)?;
-        self.lines.push(b'\n');
-        Ok(())
+    fn add(&mut self, line: &Line) {
+        index::write(line, &mut self.lines);
     }
 
     /// The index follows the bytes it speaks of.

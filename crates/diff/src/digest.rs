@@ -12,8 +12,11 @@ use crate::node::Kind;
 #[must_use]
 pub fn of(changes: &[Change]) -> String {
     let mut hash = Sha256::new();
+    let mut bytes = Vec::new();
     for change in changes {
-        hash.update(stamp(change));
+        describe(change, &mut bytes);
+        hash.update(&bytes);
+        bytes.clear();
     }
     hex(&hash.finalize()[..16])
 }
@@ -21,29 +24,32 @@ pub fn of(changes: &[Change]) -> String {
 /// Of one change: what a decision about it is bound to.
 #[must_use]
 pub fn stamp(change: &Change) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    let path = change.path.as_os_str().as_bytes();
-    hash.update((path.len() as u64).to_le_bytes());
-    hash.update(path);
-    hash.update([change.kind as u8]);
-    if let Some(after) = &change.after {
-        let node = &after.node;
-        for number in [u64::from(node.mode), u64::from(node.uid), u64::from(node.gid), node.size, node.rdev] {
-            hash.update(number.to_le_bytes());
-        }
-        // What happens beneath a directory is told by the changes there.
-        if node.kind != Kind::Directory {
-            hash.update(node.ino.to_le_bytes());
-            hash.update(node.ctime.0.to_le_bytes());
-            hash.update(node.ctime.1.to_le_bytes());
-        }
-        if node.kind == Kind::Link
-            && let Ok(target) = after.target()
-        {
-            hash.update(target.as_os_str().as_bytes());
+    let mut bytes = Vec::new();
+    describe(change, &mut bytes);
+    Sha256::digest(bytes).into()
+}
+
+/// Everything that makes a change what it is. Lengths come first, so that no two changes read the same.
+fn describe(change: &Change, bytes: &mut Vec<u8>) {
+    let mut text = |text: &[u8]| {
+        bytes.extend((text.len() as u64).to_le_bytes());
+        bytes.extend(text);
+    };
+    text(change.path.as_os_str().as_bytes());
+    let target = change.after.as_ref().filter(|a| a.node.kind == Kind::Link).and_then(|a| a.target().ok());
+    text(target.as_ref().map_or(&[], |t| t.as_os_str().as_bytes()));
+    bytes.push(change.kind as u8);
+    let Some(node) = change.after.as_ref().map(|a| &a.node) else { return };
+    bytes.push(node.kind as u8);
+    for number in [u64::from(node.mode), u64::from(node.uid), u64::from(node.gid), node.rdev] {
+        bytes.extend(number.to_le_bytes());
+    }
+    // What happens beneath a directory is told by the changes there.
+    if node.kind != Kind::Directory {
+        for number in [node.size, node.ino, node.ctime.0.cast_unsigned(), u64::from(node.ctime.1)] {
+            bytes.extend(number.to_le_bytes());
         }
     }
-    hash.finalize().into()
 }
 
 /// Eight digits that name a path.

@@ -6,6 +6,7 @@
 
 mod compare;
 mod directory;
+mod queue;
 mod walk;
 
 use std::os::unix::ffi::OsStrExt;

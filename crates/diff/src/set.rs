@@ -51,6 +51,7 @@ pub struct Collapsed {
     pub path: PathBuf,
     pub files: u64,
     pub bytes: u64,
+    pub is_directory: bool,
 }
 
 impl ChangeSet {
@@ -107,7 +108,12 @@ fn count(collapsed: &mut Vec<Collapsed>, group: &Path, change: &Change) {
                 known.files += files;
                 known.bytes += bytes;
             }
-            None => collapsed.push(Collapsed { path: group.to_owned(), files, bytes }),
+            None => collapsed.push(Collapsed {
+                path: group.to_owned(),
+                files,
+                bytes,
+                is_directory: group != change.path || change.is_directory(),
+            }),
         },
     }
 }

@@ -26,7 +26,7 @@ pub use self::decide::{Conflict, Outlook, Side, outlook};
 pub use whatif_apply::{Progress, Stage};
 
 pub use self::select::{HunkChoice, LeftOut, Reason};
-use crate::{Engine, EngineError, now};
+use crate::{Engine, EngineError, Trouble, now};
 
 /// How long an apply waits for another one in the same tree.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -207,7 +207,12 @@ impl Engine {
 
     fn carry_out(&self, prepared: Prepared, progress: &mut dyn FnMut(whatif_apply::Progress)) -> Result<Applied, EngineError> {
         let id = prepared.plan.about["id"].as_str().unwrap_or_default().to_owned();
-        if !prepared.plan.operations.is_empty() {
+        if prepared.plan.operations.is_empty() {
+            // Nothing to write, but something may have been settled.
+            if let Ok(about) = serde_json::from_value(prepared.plan.about.clone()) {
+                self.set_bases(&about, &[])?;
+            }
+        } else {
             self.transact(&id, &prepared.plan, progress)?;
         }
         let sandbox = self.after_apply(&prepared.sandbox)?;
@@ -222,7 +227,9 @@ impl Engine {
         plan: &Plan,
         progress: &mut dyn FnMut(whatif_apply::Progress),
     ) -> Result<(), EngineError> {
-        if let Some(trouble) = self.troubles.iter().find(|t| t.is_damage) {
+        let is_here =
+            |t: &&Trouble| t.root.as_ref().is_none_or(|r| plan.roots.iter().any(|p| p.starts_with(r) || r.starts_with(p)));
+        if let Some(trouble) = self.troubles.iter().filter(|t| t.is_damage).find(is_here) {
             return Err(EngineError::Unfinished { message: trouble.message.clone() });
         }
         let (directory, _lock) = self.state.begin_apply(id)?;
@@ -240,7 +247,7 @@ impl Engine {
                 // Rolled back: nothing of it is worth keeping. One that is not stays for recovery.
                 if !matches!(error, whatif_apply::ApplyError::Interrupted { .. }) {
                     let _ = self.bases_after_rollback(plan);
-                    let _ = whatif_layers::remove::tree(&directory);
+                    let _ = self.clear_rolled_back(&directory);
                 }
                 Err(error.into())
             }
@@ -276,6 +283,7 @@ impl Prepared {
     /// Whether there is anything to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty() && self.conflicts.is_empty()
+        let has_settled = self.left_out.iter().any(|l| l.reason == Reason::KeptReality);
+        self.steps.is_empty() && self.conflicts.is_empty() && !has_settled
     }
 }

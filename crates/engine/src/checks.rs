@@ -64,7 +64,8 @@ impl Engine {
             }
             results.push(result);
         }
-        self.discard(created.sandbox, created.lock, &created.pidfd)?;
+        // Not in the background: a child would hold on to the lock of the sandbox that is being applied.
+        self.discard_here(&created.sandbox, &created.pidfd)?;
         outcome.map(|()| results)
     }
 

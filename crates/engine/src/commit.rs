@@ -96,7 +96,7 @@ impl Engine {
             .replace("{command}", &command);
         let mut trailers = format!("Whatif-Sandbox: {} ({})\n", sandbox.name, sandbox.id);
         if !command.is_empty() {
-            trailers.push_str(&format!("Whatif-Command: {}\n", plain(&command)));
+            trailers.push_str(&format!("Whatif-Command: {}\n", one_line(&command)));
         }
         trailers.push_str(&format!("Whatif-Apply: {}\n", applied.id));
         if let Some(agent) = &self.context.config.commit.co_author {
@@ -162,9 +162,13 @@ fn quoted(path: &Path) -> Vec<u8> {
     quoted
 }
 
-/// One line without what would end a name or a trailer.
+/// Without what would end a name or an address.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || matches!(c, '<' | '>') { ' ' } else { c }).collect::<String>().trim().to_owned()
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
 }
 
 fn first_line(command: &str) -> String {

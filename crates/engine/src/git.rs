@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -90,19 +90,7 @@ impl Git {
     }
 
     pub(crate) fn feed(&self, arguments: &[&str], input: &[u8]) -> Result<(), EngineError> {
-        let mut child = self
-            .command(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|e| EngineError::io("run", Path::new("git"), e))?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // If it ends early, its own words say more than the broken pipe.
-            let _ = stdin.write_all(input);
-        }
-        let output = child.wait_with_output().map_err(|e| EngineError::io("run", Path::new("git"), e))?;
-        if output.status.success() { Ok(()) } else { Err(failed(arguments, &output.stderr)) }
+        feed(self.command(arguments), input)
     }
 
     /// Tells the index about what was committed, and about nothing else.
@@ -121,7 +109,25 @@ impl Git {
         if lines.is_empty() {
             return Ok(());
         }
-        self.feed(&["update-index", "-z", "--index-info"], &lines)
+        self.write_index(&lines)
+    }
+
+    /// Git looks again at files that are as young as its index, through whatever filters they have. In a work tree where they
+    /// are not, there is nothing to look at.
+    fn write_index(&self, lines: &[u8]) -> Result<(), EngineError> {
+        let directory = self.read(&["rev-parse", "--absolute-git-dir"])?;
+        let mut random = [0_u8; 8];
+        rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())
+            .map_err(|e| EngineError::io("read randomness from", Path::new("the kernel"), e.into()))?;
+        let nowhere = std::env::temp_dir().join(format!("whatif-{}", whatif_diff::digest::hex(&random)));
+        // Made new or not at all, so it is empty and ours.
+        let made = std::fs::DirBuilder::new().mode(0o711).create(&nowhere);
+        made.map_err(|e| EngineError::io("create", &nowhere, e))?;
+        let mut command = self.command(&["update-index", "-z", "--index-info"]);
+        command.env("GIT_DIR", directory).env("GIT_WORK_TREE", &nowhere).current_dir(&nowhere);
+        let outcome = feed(command, lines);
+        let _ = std::fs::remove_dir(&nowhere);
+        outcome
     }
 
     pub(crate) fn run_hook(&self, name: &str) -> Result<(), EngineError> {
@@ -129,6 +135,17 @@ impl Git {
         let output = command.stdin(Stdio::null()).output().map_err(|e| EngineError::io("run", Path::new("git"), e))?;
         if output.status.success() { Ok(()) } else { Err(failed(&["hook", name], &output.stderr)) }
     }
+}
+
+fn feed(mut command: Command, input: &[u8]) -> Result<(), EngineError> {
+    let failed_to_run = |e| EngineError::io("run", Path::new("git"), e);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed_to_run)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // If it ends early, its own words say more than the broken pipe.
+        let _ = stdin.write_all(input);
+    }
+    let output = child.wait_with_output().map_err(failed_to_run)?;
+    if output.status.success() { Ok(()) } else { Err(failed(&["fast-import or update-index"], &output.stderr)) }
 }
 
 fn failed(arguments: &[&str], stderr: &[u8]) -> EngineError {

@@ -1,6 +1,6 @@
 //! Repairs what a crash left. Runs at the start of every command; with nothing to repair it costs one look at an empty directory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use whatif_apply::{ApplyError, Outcome, Plan};
@@ -38,7 +38,7 @@ impl Engine {
             Ok(recovered) => recovered,
             // The other one will see to it.
             Err(ApplyError::Busy { .. }) => return Vec::new(),
-            Err(error) => return vec![Trouble::damage(directory, &error)],
+            Err(error) => return vec![Trouble::unfinished(directory, &error)],
         };
         let word = match recovered.outcome {
             Outcome::RolledBack => "taken back",
@@ -64,6 +64,15 @@ impl Engine {
         if let Ok(record) = whatif_apply::read(directory) {
             let operations = record.operations.into_iter().map(|o| o.operation).collect();
             self.bases_after_rollback(&Plan { roots: record.roots, operations, about: record.about })?;
+        }
+        self.clear_rolled_back(directory)
+    }
+
+    /// Removes what is left of an apply that did not happen, but for versions of files that could not be put anywhere.
+    pub(crate) fn clear_rolled_back(&self, directory: &Path) -> Result<(), EngineError> {
+        let has_files = |part: &str| !whatif_layers::state_dir::is_empty(&directory.join(part));
+        if has_files("old") || has_files("unapplied") {
+            return Ok(self.state.set_aside(directory)?);
         }
         Ok(remove::tree(directory)?)
     }
@@ -111,11 +120,18 @@ pub struct Trouble {
     pub message: String,
     /// It could not be repaired, and stands in the way of other applies.
     pub is_damage: bool,
+    /// Where, if that is known.
+    pub root: Option<PathBuf>,
 }
 
 impl Trouble {
     fn note(message: String) -> Self {
-        Self { message, is_damage: false }
+        Self { message, is_damage: false, root: None }
+    }
+
+    fn unfinished(directory: &Path, error: &ApplyError) -> Self {
+        let root = if let ApplyError::RootGone { root, .. } = error { Some(root.clone()) } else { None };
+        Self { root, ..Self::damage(directory, error) }
     }
 
     fn damage(directory: &Path, error: &dyn Explain) -> Self {
@@ -124,8 +140,10 @@ impl Trouble {
             message.push_str("; ");
             message.push_str(&hint);
         }
-        message.push_str(&format!("; to give it up, move {} away", directory.display()));
-        Self { message, is_damage: true }
+        if !message.contains("move") {
+            message.push_str(&format!("; to give it up, move {} away", directory.display()));
+        }
+        Self { message, is_damage: true, root: None }
     }
 }
 

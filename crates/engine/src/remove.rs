@@ -52,6 +52,16 @@ impl Engine {
         self.put_away(&sandbox, lock, Some(pidfd))
     }
 
+    /// Ends the keeper and deletes the sandbox before it returns.
+    pub(crate) fn discard_here(&self, sandbox: &Sandbox, pidfd: &OwnedFd) -> Result<(), EngineError> {
+        end_keeper(pidfd);
+        self.state.disown(&sandbox.id);
+        let doomed = self.state.condemn(&sandbox.id)?;
+        self.store.delete(&sandbox.id)?;
+        self.delete_when_free(&doomed, Some(pidfd));
+        Ok(())
+    }
+
     fn put_away(&self, sandbox: &Sandbox, lock: SandboxLock, pidfd: Option<&OwnedFd>) -> Result<(), EngineError> {
         self.state.unpublish(&sandbox.name);
         self.state.disown(&sandbox.id);

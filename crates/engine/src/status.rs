@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::ignored::Rules;
-use whatif_diff::{Change, Depth, Kind, Node, Time};
+use whatif_diff::{Bases, Change, Depth, Kind, Node, Time};
 use whatif_types::{Sandbox, text};
 
 use crate::apply::{Outlook, outlook};
@@ -76,10 +76,16 @@ impl Engine {
         walk.run(&mut Rules::new(&sandbox.project, &[], &config.diff.ignore));
         walk.missing();
         let mut drift = walk.drift;
+        // What an apply of this sandbox wrote is no news to it.
+        let base = self.directory(&sandbox)?.join("base");
+        let bases = Bases::load(&base).map_err(|e| EngineError::io("read", &base, e))?;
+        drift.retain(|path, _| {
+            !bases.get(path).is_some_and(|known| Node::of(path).is_some_and(|now| now.is_untouched_since(&known.node)))
+        });
         // Where the sandbox changed something, what it started from is known exactly.
         for change in set.changes.iter().filter(|c| c.has_drifted()) {
             let kind = if change.reality.is_some() { Moved::Changed } else { Moved::Deleted };
-            drift.entry(change.path.clone()).or_insert(kind);
+            drift.insert(change.path.clone(), kind);
         }
         let colliding: BTreeMap<&Path, &Change> = set
             .changes

@@ -6,6 +6,7 @@
 //! names/<name>      a link to the directory of a sandbox that runs, so that `exec` need not open the records
 //! spare/<id>/       directories of sandboxes that changed nothing, for the next ones
 //! applies/<id>/     journals and earlier versions of what was applied, for undo
+//! remains/          versions of files that an apply met and could not put back
 //! transient/<id>/   the same, while a command is still making it, deciding about it, or deleting it
 //! cache/            what was costly to find out; may be deleted at any time
 //! ```
@@ -227,6 +228,14 @@ impl StateDir {
         make_private(&self.root.join("applies"))?;
         let (from, to) = (self.transient().join(format!("{APPLY}{id}")), self.apply_path(id));
         fs::rename(&from, &to).map_err(on("keep", &to))
+    }
+
+    /// Keeps the remains of an apply that did not happen, because there are versions of files in them that are nowhere else.
+    pub fn set_aside(&self, directory: &Path) -> Result<(), PathError> {
+        let aside = self.root.join("remains");
+        make_private(&aside)?;
+        let to = aside.join(directory.file_name().unwrap_or(directory.as_os_str()));
+        fs::rename(directory, &to).map_err(on("keep", &to))
     }
 
     /// Where the record of a finished apply lies.

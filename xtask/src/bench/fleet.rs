@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::figure::{Bar, Figure, Unit};
 use super::keeper::{Keeper, kib_of};
-use super::measure::{attempt, percentile};
+use super::measure::{attempt, demand, percentile};
 use super::peers::{KEEPER_BAR, remove_all};
 use super::report::Report;
 use super::scratch::Scratch;
@@ -53,8 +53,7 @@ pub fn measure(scratch: &Scratch, size: usize, report: &mut Report) -> Result<()
     figures.push(Figure::new("kernel memory each, estimate", kernel_each, Unit::Kibibytes));
 
     let started = Instant::now();
-    attempt(scratch.whatif(&["rm", "--all", "--yes"]))
-        .map_err(|reason| Failure::new(format!("whatif rm --all failed: {reason}")))?;
+    demand("whatif rm --all", scratch.whatif(&["rm", "--all", "--yes"]))?;
     let returned = started.elapsed();
     scratch.settle()?;
     let settled = started.elapsed();
@@ -70,7 +69,7 @@ pub fn measure(scratch: &Scratch, size: usize, report: &mut Report) -> Result<()
 /// The memory of a keeper that shares its pages with no other: the worst it can be. The inner failure is the machine
 /// not letting us look.
 fn alone(scratch: &Scratch) -> Result<Result<(f64, f64), String>, Failure> {
-    attempt(scratch.whatif(&["new", "alone"])).map_err(|reason| Failure::new(format!("whatif new failed: {reason}")))?;
+    demand("whatif new", scratch.whatif(&["new", "alone"]))?;
     let keeper = Keeper::of(scratch, "alone")?;
     let pss = keeper.pss_kib().and_then(|at_work| Ok((at_work, keeper.resting_pss_kib()?)));
     remove_all(scratch)?;

@@ -33,7 +33,8 @@ pub fn interleaved(scratch: &Scratch, contenders: &[Contender], rounds: usize) -
     for round in 0..WARM_UP + rounds {
         for turn in 0..contenders.len() {
             let who = (round + turn) % contenders.len();
-            let (returned, settled) = timed(scratch, &contenders[who], round)?;
+            let contender = &contenders[who];
+            let (returned, settled) = timed(scratch, &contender.label, (contender.command)(round))?;
             if round >= WARM_UP {
                 samples[who].returned.add(returned);
                 samples[who].settled.add(settled);
@@ -43,15 +44,15 @@ pub fn interleaved(scratch: &Scratch, contenders: &[Contender], rounds: usize) -
     Ok(samples)
 }
 
-fn timed(scratch: &Scratch, contender: &Contender, round: usize) -> Result<(Duration, Duration), Failure> {
-    let mut command = (contender.command)(round);
+/// How long a command took until it returned, and until nothing of it was left to do in the background.
+pub fn timed(scratch: &Scratch, label: &str, mut command: Command) -> Result<(Duration, Duration), Failure> {
     let started = Instant::now();
     let status = command.status();
     let returned = started.elapsed();
     if !status.is_ok_and(|status| status.success()) {
         // It runs without a place for messages, which would cost time; now they are wanted.
         let reason = attempt(command).err().unwrap_or_else(|| "it succeeded when tried again".to_owned());
-        return Err(Failure::new(format!("{} failed in round {round}: {reason}", contender.label)));
+        return Err(Failure::new(format!("{label} failed: {reason}")));
     }
     scratch.settle()?;
     Ok((returned, started.elapsed()))
@@ -65,6 +66,23 @@ pub fn attempt(mut command: Command) -> Result<(), String> {
         (true, _) => Ok(()),
         (false, "") => Err(output.status.to_string()),
         (false, told) => Err(told.to_owned()),
+    }
+}
+
+/// Runs a command that nothing can be measured without.
+pub fn demand(what: &str, command: Command) -> Result<(), Failure> {
+    attempt(command).map_err(|reason| Failure::new(format!("{what} failed: {reason}")))
+}
+
+/// A figure about the wrong amount of work would be worthless: makes sure that a command prints as many lines as it
+/// should. Only those that begin with `prefix` count.
+pub fn expect_lines(what: &str, mut command: Command, prefix: &str, expected: usize) -> Result<(), Failure> {
+    let output = command.stdout(Stdio::piped()).output().map_err(|error| Failure::new(format!("{what} failed: {error}")))?;
+    match output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty() && line.starts_with(prefix.as_bytes())).count()
+    {
+        _ if !output.status.success() => Err(Failure::new(format!("{what} failed: {}", output.status))),
+        count if count != expected => Err(Failure::new(format!("{what} printed {count} paths where there are {expected}"))),
+        _ => Ok(()),
     }
 }
 

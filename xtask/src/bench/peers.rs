@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::figure::{Bar, Figure, Ratio, Unit};
 use super::keeper::Keeper;
-use super::measure::{Contender, Samples, attempt, interleaved};
+use super::measure::{Contender, Samples, attempt, demand, interleaved};
 use super::report::Report;
 use super::scratch::Scratch;
 use crate::failure::Failure;
@@ -22,10 +22,10 @@ const NSENTER: &str = "nsenter true";
 pub const KEEPER_BAR: Bar = Bar::ValueAtMost(2048.0);
 
 pub fn measure(scratch: &Scratch, rounds: usize, report: &mut Report) -> Result<(), Failure> {
-    attempt(scratch.whatif(&["new", "living"])).map_err(|reason| Failure::new(format!("whatif new failed: {reason}")))?;
+    demand("whatif new", scratch.whatif(&["new", "living"]))?;
     let keeper = Keeper::of(scratch, "living")?;
     // `rm` of a round takes away what `new` made in the round before, so that their order does not matter.
-    attempt(scratch.whatif(&["new", &made_in(0)])).map_err(|reason| Failure::new(format!("whatif new failed: {reason}")))?;
+    demand("whatif new", scratch.whatif(&["new", &made_in(0)]))?;
     let mut contenders = vec![Contender { label: FLOOR.to_owned(), command: Box::new(|_| scratch.command(&truth())) }];
     contenders.extend(ours(scratch));
     let mut skipped = Vec::new();
@@ -113,8 +113,7 @@ fn figures(samples: &[(&str, &Samples)]) -> Vec<Figure> {
 
 /// Takes everything away and waits until it is gone.
 pub fn remove_all(scratch: &Scratch) -> Result<(), Failure> {
-    attempt(scratch.whatif(&["rm", "--all", "--yes"]))
-        .map_err(|reason| Failure::new(format!("whatif rm --all failed: {reason}")))?;
+    demand("whatif rm --all", scratch.whatif(&["rm", "--all", "--yes"]))?;
     scratch.settle()
 }
 

@@ -112,6 +112,12 @@ impl Scratch {
         serde_json::from_slice(&output.stdout).map_err(on("understand", Path::new(&format!("whatif {}", arguments.join(" ")))))
     }
 
+    /// Waits until everything is on the disk, so that it is not written in a contender's time.
+    pub fn flush(&self) -> Result<(), Failure> {
+        let place = fs::File::open(&self.directory).map_err(on("open", &self.directory))?;
+        rustix::fs::syncfs(&place).map_err(on("flush", &self.directory))
+    }
+
     /// Waits until nothing is being taken down in the background any more, so that one contender's deletions do not run
     /// in the next one's time.
     pub fn settle(&self) -> Result<(), Failure> {

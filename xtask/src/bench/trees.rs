@@ -16,8 +16,7 @@ const FILES_PER_DIRECTORY: usize = 1000;
 pub fn measure(scratch: &Scratch, sizes: &[usize], rounds: usize, report: &mut Report) -> Result<(), Failure> {
     let trees = sizes.iter().map(|&files| make(scratch, files)).collect::<Result<Vec<_>, _>>()?;
     // Or the disk would still be writing them while we measure.
-    let place = File::open(scratch.trees()).map_err(on("open", &scratch.trees()))?;
-    rustix::fs::syncfs(&place).map_err(on("flush", &scratch.trees()))?;
+    scratch.flush()?;
 
     let contender = |tree: &PathBuf| {
         let tree = tree.clone();
@@ -62,7 +61,7 @@ fn make(scratch: &Scratch, files: usize) -> Result<PathBuf, Failure> {
 /// Asks ext4 to put the directories in different parts of the disk. Close together they would use inodes that the last
 /// measurement freed, and ext4 steps over each of those, every time, for minutes: making files becomes a hundred times
 /// slower, and making sandboxes with it. Other file systems do not know the request, and do not need it.
-fn spread(tree: &Path) {
+pub fn spread(tree: &Path) {
     if let Ok(handle) = File::open(tree) {
         let _ = rustix::fs::ioctl_getflags(&handle).and_then(|flags| rustix::fs::ioctl_setflags(&handle, flags | IFlags::TOPDIR));
     }

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::{Reported, reach};
+use super::{Notes, reach};
 use crate::attributes::{hold, set_mode};
 use crate::backup::move_out;
 use crate::error::{Fault, on};
@@ -17,10 +17,19 @@ use crate::plan::{Kind, Source};
 use crate::transaction::Transaction;
 
 /// Removes what was staged. What somebody put into a staged directory is not ours: it is kept in `unapplied`.
-pub(super) fn discard(tx: &mut Transaction, n: usize, reported: &mut Reported) -> Result<(), Fault> {
+pub(super) fn discard(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fault> {
     let step = tx.layout.steps[n].clone();
-    let Some(parent) = reach(tx, &step.temporary, n, reported)? else { return Ok(()) };
     let path = step.path.as_path();
+    let parent = match reach(tx, &step.temporary, n)? {
+        Ok(parent) => parent,
+        Err(unreachable) => {
+            // If there is no directory, what was staged in it went with it. Whether that matters was decided before.
+            if !unreachable.gone {
+                notes.unreachable(path, unreachable.why);
+            }
+            return Ok(());
+        }
+    };
     let Some(aside) = look(&*parent, &step.temporary.name).map_err(on("examine", path))? else { return Ok(()) };
     let before = tx.header.plan.operations[n].before();
     let original = matches!(tx.header.plan.operations[n].source(), Some(Source::Original(_)));
@@ -31,7 +40,7 @@ pub(super) fn discard(tx: &mut Transaction, n: usize, reported: &mut Reported) -
     };
     if !ours {
         // Somebody replaced ours in the moment in which theirs was put back: this is what they replaced.
-        reported.push((
+        notes.reported.push((
             path.to_owned(),
             "was replaced by somebody meanwhile; a version before that is kept with the backups".to_owned(),
         ));

@@ -43,7 +43,8 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
     if !extent.ignored {
         let shown = |path: &Path| wanted_group(&all, path);
         for group in diff.set.collapsed.iter().filter(|g| shown(&g.path)) {
-            let path = format!("{}/", visible_path(shown_path(&group.path, project)));
+            let slash = if group.is_directory { "/" } else { "" };
+            let path = format!("{}{slash}", visible_path(shown_path(&group.path, project)));
             let line = format!("   {path}  {}, {} (ignored)", counted(group.files, "file"), bytes(group.bytes));
             writeln!(out, "{}", output.paint(Style::Dim, line))?;
         }

@@ -129,7 +129,7 @@ fn report(finished: &Finished, exited: &Exited, timeout: Option<Duration>, outpu
     if more > 0 && !summary.examples.is_empty() {
         output.note(format!("  … and {more} more"));
     }
-    output.note(format!("  go on: whatif exec {name} -- COMMAND   look: whatif show {name}   drop it: whatif rm {name}"));
+    output.note(format!("  look: whatif diff {name}   keep it: whatif apply {name}   go on: whatif exec {name} -- COMMAND   drop it: whatif rm {name}"));
 }
 
 fn why_it_ended(exited: &Exited, timeout: Option<Duration>) -> Option<String> {

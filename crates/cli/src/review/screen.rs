@@ -12,6 +12,7 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
 /// Set while there is something to give back.
@@ -42,6 +43,16 @@ impl Screen {
         let terminal = Terminal::new(CrosstermBackend::new(stdout()));
         // From here on dropping does it.
         Ok(Self { terminal: terminal.inspect_err(|_| give_back())?, signals, mouse })
+    }
+
+    /// Whether nobody is at the other end of the terminal any more; reading from it would never end.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        let stdin = std::io::stdin();
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        let timeout = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let _ = poll(&mut fds, Some(&timeout));
+        fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
     }
 
     /// The signal that asks us to end, if one came.

@@ -64,6 +64,8 @@ fn begin(engine: &Engine, diff: &mut Diff) -> Result<App, EngineError> {
     Ok(App::new(subject, review, Change::content))
 }
 
+const HANG_UP: i32 = rustix::process::Signal::HUP.as_raw();
+
 impl Session<'_> {
     fn go_on(&mut self, screen: &mut Screen) -> io::Result<End> {
         let mut is_stale = true;
@@ -74,7 +76,7 @@ impl Session<'_> {
             is_stale = self.work();
             // Everything typed so far before the next frame: a held key never runs ahead of the screen.
             let mut wait = if is_stale { Duration::ZERO } else { TICK };
-            while event::poll(wait)? {
+            while !screen.is_gone() && event::poll(wait)? {
                 wait = Duration::ZERO;
                 self.heard.push_back(event::read()?);
             }
@@ -87,7 +89,7 @@ impl Session<'_> {
                     Effect::Quit => return Ok(End::Quit),
                 }
             }
-            if let Some(signal) = screen.ending_signal() {
+            if let Some(signal) = screen.ending_signal().or(screen.is_gone().then_some(HANG_UP)) {
                 return Ok(End::Signal(signal));
             }
             if let Err(error) = self.save() {

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::compare::belong_to;
 use super::directory::{beneath, hold, list};
+use super::queue::Queue;
 use super::{Found, Scope, Tree};
 use crate::change::{Base, State};
 use crate::marks::Marks;
@@ -115,28 +116,27 @@ impl<'a> Walk<'a> {
         Some((Self { scope, tree, layers, reality, dev, hidden }, top))
     }
 
-    /// Divides what is pending among threads and waits for them.
+    /// Goes on with several threads until nothing is pending.
     fn share(&self, finding: &mut Finding) {
-        let size = finding.pending.len().div_ceil(THREADS);
-        let mut shares: Vec<Vec<Visit>> = Vec::new();
-        while !finding.pending.is_empty() {
-            shares.push(finding.pending.split_off(finding.pending.len().saturating_sub(size)));
-        }
-        let work = |pending: Vec<Visit>| {
-            let mut own = Finding { found: Found::default(), pending };
-            while let Some(visit) = own.pending.pop() {
-                self.look(visit, &mut own);
+        let queue = Queue::new(std::mem::take(&mut finding.pending), THREADS);
+        let work = || {
+            let mut own = Finding::default();
+            while let Some(visits) = queue.take() {
+                own.pending = visits;
+                while let Some(visit) = own.pending.pop() {
+                    self.look(visit, &mut own);
+                    if queue.is_short() {
+                        queue.give(&mut own.pending);
+                    }
+                }
             }
             own.found
         };
         std::thread::scope(|scope| {
-            let own = shares.pop();
-            let others: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| work(share))).collect();
-            finding.found.add(work(own.unwrap_or_default()));
-            for other in others {
-                if let Ok(found) = other.join() {
-                    finding.found.add(found);
-                }
+            let others: Vec<_> = (1..THREADS).map(|_| scope.spawn(work)).collect();
+            finding.found.add(work());
+            for found in others.into_iter().filter_map(|other| other.join().ok()) {
+                finding.found.add(found);
             }
         });
     }

@@ -32,6 +32,8 @@ pub(super) enum Result3 {
     Nothing,
     /// Left for later.
     Skip,
+    /// Reality's version was chosen; the sandbox's change is settled.
+    KeepReality,
     Conflict(Conflict),
 }
 
@@ -137,18 +139,24 @@ fn one<'a>(change: &'a Change, hunks: Option<&[usize]>, settled: Settled) -> Res
     // Reality as it was when the change was found: what is decided about is what the transaction will insist on.
     let now = now(change);
     let result = match settled {
-        Settled::Skip | Settled::Ours => Result3::Skip,
-        Settled::Theirs if change.after.is_none() => {
-            if now.is_some() {
-                Result3::Remove
-            } else {
-                Result3::Nothing
-            }
-        }
-        Settled::Theirs => Result3::TakeAll,
-        _ => three_way(change, now.as_ref(), hunks)?,
+        Settled::Skip => Result3::Skip,
+        Settled::Theirs | Settled::Ours => match three_way(change, now.as_ref(), hunks)? {
+            Result3::Conflict(_) if settled == Settled::Ours => Result3::KeepReality,
+            Result3::Conflict(_) => take(change, now.as_ref()),
+            fits => fits,
+        },
+        Settled::Open => three_way(change, now.as_ref(), hunks)?,
     };
     Ok(Decided { change, now, result, is_part: hunks.is_some() })
+}
+
+/// The sandbox's version, whatever reality has.
+fn take(change: &Change, now: Option<&State>) -> Result3 {
+    match (&change.after, now) {
+        (Some(_), _) => Result3::TakeAll,
+        (None, Some(_)) => Result3::Remove,
+        (None, None) => Result3::Nothing,
+    }
 }
 
 /// What an apply would make of a change where reality moved.

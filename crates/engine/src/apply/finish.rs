@@ -2,10 +2,10 @@
 //!
 //! Everything here can be done again: a crash in between is made good by the next command, from the journal.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Change as Act, Plan};
+use whatif_apply::{Change as Act, Plan, RecordedOperation};
 use whatif_diff::Bases;
 use whatif_diff::base::NewBase;
 use whatif_diff::{Kind, Node};
@@ -27,7 +27,14 @@ impl Engine {
             .map(|op| (op.operation.absolute(&record.roots), matches!(op.operation.change, Act::Remove)))
             .collect();
         self.set_bases(&about, &paths)?;
-        let page = Page::new(&about, paths.into_iter().map(|(path, _)| path).collect());
+        // Directories that only get their times back are nothing to speak of.
+        let is_time_only = |op: &RecordedOperation| {
+            about.undo_of.is_some()
+                && matches!(op.operation.change, Act::Set { .. })
+                && op.operation.absolute(&record.roots).is_dir()
+        };
+        let told = record.operations.iter().filter(|op| !is_time_only(op)).map(|op| op.operation.absolute(&record.roots));
+        let page = Page::new(&about, told.collect());
         page.write(directory)?;
         if let Some(undone) = &about.undo_of {
             self.mark_undone(undone, &about.id)?;
@@ -38,7 +45,7 @@ impl Engine {
     }
 
     /// Tells the sandbox that what is in reality now is what its changes are relative to.
-    fn set_bases(&self, about: &About, paths: &[(PathBuf, bool)]) -> Result<(), EngineError> {
+    pub(super) fn set_bases(&self, about: &About, paths: &[(PathBuf, bool)]) -> Result<(), EngineError> {
         let Some(directory) = SandboxId::parse(&about.sandbox_id).and_then(|id| self.state.find(&id)) else { return Ok(()) };
         let base = directory.join("base");
         let failed = |e| EngineError::io("write", &base, e);
@@ -50,14 +57,19 @@ impl Engine {
             };
             special.insert(path, after);
         }
+        let written: HashSet<&PathBuf> = paths.iter().map(|(path, _)| path).collect();
+        let settled: Vec<(PathBuf, bool)> = special.keys().filter(|p| !written.contains(p)).map(|p| (p.clone(), false)).collect();
         let mut new = Vec::with_capacity(paths.len());
-        for (path, is_removed) in paths {
+        for (path, is_removed) in paths.iter().chain(&settled) {
             new.push(match (special.get(path), Node::of(path)) {
                 (Some(BaseAfter::Again(record)), _) => NewBase::Again(record.clone()),
                 (_, None) => NewBase::Forget { path: path.clone() },
                 _ if *is_removed => NewBase::Forget { path: path.clone() },
                 (Some(BaseAfter::Content { bytes, reconciled, .. }), Some(node)) => {
-                    NewBase::Content { path: path.clone(), node, bytes: bytes.as_bytes().to_vec(), reconciled: *reconciled }
+                    let bytes = bytes.as_bytes().to_vec();
+                    // The base is these bytes, whatever reality's are.
+                    let node = Node { size: bytes.len() as u64, ..node };
+                    NewBase::Content { path: path.clone(), node, bytes, reconciled: *reconciled }
                 }
                 (None, Some(node)) => NewBase::Identity { path: path.clone(), node },
             });

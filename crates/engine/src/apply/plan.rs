@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_apply::{Attributes, Change as Act, Expected, Identity, Operation, Plan, Source};
 use whatif_diff::scan::reality;
-use whatif_diff::{Change, ChangeKind, ChangeSet, Kind, Node, State};
+use whatif_diff::{Change, ChangeKind, ChangeSet, Kind, Node, State, content};
 use whatif_types::Sandbox;
 use whatif_types::config::Times;
 use whatif_types::text::Text;
@@ -81,6 +81,15 @@ impl Planner<'_> {
         let act = match result {
             Result3::Conflict(conflict) => return self.planned.conflicts.push(conflict),
             Result3::Skip => return self.leave_out(path, Reason::Skipped),
+            Result3::KeepReality => {
+                // What the sandbox has here is its base from now on, so nothing is left of the change.
+                if let Some(bytes) =
+                    change.after.as_ref().filter(|a| a.node.kind == Kind::File).and_then(|a| content::read(&a.at).ok())
+                {
+                    self.base(path, NewBase { bytes, reconciled: true });
+                }
+                return self.leave_out(path, Reason::KeptReality);
+            }
             Result3::Nothing => return self.planned.unchanged.push(path.clone()),
             Result3::Remove => {
                 if is_kept_by_others(path, now.as_ref(), removed) {

@@ -46,6 +46,8 @@ pub enum Reason {
     /// Not asked for.
     NotChosen,
     Skipped,
+    /// In a conflict, on request.
+    KeptReality,
     /// A directory that still has something in it.
     NotEmpty,
 }
@@ -181,7 +183,11 @@ impl Rules<'_> {
             let count = whatif_patch::hunks(&before, &after, crate::diff::CONTEXT_LINES).len();
             if let Some(number) = choice.numbers.iter().find(|n| **n == 0 || **n > count) {
                 return Err(EngineError::Usage {
-                    message: format!("'{}' has {count} hunks, there is no hunk {number}", choice.path),
+                    message: format!(
+                        "'{}' has {count} hunk{}, there is no hunk {number}",
+                        choice.path,
+                        if count == 1 { "" } else { "s" }
+                    ),
                     hint: "'whatif diff' numbers them".to_owned(),
                 });
             }

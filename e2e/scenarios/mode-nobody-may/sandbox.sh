@@ -1,2 +1,0 @@
-echo changed > f
-chmod 000 f

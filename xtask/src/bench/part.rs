@@ -1,0 +1,29 @@
+//! The parts that can be measured by themselves.
+
+use crate::failure::Failure;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Commands,
+    Fleet,
+    Diff,
+    Apply,
+    Trees,
+}
+
+impl Part {
+    const ALL: [(&'static str, Self); 5] = [
+        ("commands", Self::Commands),
+        ("fleet", Self::Fleet),
+        ("diff", Self::Diff),
+        ("apply", Self::Apply),
+        ("trees", Self::Trees),
+    ];
+
+    pub fn named(name: &str) -> Result<Self, Failure> {
+        let part = Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, part)| *part);
+        part.ok_or_else(|| {
+            Failure::Usage(format!("'{name}' is not a part of bench; there are {}", Self::ALL.map(|(n, _)| n).join(", ")))
+        })
+    }
+}
