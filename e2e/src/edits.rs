@@ -4,6 +4,8 @@ use crate::Random;
 
 /// Words of a shell. Few, so that edits meet each other; odd, because real ones are.
 const NAMES: [&str; 9] = ["f0", "f1", "f2", "'a b'", "\"it's\"", "-x", "\"$(printf 'n\\nl')\"", "\"$(printf 'caf\\351')\"", "'ü'"];
+/// Where links lead: nowhere, to a file, to directories. Never in a circle, which `git apply` cannot step over.
+const TARGETS: [&str; 4] = ["nowhere", "changed", "d0", "../d1"];
 const DIRECTORIES: [&str; 6] = [".", "d0", "d1", "d0/e0", "d0/e1", "d1/e0/g"];
 
 /// A script that makes some files.
@@ -13,9 +15,9 @@ pub fn tree(random: &mut Random) -> String {
     for _ in 0..20 + random.below(20) {
         let path = path(random);
         script.push_str(&match random.below(8) {
-            0 => format!("ln -sfn {} {path} || :\n", random.pick(&NAMES[..3])),
+            0 => format!("ln -sfn {} {path} || :\n", random.pick(&TARGETS)),
             1 => format!("head -c {} /dev/zero | tr '\\0' '\\1' > {path} || :\n", random.below(5000)),
-            2 => format!(": > {path} || :\n"),
+            2 => format!("truncate -s 0 {path} || :\n"),
             _ => format!("seq {} {} > {path} || :\n", random.below(9), 10 + random.below(90)),
         });
         if random.once_in(4) {
@@ -55,13 +57,13 @@ fn edit(random: &mut Random) -> String {
         9 => format!("[ -d {directory} ] && mv {directory} moved{n}"),
         10 => format!("[ -f {a} ] && [ ! -L {a} ] && chmod {} {a}", random.pick(&["755", "644", "600", "444"])),
         11 => format!("chmod {} {directory}", random.pick(&["755", "700", "750"])),
-        12 => format!("[ -d {a} ] || ln -sfn {} {a}", random.pick(&NAMES)),
+        12 => format!("[ -d {a} ] || ln -sfn {} {a}", random.pick(&TARGETS)),
         13 => format!("rm -rf {directory} && mkdir {directory} && echo {n} > {directory}/new"),
         14 => format!("rm -rf {directory} && echo {n} > {directory}"),
         15 => format!("rm -rf {a} && mkdir {a} && echo {n} > {a}/in"),
         16 => format!("mkdir -p new{n}/deep && seq {n} > new{n}/deep/f && mkdir new{n}/empty"),
         17 => format!("[ -f {a} ] && setfattr -n user.n{} -v {n} {a}", n % 3),
-        _ => format!("[ -s {a} ] && : > {a}"),
+        _ => format!("[ -s {a} ] && truncate -s 0 {a}"),
     }
 }
 

@@ -41,10 +41,10 @@ impl Round<'_> {
         self.w.program("/bin/sh").args(["-c", LISTING]).cwd(&self.project).go().ok().stdout.replace('\0', "\n")
     }
 
-    /// A copy of the project to which git has applied the sandbox's patch.
+    /// A copy of the project to which git has applied the sandbox's patch. Empty directories would be in its way: it knows none.
     fn patched(&self) -> Tree {
         let (copy, patch) = (self.w.dir.join(format!("copy-{}", self.seed)), self.w.dir.join(format!("patch-{}", self.seed)));
-        let script = "umask 022; cp -a . \"$1\"; \"$0\" diff \"$2\" --patch > \"$3\"; cd \"$1\"; git apply --binary --whitespace=nowarn \"$3\"";
+        let script = "umask 022; cp -a . \"$1\"; \"$0\" diff \"$2\" --patch > \"$3\"; cd \"$1\"; find . -type d -empty -delete; git apply --binary --whitespace=nowarn \"$3\"";
         let call = self.w.program("/bin/sh").args(["-euc", script]).args([&self.w.bin, &copy]).args([&self.name]).args([&patch]);
         call.cwd(&self.project).go().ok();
         Tree::of(&copy, Detail::Patch).files()

@@ -1,5 +1,6 @@
 //! What an apply can fail with.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -27,13 +28,36 @@ pub enum ApplyError {
     PutBack { path: PathBuf, why: String, reported: Vec<(PathBuf, String)> },
     /// Neither done nor undone; `recover` has to finish it.
     #[error("the apply was interrupted: {why}")]
-    Interrupted { why: String },
+    Interrupted {
+        /// Names the paths that cannot be reached, too.
+        why: String,
+        /// Paths that recovery has to wait for, since their directory is not there or another one is; mostly none.
+        unreachable: Vec<PathBuf>,
+    },
     /// Nothing was touched.
     #[error("the journal in {} cannot be relied on: {why}", directory.display())]
     Journal { directory: PathBuf, why: String },
     /// Nothing was touched.
     #[error("{} is not the directory that the interrupted apply worked in", root.display())]
     RootGone { root: PathBuf, directory: PathBuf },
+}
+
+impl ApplyError {
+    /// Recovery can go on where this stopped.
+    pub(crate) fn interrupted(fault: Fault) -> Self {
+        Self::Interrupted { why: fault.to_string(), unreachable: Vec::new() }
+    }
+
+    /// Recovery can go on when these paths can be reached again. What there is to report is told now: it will not be seen again.
+    pub(crate) fn out_of_reach(before: &str, unreachable: BTreeMap<PathBuf, &'static str>, reported: &[(PathBuf, String)]) -> Self {
+        let mut why = before.to_owned();
+        let told = unreachable.iter().map(|(path, what)| (path, *what));
+        for (path, what) in told.chain(reported.iter().map(|(path, what)| (path, what.as_str()))) {
+            why.push_str(if why.is_empty() { "" } else { "; " });
+            why.push_str(&format!("{} {what}", path.display()));
+        }
+        Self::Interrupted { why, unreachable: unreachable.into_keys().collect() }
+    }
 }
 
 /// One thing that stands against a plan.
@@ -79,6 +103,9 @@ impl Explain for ApplyError {
                 hints.sort();
                 hints.dedup();
                 hints
+            }
+            Self::Interrupted { unreachable, .. } if !unreachable.is_empty() => {
+                vec!["put the directories back in their place; the next command finishes it then".to_owned()]
             }
             Self::Interrupted { .. } => vec!["the next command finishes it".to_owned()],
             Self::Journal { directory, .. } => vec![format!(

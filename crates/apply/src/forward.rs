@@ -13,18 +13,20 @@ use crate::held::Held;
 use crate::layout::Step;
 use crate::look::{Seen, look};
 use crate::plan::{Identity, Kind};
-use crate::roll_back::{Reported, reach, set_aside};
+use crate::roll_back::{Notes, Unreachable, reach, set_aside};
 use crate::swap::{self, exchange_back, look_here, other_than};
 use crate::transaction::Transaction;
 
 /// Swaps what is not swapped yet. Returns the operations that were left.
-pub(crate) fn forward(tx: &mut Transaction, reported: &mut Reported) -> Result<BTreeSet<usize>, Fault> {
-    let mut left = BTreeSet::new();
-    let mut note = |n: usize, outcome: Outcome, tx: &Transaction| {
-        if let Outcome::Left(why) = outcome {
+pub(crate) fn forward(tx: &mut Transaction) -> Result<(BTreeSet<usize>, Notes), Fault> {
+    let (mut left, mut notes) = (BTreeSet::new(), Notes::default());
+    let mut note = |n: usize, outcome: Outcome, tx: &Transaction| match outcome {
+        Outcome::Done => {}
+        Outcome::Left(why) => {
             left.insert(n);
-            reported.push((tx.layout.steps[n].path.clone(), why));
+            notes.reported.push((tx.layout.steps[n].path.clone(), why));
         }
+        Outcome::OutOfReach(why) => drop(notes.unreachable.insert(tx.layout.steps[n].path.clone(), why)),
     };
     for n in tx.layout.publish.clone() {
         let outcome = publish(tx, n)?;
@@ -51,12 +53,21 @@ pub(crate) fn forward(tx: &mut Transaction, reported: &mut Reported) -> Result<B
         let outcome = set(tx, n)?;
         note(n, outcome, tx);
     }
-    Ok(left)
+    Ok((left, notes))
 }
 
 enum Outcome {
     Done,
     Left(String),
+    OutOfReach(&'static str),
+}
+
+/// Where nothing is any more there is nothing to wait for.
+fn not_reached(unreachable: &Unreachable) -> Outcome {
+    match unreachable.gone {
+        true => Outcome::Left(format!("{} now and was left as it is", unreachable.why)),
+        false => Outcome::OutOfReach(unreachable.why),
+    }
 }
 
 fn left(why: impl Into<String>) -> Outcome {
@@ -74,9 +85,9 @@ fn as_outcome(result: Result<(), Fault>) -> Result<Outcome, Fault> {
 
 fn publish(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
     let step = tx.layout.steps[n].clone();
-    let mut unreachable = Reported::new();
-    let Some(parent) = reach(tx, &step.target, n, &mut unreachable)? else {
-        return Ok(left(unreachable.pop().map_or_else(String::new, |(_, why)| why)));
+    let parent = match reach(tx, &step.target, n)? {
+        Ok(parent) => parent,
+        Err(unreachable) => return Ok(not_reached(&unreachable)),
     };
     let path = step.path.as_path();
     let see = |name: &OsStr| look(&*parent, name).map_err(on("examine", path));
@@ -147,13 +158,12 @@ fn remove(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
     let step = tx.layout.steps[n].clone();
     let path = step.path.as_path();
     let Some(before) = tx.header.plan.operations[n].before().cloned() else { return Ok(Outcome::Done) };
-    let mut unreachable = Reported::new();
     // The directory of what was removed may be gone as well, so where it was put aside counts first.
-    let aside = match reach(tx, &step.temporary, n, &mut unreachable)? {
-        Some(directory) => look(&*directory, &step.temporary.name).map_err(on("examine", path))?.map(|seen| (directory, seen)),
-        None => return Ok(left(unreachable.pop().map_or_else(String::new, |(_, why)| why))),
+    let aside = match reach(tx, &step.temporary, n)? {
+        Ok(directory) => look(&*directory, &step.temporary.name).map_err(on("examine", path))?.map(|seen| (directory, seen)),
+        Err(unreachable) => return Ok(not_reached(&unreachable)),
     };
-    let parent = reach(tx, &step.target, n, &mut unreachable)?;
+    let parent = reach(tx, &step.target, n)?.ok();
     let target = match &parent {
         Some(parent) => look(&**parent, &step.target.name).map_err(on("examine", path))?,
         None => None,
@@ -191,9 +201,9 @@ fn remove(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
 /// Only what has the attributes of before or the wanted ones, or some of each.
 fn set(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
     let step = tx.layout.steps[n].clone();
-    let mut unreachable = Reported::new();
-    let Some(parent) = reach(tx, &step.target, n, &mut unreachable)? else {
-        return Ok(left(unreachable.pop().map_or_else(String::new, |(_, why)| why)));
+    let parent = match reach(tx, &step.target, n)? {
+        Ok(parent) => parent,
+        Err(unreachable) => return Ok(not_reached(&unreachable)),
     };
     let operation = &tx.header.plan.operations[n];
     let (Some(before), Some(wanted)) = (operation.before(), operation.attributes()) else { return Ok(Outcome::Done) };

@@ -1,7 +1,7 @@
 //! Decides from the plan alone where everything is staged and in which order it is done. Also refuses plans that contradict
 //! themselves. Pure, so recovery comes to the same layout from the plan in the journal.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -137,6 +137,12 @@ impl Layout {
         self.parents = parents.into_iter().collect();
     }
 
+    /// Root and path of everything that is removed.
+    pub(crate) fn removed(&self) -> HashSet<(usize, PathBuf)> {
+        let spots = self.remove.iter().map(|n| &self.steps[*n].target);
+        spots.map(|spot| (spot.root, spot.directory.join(&spot.name))).collect()
+    }
+
     /// Everything that gets an inode of its own.
     pub(crate) fn staged(&self) -> impl Iterator<Item = usize> + '_ {
         self.stage_directories.iter().chain(&self.stage_entries).copied()
@@ -180,7 +186,7 @@ fn is_new_directory(operation: &Operation) -> bool {
     operation.source() == Some(&Source::Directory) && operation.before_kind() != Some(Kind::Directory)
 }
 
-fn spot(operation: &Operation) -> Spot {
+pub(crate) fn spot(operation: &Operation) -> Spot {
     let directory = operation.path.parent().map(Path::to_owned).unwrap_or_default();
     Spot { root: operation.root, directory, name: operation.path.file_name().map(ToOwned::to_owned).unwrap_or_default() }
 }

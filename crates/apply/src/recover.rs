@@ -1,6 +1,5 @@
 //! What is done about an apply that did not come to its end.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -11,7 +10,7 @@ use crate::held::{Held, in_the_way};
 use crate::journal::{Entry, Journal, Told};
 use crate::layout::{Layout, Role};
 use crate::look::look;
-use crate::roll_back::{Reached, roll_back};
+use crate::roll_back::{Notes, Reached, roll_back};
 use crate::transaction::Transaction;
 use crate::{finish, forward};
 
@@ -37,6 +36,9 @@ pub struct Recovered {
 }
 
 /// Finishes an apply after a crash, in one direction or the other. Doing it again does nothing more.
+///
+/// Paths whose directory is not there, or is another one, cannot be decided about. All others are seen to, and the apply stays
+/// unfinished: [`ApplyError::Interrupted`] names those paths, and a later recovery goes on with them.
 pub fn recover(directory: &Path) -> Result<Recovered, ApplyError> {
     // Read once to learn the roots, and again when nobody else can be at work.
     let roots = match Journal::peek(directory)? {
@@ -62,10 +64,12 @@ pub fn recover(directory: &Path) -> Result<Recovered, ApplyError> {
     let (committed, aborted) = (told.committed, told.aborted);
     let about = told.header.plan.about.clone();
     let mut tx = transaction(told, held, directory)?;
-    let interrupted = |fault: Fault| ApplyError::Interrupted { why: fault.to_string() };
+    let interrupted = ApplyError::interrupted;
     if committed && !aborted {
-        let mut reported = Vec::new();
-        let left: BTreeSet<usize> = forward::forward(&mut tx, &mut reported).map_err(interrupted)?;
+        let (left, Notes { reported, unreachable }) = forward::forward(&mut tx).map_err(interrupted)?;
+        if !unreachable.is_empty() {
+            return Err(ApplyError::out_of_reach("", unreachable, &reported));
+        }
         let done = finish::finish(&mut tx, &left, reported, &mut |_| {}).map_err(interrupted)?;
         let reported = done.reported.clone();
         journal.append(&[Entry::Done(done)]).map_err(interrupted)?;
@@ -75,7 +79,14 @@ pub fn recover(directory: &Path) -> Result<Recovered, ApplyError> {
         let why = "it says that nothing was swapped, but something was".to_owned();
         return Err(ApplyError::Journal { directory: directory.to_owned(), why });
     }
-    let reported = roll_back(&mut tx, if aborted { Reached::Swap } else { Reached::Staging }).map_err(interrupted)?;
+    let reached = if aborted { Reached::Swap } else { Reached::Staging };
+    if reached == Reached::Swap {
+        expect_parents(&mut tx);
+    }
+    let Notes { reported, unreachable } = roll_back(&mut tx, reached).map_err(interrupted)?;
+    if !unreachable.is_empty() {
+        return Err(ApplyError::out_of_reach("", unreachable, &reported));
+    }
     journal.append(&[Entry::RolledBack(reported.clone())]).map_err(interrupted)?;
     Ok(Recovered { outcome: Outcome::RolledBack, about, reported })
 }
@@ -107,6 +118,17 @@ fn transaction(told: Told, held: Held, directory: &Path) -> Result<Transaction, 
     let old = store.part("old")?;
     let staged = told.staged.unwrap_or_else(|| vec![None; told.header.plan.operations.len()]);
     Ok(Transaction { layout, held, store, old, header: told.header, staged })
+}
+
+/// In another directory there is nothing to put back: what was swapped lies in the one that was there. A directory that was
+/// itself removed may have been made anew.
+fn expect_parents(tx: &mut Transaction) {
+    let removed = tx.layout.removed();
+    for parent in &tx.header.parents {
+        if !removed.contains(&(parent.root, parent.path.clone())) {
+            tx.held.expect(parent.root, &parent.path, parent.ino);
+        }
+    }
 }
 
 /// A journal that lost its last records must not make us delete the earlier versions that lie at temporary names.

@@ -5,7 +5,7 @@
 
 mod discard;
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -44,7 +44,7 @@ pub(crate) struct Notes {
     /// Others changed these.
     pub reported: Reported,
     /// Nothing could be done about these yet. As long as there are any it is not over.
-    pub unreachable: Reported,
+    pub unreachable: BTreeMap<PathBuf, &'static str>,
 }
 
 /// Puts back whatever can be reached.
@@ -107,16 +107,10 @@ pub(crate) fn reach(tx: &mut Transaction, spot: &Spot, step: usize) -> Result<Re
 }
 
 impl Notes {
-    fn unreachable(&mut self, path: &Path, why: &str) {
-        if !self.unreachable.iter().any(|(p, _)| p == path) {
-            self.unreachable.push((path.to_owned(), why.to_owned()));
-        }
-    }
-
     /// The directory, if it can be reached; otherwise that is noted.
     fn reach(&mut self, tx: &mut Transaction, spot: &Spot, step: usize) -> Result<Option<Rc<OwnedFd>>, Fault> {
         let reached = reach(tx, spot, step)?;
-        Ok(reached.map_err(|unreachable| self.unreachable(&tx.layout.steps[step].path, unreachable.why)).ok())
+        Ok(reached.map_err(|unreachable| self.unreachable.insert(tx.layout.steps[step].path.clone(), unreachable.why)).ok())
     }
 }
 
@@ -248,8 +242,7 @@ fn unset_file(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), F
 
 /// Directories in which names came and went have their times again.
 fn restore_times(tx: &mut Transaction) -> Result<(), Fault> {
-    let removed = tx.layout.remove.iter().map(|n| &tx.layout.steps[*n].target);
-    let removed: HashSet<_> = removed.map(|spot| (spot.root, spot.directory.join(&spot.name))).collect();
+    let removed = tx.layout.removed();
     for parent in &tx.header.parents {
         let Ok(directory) = tx.held.directory(parent.root, &parent.path) else { continue };
         let absolute = || tx_path(&tx.held.roots, parent.root, &parent.path);

@@ -12,7 +12,7 @@ use crate::held::Held;
 use crate::journal::{Entry, Header, Journal};
 use crate::layout::Layout;
 use crate::plan::{Identity, Plan};
-use crate::roll_back::{Reached, roll_back};
+use crate::roll_back::{Notes, Reached, roll_back};
 use crate::{finish, stage, swap};
 
 /// How far an apply has come.
@@ -89,25 +89,30 @@ pub fn apply(plan: &Plan, directory: &Path, progress: &mut dyn FnMut(Progress)) 
     }
 
     // 5. From here it only goes forward. What fails now is finished by recovery; it is not a success.
-    let interrupted = |fault: Fault| ApplyError::Interrupted { why: fault.to_string() };
-    let done = finish::finish(&mut tx, &BTreeSet::new(), Vec::new(), progress).map_err(interrupted)?;
+    let done = finish::finish(&mut tx, &BTreeSet::new(), Vec::new(), progress).map_err(ApplyError::interrupted)?;
     let (after, reported) = (done.after.clone(), done.reported.clone());
-    journal.append(&[Entry::Done(done)]).map_err(interrupted)?;
+    journal.append(&[Entry::Done(done)]).map_err(ApplyError::interrupted)?;
     Ok(Applied { after, reported })
 }
 
-/// Puts everything back and says why.
+/// Puts everything back and says why. It goes through the directories that are held, whatever their names lead to now; what still
+/// cannot be reached is left to recovery.
 fn give_up(tx: &mut Transaction, journal: &mut Journal, fault: Fault, reached: Reached) -> ApplyError {
-    let mut undo = || -> Result<Vec<(PathBuf, String)>, Fault> {
+    let mut undo = || -> Result<Notes, Fault> {
         if reached == Reached::Swap {
             journal.append(&[Entry::Abort { why: fault.to_string() }])?;
         }
-        let reported = roll_back(tx, reached)?;
-        journal.append(&[Entry::RolledBack(reported.clone())])?;
-        Ok(reported)
+        let notes = roll_back(tx, reached)?;
+        if notes.unreachable.is_empty() {
+            journal.append(&[Entry::RolledBack(notes.reported.clone())])?;
+        }
+        Ok(notes)
     };
     match undo() {
-        Ok(reported) => match (fault, reported.first()) {
+        Ok(Notes { reported, unreachable }) if !unreachable.is_empty() => {
+            ApplyError::out_of_reach(&format!("{fault}, and not everything could be put back"), unreachable, &reported)
+        }
+        Ok(Notes { reported, .. }) => match (fault, reported.first()) {
             (fault, None) => fault.into(),
             (fault, Some((path, what))) => {
                 let why = format!("{fault}; everything was put back, but {} {what}", path.display());
@@ -115,7 +120,10 @@ fn give_up(tx: &mut Transaction, journal: &mut Journal, fault: Fault, reached: R
                 ApplyError::PutBack { path, why, reported }
             }
         },
-        Err(second) => ApplyError::Interrupted { why: format!("{fault}, and undoing it failed: {second}") },
+        Err(second) => {
+            let why = format!("{fault}, and undoing it failed: {second}");
+            ApplyError::Interrupted { why, unreachable: Vec::new() }
+        }
     }
 }
 

@@ -1,16 +1,16 @@
 //! What a finished apply did, and the plan that takes it back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::attributes::{self, Xattrs};
-use crate::backup::Store;
+use crate::backup::{Store, names_in};
 use crate::error::{ApplyError, on};
 use crate::held::{Held, in_the_way};
 use crate::journal::{Done, Journal, Told};
-use crate::layout::{Layout, Role, Step};
+use crate::layout::{Layout, Role, Step, spot};
 use crate::look::look_at;
 use crate::plan::{Attributes, Change, Expected, Identity, Kind, Operation, Plan, Source};
 use crate::swap::look_here;
@@ -88,20 +88,27 @@ pub fn undo_plan(directory: &Path) -> Result<(Plan, Vec<Changed>), ApplyError> {
         Some(fault) => fault.into(),
         None => unusable("its roots cannot be opened".to_owned()),
     })?;
-    let mut undo = Undo { held, store: Store::open(directory)?, operations: Vec::new(), changed: Vec::new() };
+    let was_directory = |n: &usize| header.plan.operations[*n].before_kind() == Some(Kind::Directory);
+    let gone = layout.remove.iter().chain(&layout.publish_over_directories).filter(|n| !done.left.contains(n) && was_directory(n));
+    let gone = gone.map(|n| &header.plan.operations[*n]).map(|o| (o.root, o.path.clone())).collect();
+    let mut undo = Undo { held, store: Store::open(directory)?, gone, operations: Vec::new(), changed: Vec::new() };
     for (n, (operation, step)) in header.plan.operations.iter().zip(&layout.steps).enumerate() {
         let top = if let Role::Nested { top } = step.role { top } else { n };
         if !done.left.contains(&top) {
             undo.operation(n, operation, step, done.after[n].as_ref(), header.xattrs.get(&n))?;
         }
     }
+    undo.filled(&header.plan.roots);
     undo.times(&header.plan, &header.parents, &done)?;
+    undo.changed.sort_by(|a, b| a.path.cmp(&b.path));
     Ok((Plan { roots: header.plan.roots, operations: undo.operations, about: header.plan.about }, undo.changed))
 }
 
 struct Undo {
     held: Held,
     store: Store,
+    /// Directories that the apply removed or replaced, by root and path.
+    gone: HashSet<(usize, PathBuf)>,
     operations: Vec<Operation>,
     changed: Vec<Changed>,
 }
@@ -115,14 +122,17 @@ impl Undo {
         after: Option<&Identity>,
         xattrs: Option<&Xattrs>,
     ) -> Result<(), ApplyError> {
-        let now = match self.held.directory(operation.root, &step.target.directory) {
-            Ok(parent) => look_here(&parent, &step.target).map_err(on("examine", &step.path))?.map(|seen| seen.identity),
-            // Its directory went with the same apply, or with somebody else; the first is nothing to speak of.
-            Err(error) if in_the_way(&error).is_some() => None,
-            Err(error) => return Err(on("reach", &step.path)(error).into()),
+        let (now, unreachable) = match self.held.directory(operation.root, &step.target.directory) {
+            Ok(parent) => (look_here(&parent, &step.target).map_err(on("examine", &step.path))?.map(|seen| seen.identity), None),
+            Err(error) => match in_the_way(&error) {
+                Some(why) => (None, Some(why)),
+                None => return Err(on("reach", &step.path)(error).into()),
+            },
         };
         let why = match (after, &now) {
-            (None, None) => None,
+            // Its directory went with the same apply, which is nothing to speak of, or with somebody else.
+            (None, None) if self.went_along(operation) => None,
+            (None, None) => unreachable,
             (None, Some(_)) => Some("exists again"),
             (Some(_), None) => Some("does not exist any more"),
             // Its change time does not count: an attempt to undo that was put back has changed it too. Nothing can get lost by
@@ -160,6 +170,32 @@ impl Undo {
         Ok(())
     }
 
+    /// The directory it was in went too; undoing brings that back first.
+    fn went_along(&self, operation: &Operation) -> bool {
+        let directory = operation.path.parent().map(Path::to_owned).unwrap_or_default();
+        self.gone.contains(&(operation.root, directory))
+    }
+
+    /// Directories that have to go and hold something now that would not.
+    fn filled(&mut self, roots: &[PathBuf]) {
+        let going: HashSet<PathBuf> = self.operations.iter().filter(|o| is_taken(o)).map(|o| o.absolute(roots)).collect();
+        for operation in self.operations.iter().filter(|o| is_taken(o) && o.before_kind() == Some(Kind::Directory)) {
+            let (path, target) = (operation.absolute(roots), spot(operation));
+            // Whatever keeps it from being listed is found by the check of the undo.
+            let Ok(parent) = self.held.directory(target.root, &target.directory) else { continue };
+            let Ok(names) = names_in(&*parent, &target.name) else { continue };
+            let staying: BTreeSet<_> = names.into_iter().filter(|name| !going.contains(&path.join(name))).collect();
+            // What is not the same directory any more is named already.
+            if let Some(first) = staying.first()
+                && self.changed.iter().all(|c| c.path != path)
+            {
+                let more = if staying.len() > 1 { format!(" and {} more", staying.len() - 1) } else { String::new() };
+                let why = format!("holds '{}'{more}, put there since", first.to_string_lossy());
+                self.changed.push(Changed { path, why });
+            }
+        }
+    }
+
     /// Directories in which names came and went get their times again, unless somebody else was at work in them.
     fn times(&mut self, plan: &Plan, parents: &[crate::journal::Parent], done: &Done) -> Result<(), ApplyError> {
         let operations: HashMap<(usize, PathBuf), usize> =
@@ -194,4 +230,10 @@ impl Undo {
         }
         Ok(())
     }
+}
+
+/// What is there now does not stay.
+fn is_taken(operation: &Operation) -> bool {
+    matches!(operation.change, Change::Remove)
+        || operation.source().is_some_and(|source| *source != Source::Directory) && operation.before().is_some()
 }

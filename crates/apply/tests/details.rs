@@ -125,6 +125,47 @@ fn what_changed_since_an_apply_is_named_before_undoing_it() {
 }
 
 #[test]
+fn everything_that_is_in_the_way_of_undoing_is_named_at_once() {
+    let scene = Scene::new();
+    for name in ["f", "g", "stays/gone", "other/gone", "all/of/it"] {
+        scene.file(name, b"before");
+    }
+    scene.file("becomes-directory", b"file");
+    let plan = scene.plan(vec![
+        scene.put("f", bytes(b"after"), 0o644),
+        scene.put("g", bytes(b"after"), 0o644),
+        scene.remove("stays/gone"),
+        scene.remove("other/gone"),
+        scene.remove("all"),
+        scene.remove("all/of"),
+        scene.remove("all/of/it"),
+        scene.put("d", Source::Directory, 0o755),
+        scene.put("d/x", bytes(b"x"), 0o644),
+        scene.put("d/e", Source::Directory, 0o755),
+        scene.put("d/untouched", Source::Directory, 0o755),
+        scene.put("becomes-directory", Source::Directory, 0o755),
+        scene.put("becomes-directory/x", bytes(b"x"), 0o644),
+    ]);
+    let directory = scene.directory();
+    apply(&plan, &directory, &mut |_| {}).unwrap();
+    assert_eq!(undo_plan(&directory).unwrap().1, []);
+    scene.file("f", b"edited");
+    fs::remove_file(scene.tree.join("g")).unwrap();
+    scene.file("g/mine", b"mine");
+    fs::remove_dir_all(scene.tree.join("stays")).unwrap();
+    fs::remove_dir_all(scene.tree.join("other")).unwrap();
+    std::os::unix::fs::symlink("d", scene.tree.join("other")).unwrap();
+    for name in ["d/mine", "d/e/b", "d/e/a", "becomes-directory/mine"] {
+        scene.file(name, b"mine");
+    }
+    let (_, changed) = undo_plan(&directory).unwrap();
+    let named: Vec<_> = changed.iter().map(|c| c.path.strip_prefix(&scene.tree).unwrap().to_str().unwrap()).collect();
+    assert_eq!(named, ["becomes-directory", "d", "d/e", "f", "g", "other/gone", "stays/gone"], "{changed:?}");
+    assert_eq!(changed[1].why, "holds 'mine', put there since");
+    assert_eq!(changed[2].why, "holds 'a' and 1 more, put there since");
+}
+
+#[test]
 fn names_of_255_bytes_and_of_any_bytes_work() {
     use std::os::unix::ffi::OsStringExt;
     let scene = Scene::new();

@@ -73,6 +73,8 @@ impl<'a> Project<'a> {
         expect_lines(NAMES, self.names(), "", CHANGED)?;
         expect_lines(PATCH, self.patch(), "diff --git ", CHANGED)?;
         expect_lines(GIT_DIFF, self.git_diff(), "diff --git ", CHANGED)?;
+        // After it git's index has the times of all files, and neither of its commands reads them again.
+        expect_lines(STATUS, self.git.command(&self.changed, &["status", "--short"]), "", CHANGED)?;
         expect_lines(STATUS, self.status(), "", 0)
     }
 

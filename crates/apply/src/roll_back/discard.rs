@@ -25,7 +25,7 @@ pub(super) fn discard(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Resu
         Err(unreachable) => {
             // If there is no directory, what was staged in it went with it. Whether that matters was decided before.
             if !unreachable.gone {
-                notes.unreachable(path, unreachable.why);
+                notes.unreachable.insert(path.to_owned(), unreachable.why);
             }
             return Ok(());
         }
