@@ -51,6 +51,12 @@ impl Patterns {
         self.literal.is_empty()
     }
 
+    /// Whether a path or a directory around it was named, not by a wildcard.
+    #[must_use]
+    pub fn matches_literally(&self, path: &Path) -> bool {
+        self.literal.iter().any(|l| path.starts_with(l))
+    }
+
     /// Whether a path was named itself, not by a wildcard or a directory.
     #[must_use]
     pub fn names(&self, path: &Path) -> bool {

@@ -63,7 +63,8 @@ impl Flag {
 pub fn flags(change: &Change, project: &Path) -> Vec<Flag> {
     let mut flags = Vec::new();
     let relative = change.path.strip_prefix(project).ok();
-    if is_host_executed(change, relative.unwrap_or(&change.path), relative.is_none()) {
+    let is_system = relative.is_none() || project == Path::new("/");
+    if is_host_executed(change, relative.unwrap_or(&change.path), is_system) {
         flags.push(Flag::HostExecuted);
     }
     if let Some(after) = &change.after {
@@ -343,8 +344,11 @@ fn is_host_executed(change: &Change, relative: &Path, outside: bool) -> bool {
     executed |= directories.iter().any(|d| d.starts_with(".venv") || *d == "venv") && within("bin");
     executed |= within(".github") && (within("workflows") || within("actions"));
     executed |= within(".cargo") && name.starts_with("config");
+    // A project may be a home, or hold what a home links to.
+    executed |= STARTED_NAMES.contains(name) || within(".ssh") || (within(".local") && within("bin"));
+    executed |= within(".config") && STARTED_DIRECTORIES.iter().any(|d| within(d));
     if outside {
-        executed |= STARTED_NAMES.contains(name) || STARTED_DIRECTORIES.iter().any(|d| within(d));
+        executed |= STARTED_DIRECTORIES.iter().any(|d| within(d));
         executed |=
             matches!(*name, "crontab" | "sudoers" | "ld.so.preload" | "rc.local" | "profile" | "bash.bashrc" | "environment");
     }

@@ -165,7 +165,7 @@ impl Engine {
             command: sandbox.details.command.clone(),
             project: sandbox.project.clone(),
             undo_of: None,
-            bases_before: planned.paths.iter().filter_map(|p| bases.get(p)).cloned().collect(),
+            bases_before: planned.paths.iter().chain(&planned.settled).filter_map(|p| bases.get(p)).cloned().collect(),
             bases: planned.bases,
         };
         planned.plan.about = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &sandbox.project, e.into()))?;

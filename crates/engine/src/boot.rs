@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, pidfd_send_signal};
 use whatif_keeper::client::{self, ClientError};
@@ -23,6 +24,9 @@ use crate::choice::Choice;
 use crate::secrets::Secrets;
 use crate::{Engine, EngineError};
 
+/// Called with a sandbox's directory.
+pub(crate) type Fill<'a> = dyn Fn(&Path) -> Result<(), EngineError> + 'a;
+
 /// What is fixed before the first try.
 pub(crate) struct Wish<'a> {
     pub id: &'a SandboxId,
@@ -31,7 +35,7 @@ pub(crate) struct Wish<'a> {
     /// For a sandbox that has been up before: its trees by number. Its head is precious then, and nothing else is tried.
     pub known_trees: Option<&'a [PathBuf]>,
     /// Puts something into fresh heads before anything is mounted over them.
-    pub fill: Option<&'a dyn Fn(&Path) -> Result<(), EngineError>>,
+    pub fill: Option<&'a Fill<'a>>,
     pub net: NetMode,
     pub environment: &'a [(String, String)],
     pub provider: &'a dyn Provider,
@@ -58,8 +62,7 @@ impl Engine {
     pub(crate) fn begin_boot(&self, wish: &Wish<'_>, choice: Choice) -> Result<Booting, EngineError> {
         // The keeper loads while its layers are planned and prepared.
         let identity = if choice.same_ids && self.context.is_root() { Identity::Same } else { self.context.identity() };
-        let alive =
-            AliveLock::take(wish.directory)?.ok_or_else(|| EngineError::Unreachable { directory: wish.directory.to_owned() })?;
+        let alive = alive_lock(wish.directory)?;
         let listener = client::listener(wish.directory)?;
         let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd(), alive: alive.as_fd() };
         let launched = wish.provider.launch(&launch).map_err(|error| self.explain_nesting(error))?;
@@ -216,6 +219,20 @@ impl Engine {
         hidden
     }
 }
+
+/// A keeper that was told to end may take a moment to let go of its mounts.
+fn alive_lock(directory: &Path) -> Result<AliveLock, EngineError> {
+    let deadline = Instant::now() + LAST_MOMENTS;
+    loop {
+        match AliveLock::take(directory)? {
+            Some(lock) => return Ok(lock),
+            None if Instant::now() >= deadline => return Err(EngineError::Unreachable { directory: directory.to_owned() }),
+            None => std::thread::sleep(LAST_MOMENTS / 2000),
+        }
+    }
+}
+
+const LAST_MOMENTS: Duration = Duration::from_secs(4);
 
 fn next_best(backend: Backend) -> Option<Backend> {
     match backend {

@@ -16,7 +16,7 @@ use whatif_types::config::UserConfig;
 use whatif_types::sandbox::Details;
 use whatif_types::{Backend, NetMode, PlaceKind, Sandbox, SandboxId, Status, name};
 
-use crate::boot::{Booting, Wish, wait_for_end};
+use crate::boot::{Booting, Fill, Wish, wait_for_end};
 use crate::{Engine, EngineError, now, secrets};
 
 /// How long a command waits for another one that makes the same sandbox.
@@ -51,7 +51,7 @@ pub(crate) struct Start<'a> {
     /// The trees by number.
     pub trees: &'a [PathBuf],
     /// Called with the sandbox's directory when its heads exist and nothing is mounted over them.
-    pub fill: &'a dyn Fn(&Path) -> Result<(), EngineError>,
+    pub fill: &'a Fill<'a>,
 }
 
 /// Everything about a new sandbox that can be known before anything is made.

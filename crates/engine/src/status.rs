@@ -79,9 +79,11 @@ impl Engine {
         // What an apply of this sandbox wrote is no news to it.
         let base = self.directory(&sandbox)?.join("base");
         let bases = Bases::load(&base).map_err(|e| EngineError::io("read", &base, e))?;
-        drift.retain(|path, _| {
-            !bases.get(path).is_some_and(|known| Node::of(path).is_some_and(|now| now.is_untouched_since(&known.node)))
-        });
+        let is_ours = |path: &Path| {
+            let (now, known) = (Node::of(path), bases.get(path).map(|r| &r.node));
+            now.zip(known).is_some_and(|(now, known)| (now.dev, now.ino, now.ctime) == (known.dev, known.ino, known.ctime))
+        };
+        drift.retain(|path, _| !is_ours(path));
         // Where the sandbox changed something, what it started from is known exactly.
         for change in set.changes.iter().filter(|c| c.has_drifted()) {
             let kind = if change.reality.is_some() { Moved::Changed } else { Moved::Deleted };

@@ -44,6 +44,8 @@ struct Server {
     commands: Commands,
     stopping: Option<Stopping>,
     frozen: Option<Frozen>,
+    /// Processes that the sandbox itself stands on, as a file system in user space does.
+    helpers: Vec<i32>,
     began: Instant,
     /// When to give back the memory of what was just done.
     rest_at: Option<Instant>,
@@ -65,6 +67,8 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         commands: Commands::new(parts.environment)?,
         stopping: None,
         frozen: None,
+        // Nobody's command has run yet.
+        helpers: if processes::others_alive() { processes::list(|_| false).iter().map(|p| p.pid).collect() } else { Vec::new() },
         began: Instant::now(),
         // What set the sandbox up is not needed again.
         rest_at: Some(Instant::now()),
@@ -160,7 +164,7 @@ impl Server {
         let why_not = if self.frozen.is_some() {
             "somebody else is looking at it"
         } else {
-            self.frozen = Frozen::begin(client);
+            self.frozen = Frozen::begin(client, &self.helpers);
             "a process does not stop"
         };
         match &self.frozen {

@@ -6,7 +6,7 @@ use super::walk::{Finding, Walk};
 use crate::attributes::Attributes;
 use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
 use crate::marks::Marks;
-use crate::node::{Node, Time};
+use crate::node::{Kind, Node, Time};
 
 impl Walk<'_> {
     pub(super) fn note_directory(
@@ -37,6 +37,19 @@ impl Walk<'_> {
         masked_over_something: bool,
         finding: &mut Finding,
     ) {
+        // A copy was finished before the sandbox was made: what was not touched since is the sandbox's no more than reality's news.
+        if self.tree.copied {
+            let is_old = |n: &Node| n.ctime <= self.scope.made_at;
+            let is_new = |n: &Node| n.btime.is_some_and(|b| b > self.scope.made_at);
+            let is_unasked = match (&after, &known) {
+                (Some(after), _) => after.node.kind != Kind::Directory && is_old(&after.node),
+                (None, Some(known)) => is_new(known),
+                (None, None) => true,
+            };
+            if is_unasked {
+                return;
+            }
+        }
         let now = known.clone().map(|node| State::new(node, full.clone(), Marks::None));
         let since = touched.filter(|t| *t > self.scope.made_at && !self.tree.copied).unwrap_or(self.scope.made_at);
         let (before, base) = self.scope.bases.start_of(&full, now.as_ref(), since);

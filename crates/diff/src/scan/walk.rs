@@ -53,6 +53,8 @@ struct Visit {
     /// Whom new files belong to.
     owner: Option<(u32, u32)>,
     masked: bool,
+    /// What shows through the directory above is reality at the same path.
+    is_in_place: bool,
     /// The directory itself on both sides, still to be compared.
     itself: Option<(Option<Node>, State)>,
 }
@@ -106,6 +108,7 @@ impl<'a> Walk<'a> {
             touched: None,
             owner: before.as_ref().and_then(owner),
             masked: false,
+            is_in_place: true,
             itself: before.is_some().then(|| (before.clone(), State::new(after, tree.layers[0].clone(), tree.marks))),
         };
         let mut hidden: HashMap<&OsStr, Vec<&OsStr>> = HashMap::new();
@@ -243,7 +246,7 @@ impl<'a> Walk<'a> {
                     finding.found.directories.push(Directory { path: after.at.clone(), ctime: after.node.ctime });
                 }
                 after.set_attributes(seen.attributes);
-                was_there = seen.is_copied_up && !seen.is_opaque;
+                was_there = visit.is_in_place && seen.is_copied_up && !seen.is_opaque && seen.redirect.is_none();
                 // A new directory hides nothing. One that reality made later is not what it was to hide.
                 let is_later = |before: &Node| before.btime.zip(after.node.btime).is_some_and(|(b, a)| b > a);
                 is_opaque &= !before.as_ref().is_some_and(is_later);
@@ -352,6 +355,7 @@ impl<'a> Walk<'a> {
             touched: None,
             owner: before.map_or(visit.owner, owner),
             masked: false,
+            is_in_place: matches!(views.lower, Lower::Plain),
             itself: None,
         })
     }

@@ -88,6 +88,8 @@ pub enum Side {
 /// How to settle a path, if somebody said so.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Settled {
+    /// Reality's version, conflict or not.
+    OursByName,
     Ours,
     Theirs,
     Skip,
@@ -105,6 +107,8 @@ pub(super) fn all<'a>(
     let settled = |path: &Path| {
         if skip.matches(path) {
             Settled::Skip
+        } else if ours.matches_literally(path) {
+            Settled::OursByName
         } else if ours.matches(path) {
             Settled::Ours
         } else if theirs.matches(path) {
@@ -140,6 +144,7 @@ fn one<'a>(change: &'a Change, hunks: Option<&[usize]>, settled: Settled) -> Res
     let now = now(change);
     let result = match settled {
         Settled::Skip => Result3::Skip,
+        Settled::OursByName => Result3::KeepReality,
         Settled::Theirs | Settled::Ours => match three_way(change, now.as_ref(), hunks)? {
             Result3::Conflict(_) if settled == Settled::Ours => Result3::KeepReality,
             Result3::Conflict(_) => take(change, now.as_ref()),

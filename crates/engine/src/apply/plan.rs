@@ -30,6 +30,8 @@ pub(super) struct Planned {
     pub unchanged: Vec<PathBuf>,
     /// All paths that are written.
     pub paths: Vec<PathBuf>,
+    /// Paths where reality's version was chosen.
+    pub settled: Vec<PathBuf>,
     pub bases: Vec<BaseAfter>,
 }
 
@@ -51,6 +53,7 @@ pub(super) fn plan(scope: &Scope<'_>, decided: Vec<Decided<'_>>) -> Planned {
         left_out: Vec::new(),
         unchanged: Vec::new(),
         paths: Vec::new(),
+        settled: Vec::new(),
         bases: Vec::new(),
     };
     let mut planner = Planner { scope, planned, index: HashMap::new(), linked: HashMap::new() };
@@ -88,6 +91,7 @@ impl Planner<'_> {
                 {
                     self.base(path, NewBase { bytes, reconciled: true });
                 }
+                self.planned.settled.push(path.clone());
                 return self.leave_out(path, Reason::KeptReality);
             }
             Result3::Nothing => return self.planned.unchanged.push(path.clone()),

@@ -18,14 +18,18 @@ pub(super) struct Frozen {
 }
 
 impl Frozen {
-    /// Stops everything. `None` if something does not stop; then nothing is held.
-    pub(super) fn begin(by: u64) -> Option<Self> {
-        let were_stopped = processes::list(|_| false).iter().filter(|p| p.state == 'T').map(|p| p.pid).collect();
+    /// Stops everything but the sandbox's own `helpers`. `None` if something does not stop; then nothing is held.
+    pub(super) fn begin(by: u64, helpers: &[i32]) -> Option<Self> {
+        let were_stopped = others(helpers).iter().filter(|p| p.state == 'T').map(|p| p.pid).collect();
         let frozen = Self { by, were_stopped };
         let deadline = Instant::now() + PATIENCE;
         while processes::others_alive() {
-            processes::signal_all(Signal::STOP);
-            let all = processes::list(|_| false);
+            if helpers.is_empty() {
+                processes::signal_all(Signal::STOP);
+            } else {
+                others(helpers).iter().for_each(|p| signal(p, Signal::STOP));
+            }
+            let all = others(helpers);
             if all.iter().all(|p| is_still(p, &all)) {
                 break;
             }
@@ -44,10 +48,20 @@ impl Frozen {
         let mut deepest_first: Vec<&Process> = all.iter().collect();
         deepest_first.sort_by_key(|p| std::cmp::Reverse(depth(p, &all)));
         for process in deepest_first.into_iter().filter(|p| p.state == 'T' && !self.were_stopped.contains(&p.pid)) {
-            if let Some(pid) = Pid::from_raw(process.pid) {
-                let _ = kill_process(pid, Signal::CONT);
-            }
+            signal(process, Signal::CONT);
         }
+    }
+}
+
+fn others(helpers: &[i32]) -> Vec<Process> {
+    let mut all = processes::list(|_| false);
+    all.retain(|p| !helpers.contains(&p.pid));
+    all
+}
+
+fn signal(process: &Process, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(process.pid) {
+        let _ = kill_process(pid, signal);
     }
 }
 
