@@ -40,6 +40,9 @@ pub fn hunks(out: &mut dyn Write, change: &Change, project: &Path, output: &Outp
     Ok(())
 }
 
+/// Places in a line.
+type Words = Vec<Range<usize>>;
+
 /// Runs of removed and added lines of equal length are shown with the words that differ.
 fn lines(out: &mut dyn Write, lines: &[HunkLine], output: &Output) -> io::Result<()> {
     let mut at = 0;
@@ -52,7 +55,7 @@ fn lines(out: &mut dyn Write, lines: &[HunkLine], output: &Output) -> io::Result
             at += 1;
             continue;
         }
-        let pairs: Vec<(Vec<Range<usize>>, Vec<Range<usize>>)> = if removed == added {
+        let pairs: Vec<(Words, Words)> = if removed == added {
             (0..removed).map(|i| whatif_patch::words(&lines[at + i].text, &lines[at + removed + i].text)).collect()
         } else {
             vec![(Vec::new(), Vec::new()); removed.max(added)]

@@ -3,6 +3,7 @@
 use std::io::{self, Stdout, stdout};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -19,6 +20,15 @@ use rustix::process::Signal;
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 pub type Ours = Terminal<CrosstermBackend<Stdout>>;
+
+/// What came of waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    Typed,
+    Nothing,
+    /// Nobody is at the other end of the terminal any more.
+    Gone,
+}
 
 /// Gives the terminal back when dropped.
 #[derive(Debug)]
@@ -45,14 +55,21 @@ impl Screen {
         Ok(Self { terminal: terminal.inspect_err(|_| give_back())?, signals, mouse })
     }
 
-    /// Whether nobody is at the other end of the terminal any more; reading from it would never end.
+    /// Waits for something typed. The library must not do that: with nobody at the other end of the terminal it never returns.
     #[must_use]
-    pub fn is_gone(&self) -> bool {
+    pub fn wait(&self, limit: Duration) -> Heard {
         let stdin = std::io::stdin();
-        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-        let timeout = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+        let timeout = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
         let _ = poll(&mut fds, Some(&timeout));
-        fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
+        let typed = fds[0].revents();
+        if typed.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            Heard::Gone
+        } else if typed.contains(PollFlags::IN) {
+            Heard::Typed
+        } else {
+            Heard::Nothing
+        }
     }
 
     /// The signal that asks us to end, if one came.

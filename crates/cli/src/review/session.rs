@@ -13,7 +13,7 @@ use super::app::{App, Effect, Subject};
 use super::draw::draw;
 use super::keys::action;
 use super::layout::{Areas, fit};
-use super::screen::Screen;
+use super::screen::{Heard, Screen};
 use super::theme::{Theme, Tone};
 
 /// How long a signal may wait.
@@ -75,9 +75,9 @@ impl Session<'_> {
             }
             is_stale = self.work();
             // Everything typed so far before the next frame: a held key never runs ahead of the screen.
-            let mut wait = if is_stale { Duration::ZERO } else { TICK };
-            while !screen.is_gone() && event::poll(wait)? {
-                wait = Duration::ZERO;
+            let wait = if is_stale { Duration::ZERO } else { TICK };
+            let heard = screen.wait(wait);
+            while heard == Heard::Typed && event::poll(Duration::ZERO)? {
                 self.heard.push_back(event::read()?);
             }
             while let Some(event) = self.next_event() {
@@ -89,7 +89,7 @@ impl Session<'_> {
                     Effect::Quit => return Ok(End::Quit),
                 }
             }
-            if let Some(signal) = screen.ending_signal().or(screen.is_gone().then_some(HANG_UP)) {
+            if let Some(signal) = screen.ending_signal().or((heard == Heard::Gone).then_some(HANG_UP)) {
                 return Ok(End::Signal(signal));
             }
             if let Err(error) = self.save() {
