@@ -1,0 +1,269 @@
+//! What a scan makes of heads: every form in which a layer says something, and those that only look like one.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
+use whatif_diff::base::Bases;
+use whatif_diff::{Base, Blocked, Change, ChangeKind, Marks, Scope, Tree, scan};
+
+/// A base, some layers, and a place for both.
+struct World {
+    dir: PathBuf,
+    layers: usize,
+    marks: Marks,
+    copied: bool,
+    masked: Vec<PathBuf>,
+    bases: Bases,
+    made_at: (i64, u32),
+}
+
+impl World {
+    fn new(name: &str, marks: Marks) -> Self {
+        let dir = std::env::temp_dir().join(format!("whatif-scan-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(dir.join("base")).unwrap();
+        fs::create_dir_all(dir.join("0")).unwrap();
+        // In the far future: what is in reality was there before, unless a test says otherwise.
+        Self { dir, layers: 1, marks, copied: false, masked: Vec::new(), bases: Bases::default(), made_at: (i64::MAX, 0) }
+    }
+
+    fn base(&self, path: &str, content: &str) {
+        write(&self.dir.join("base").join(path), content);
+    }
+
+    fn head(&self, path: &str, content: &str) {
+        write(&self.dir.join("0").join(path), content);
+    }
+
+    fn layer(&mut self, number: usize) -> PathBuf {
+        self.layers = self.layers.max(number + 1);
+        let path = self.dir.join(number.to_string());
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn whiteout(&self, layer: usize, path: &str) {
+        let path = self.dir.join(layer.to_string()).join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        mknodat(CWD, &path, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
+    }
+
+    fn mark(&self, layer: usize, path: &str, name: &str, value: &str) {
+        let path = self.dir.join(layer.to_string()).join(path);
+        fs::create_dir_all(&path).unwrap();
+        setxattr(&path, name, value.as_bytes(), XattrFlags::empty()).unwrap();
+    }
+
+    fn changes(&self) -> Vec<Change> {
+        let layers = (0..self.layers).map(|l| self.dir.join(l.to_string())).collect();
+        let trees = [Tree { path: self.dir.join("base"), layers, marks: self.marks, copied: self.copied }];
+        let scope = Scope {
+            trees: &trees,
+            masked: &self.masked,
+            rewritten: &[],
+            bases: &self.bases,
+            made_at: self.made_at,
+            as_root: false,
+        };
+        let found = scan(&scope);
+        assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
+        found.changes
+    }
+
+    /// `A path`, sorted.
+    fn told(&self) -> Vec<String> {
+        let relative = |c: &Change| c.path.strip_prefix(self.dir.join("base")).unwrap().display().to_string();
+        self.changes().iter().map(|c| format!("{:?} {}", c.kind, relative(c))).collect()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn write(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+#[test]
+fn added_modified_deleted_and_untouched() {
+    let w = World::new("kinds", Marks::User);
+    for path in ["same", "changed", "gone", "d/gone"] {
+        w.base(path, "one\n");
+    }
+    w.head("same", "one\n");
+    w.head("changed", "two\n");
+    w.head("new/file", "x");
+    w.whiteout(0, "gone");
+    w.whiteout(0, "d");
+    w.whiteout(0, "never-was");
+    assert_eq!(w.told(), ["Modify changed", "Delete d", "Delete d/gone", "Delete gone", "Add new", "Add new/file"]);
+}
+
+#[test]
+fn the_same_size_and_time_do_not_hide_a_change() {
+    let w = World::new("times", Marks::User);
+    w.base("f", "aaaa");
+    w.head("f", "bbbb");
+    let time = fs::metadata(w.dir.join("base/f")).unwrap().modified().unwrap();
+    fs::File::options().write(true).open(w.dir.join("0/f")).unwrap().set_modified(time).unwrap();
+    assert_eq!(w.told(), ["Modify f"]);
+}
+
+#[test]
+fn a_touched_file_is_no_change() {
+    let w = World::new("touched", Marks::User);
+    w.base("f", "same");
+    w.head("f", "same");
+    fs::File::options().write(true).open(w.dir.join("0/f")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    assert!(w.told().is_empty());
+}
+
+#[test]
+fn modes_links_types_and_attributes() {
+    let w = World::new("attributes", Marks::User);
+    for path in ["mode", "xattr", "to-link", "to-directory"] {
+        w.base(path, "x");
+    }
+    for path in ["mode", "xattr"] {
+        w.head(path, "x");
+    }
+    symlink("here", w.dir.join("base/link")).unwrap();
+    symlink("there", w.dir.join("0/link")).unwrap();
+    fs::set_permissions(w.dir.join("0/mode"), fs::Permissions::from_mode(0o700)).unwrap();
+    setxattr(w.dir.join("0/xattr"), "user.note", b"1", XattrFlags::empty()).unwrap();
+    symlink("x", w.dir.join("0/to-link")).unwrap();
+    fs::create_dir(w.dir.join("0/to-directory")).unwrap();
+    assert_eq!(w.told(), ["Symlink link", "Mode mode", "Type to-directory", "Type to-link", "Xattr xattr"]);
+}
+
+#[test]
+fn an_opaque_directory_hides_what_was_in_it() {
+    let w = World::new("opaque", Marks::User);
+    w.base("d/old", "x");
+    w.base("d/sub/older", "x");
+    w.base("d/both", "x");
+    w.head("d/both", "x");
+    w.head("d/new", "x");
+    w.mark(0, "d", "user.overlay.opaque", "y");
+    assert_eq!(w.told(), ["Add d/new", "Delete d/old", "Delete d/sub", "Delete d/sub/older"]);
+}
+
+#[test]
+fn only_the_marks_of_the_own_mount_are_believed() {
+    let w = World::new("forged", Marks::Trusted);
+    w.base("d/old", "x");
+    w.head("d/.wh.old", "a file like any other");
+    w.mark(0, "d", "user.overlay.opaque", "y");
+    assert_eq!(w.told(), ["Xattr d", "Add d/.wh.old"]);
+}
+
+#[test]
+fn fuse_has_its_own_whiteouts() {
+    let w = World::new("fuse", Marks::Fuse);
+    w.base("gone", "x");
+    w.base("d/old", "x");
+    w.head(".wh.gone", "");
+    w.head("d/.wh..wh..opq", "");
+    assert_eq!(w.told(), ["Delete d/old", "Delete gone"]);
+}
+
+#[test]
+fn a_renamed_directory_is_where_it_came_from_and_where_it_went() {
+    let w = World::new("redirect", Marks::User);
+    w.base("from/deep/file", "x");
+    w.base("from/edited", "one\n");
+    w.head("to/edited", "two\n");
+    w.mark(0, "to", "user.overlay.redirect", "/from");
+    w.whiteout(0, "from");
+    let told = w.told();
+    assert_eq!(
+        told,
+        ["Delete from", "Delete from/deep", "Delete from/deep/file", "Delete from/edited", "Add to", "Add to/deep", "Add to/deep/file", "Add to/edited"]
+    );
+    let kept = w.changes().into_iter().find(|c| c.path.ends_with("to/deep/file")).unwrap();
+    assert_eq!(fs::read(&kept.after.unwrap().at).unwrap(), b"x", "its content lies in reality, at its old place");
+}
+
+#[test]
+fn newer_layers_cover_older_ones() {
+    let mut w = World::new("layers", Marks::User);
+    w.base("a", "base");
+    w.base("b", "base");
+    w.base("c", "base");
+    let older = w.layer(1);
+    write(&older.join("a"), "older");
+    write(&older.join("d/new"), "older");
+    write(&older.join("d/gone-again"), "older");
+    w.whiteout(1, "c");
+    w.head("a", "newer");
+    w.head("c", "back");
+    w.whiteout(0, "d/gone-again");
+    let told = w.told();
+    assert_eq!(told, ["Modify a", "Modify c", "Add d", "Add d/new"]);
+    let a = w.changes().into_iter().find(|c| c.path.ends_with("a")).unwrap();
+    assert_eq!(fs::read(&a.after.unwrap().at).unwrap(), b"newer");
+}
+
+#[test]
+fn what_was_hidden_is_not_deleted_and_what_replaced_it_is_never_applied() {
+    let mut w = World::new("masked", Marks::User);
+    w.base("secret/key", "x");
+    w.base("other", "x");
+    w.masked = vec![w.dir.join("base/secret")];
+    w.whiteout(0, "secret");
+    assert!(w.told().is_empty());
+    fs::remove_file(w.dir.join("0/secret")).unwrap();
+    w.head("secret/key", "mine");
+    let changes = w.changes();
+    assert!(changes.iter().any(|c| c.path.ends_with("secret") && c.blocked == Some(Blocked::Masked)), "{:?}", w.told());
+}
+
+#[test]
+fn a_copy_is_compared_as_a_whole() {
+    let mut w = World::new("copied", Marks::None);
+    w.copied = true;
+    w.made_at = (0, 0);
+    w.base("gone", "x");
+    w.base("changed", "x");
+    w.head("changed", "y");
+    w.head("new", "x");
+    // Everything in reality is younger than the sandbox here, so a missing file is reality's news, not a deletion.
+    assert_eq!(w.told(), ["Modify changed", "Add new"]);
+}
+
+#[test]
+fn reality_that_moved_is_known_by_its_kept_base() {
+    let mut w = World::new("kept", Marks::User);
+    w.base("f", "one\ntwo\n");
+    w.head("f", "one\nTWO\n");
+    w.bases = Bases::load(&w.dir.join("kept")).unwrap();
+    let first = w.changes();
+    let mut bases = Bases::load(&w.dir.join("kept")).unwrap();
+    bases.keep(&first).unwrap();
+    w.base("f", "ONE\ntwo\n");
+    w.bases = Bases::load(&w.dir.join("kept")).unwrap();
+    let change = w.changes().pop().unwrap();
+    assert_eq!((change.kind, change.base), (ChangeKind::Modify, Base::Kept));
+    assert_eq!(fs::read(&change.before.unwrap().at).unwrap(), b"one\ntwo\n");
+    // Reality got where the sandbox is.
+    w.base("f", "one\nTWO\n");
+    assert!(w.told().is_empty());
+}
+
+#[test]
+fn many_directories_are_found_by_several_threads() {
+    let w = World::new("many", Marks::User);
+    for d in 0..300 {
+        w.base(&format!("d{d}/f"), "x");
+        w.head(&format!("d{d}/f"), "y");
+    }
+    let told = w.told();
+    assert_eq!(told.len(), 300);
+    assert!(told.is_sorted());
+}
