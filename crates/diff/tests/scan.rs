@@ -184,7 +184,16 @@ fn a_renamed_directory_is_where_it_came_from_and_where_it_went() {
     let told = w.told();
     assert_eq!(
         told,
-        ["Delete from", "Delete from/deep", "Delete from/deep/file", "Delete from/edited", "Add to", "Add to/deep", "Add to/deep/file", "Add to/edited"]
+        [
+            "Delete from",
+            "Delete from/deep",
+            "Delete from/deep/file",
+            "Delete from/edited",
+            "Add to",
+            "Add to/deep",
+            "Add to/deep/file",
+            "Add to/edited"
+        ]
     );
     let kept = w.changes().into_iter().find(|c| c.path.ends_with("to/deep/file")).unwrap();
     assert_eq!(fs::read(&kept.after.unwrap().at).unwrap(), b"x", "its content lies in reality, at its old place");

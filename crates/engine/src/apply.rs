@@ -65,7 +65,10 @@ pub struct Prepared {
     pub left_out: Vec<LeftOut>,
     /// Already real, or taken back by the sandbox itself.
     pub unchanged: Vec<PathBuf>,
-    pub lines: (usize, usize),
+    /// Added and deleted, if a policy wants to know.
+    pub(crate) lines: Option<usize>,
+    /// Everything the sandbox changed, and what of it will be real as a whole.
+    counts: (u64, u64),
     pub(crate) plan: Plan,
     _lock: SandboxLock,
     /// Its processes are held still for as long as nobody is asked anything.
@@ -137,7 +140,11 @@ impl Engine {
         let lock = self.lock(&sandbox)?;
         let sandbox = self.refresh(&sandbox)?;
         let still = self.hold_still(&sandbox)?;
-        let set = self.sort_out(&sandbox, self.look(&sandbox)?, Depth::Review)?;
+        let found = self.look(&sandbox)?;
+        let raw = found.changes.len() as u64;
+        // Whoever takes everything need not be told what of it is risky.
+        let depth = if request.all { Depth::Names } else { Depth::Review };
+        let set = self.sort_out(&sandbox, found, depth)?;
         let excluded = Patterns::new(&request.exclude, &[&sandbox.project])?;
         let is_missed = |p: &&PathBuf| p.starts_with(&sandbox.project) && !excluded.matches(p);
         if let Some(path) = set.unreadable.iter().find(is_missed) {
@@ -150,6 +157,7 @@ impl Engine {
         let review = self.review(&sandbox, &set)?;
         let roots = [sandbox.project.as_path(), self.context.cwd.as_path()];
         let selection = select::select(&set, request, &review, &config.policy, &roots)?;
+        let lines = self.context.config.policy.auto_approve.is_some().then(|| selection.lines());
         let was_rebased = sandbox.details.based_at.is_some();
         let decided = decide::all(&selection.chosen, request, &roots, was_rebased)?;
         let bases = Bases::load(&self.directory(&sandbox)?.join("base"))
@@ -169,13 +177,16 @@ impl Engine {
             bases: planned.bases,
         };
         planned.plan.about = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &sandbox.project, e.into()))?;
+        let settled = planned.steps.iter().filter(|s| s.what != What::Part).count() + planned.settled.len();
+        let settled = settled as u64;
         Ok(Prepared {
             digest: set.digest.clone(),
             steps: planned.steps,
             conflicts: planned.conflicts,
             left_out: [selection.left_out, planned.left_out].concat(),
             unchanged: planned.unchanged,
-            lines: selection.lines,
+            lines,
+            counts: (raw, settled),
             plan: planned.plan,
             sandbox,
             _lock: lock,
@@ -215,7 +226,8 @@ impl Engine {
         } else {
             self.transact(&id, &prepared.plan, progress)?;
         }
-        let sandbox = self.after_apply(&prepared.sandbox)?;
+        let (all, real) = prepared.counts;
+        let sandbox = self.after_apply(&prepared.sandbox, all.saturating_sub(real))?;
         let nothing_left = sandbox.details.changed_files == 0;
         Ok(Applied { id, sandbox, steps: prepared.steps, left_out: prepared.left_out, unchanged: prepared.unchanged, nothing_left })
     }
@@ -242,7 +254,7 @@ impl Engine {
             }
         };
         match outcome {
-            Ok(_) => self.finish_apply(&directory),
+            Ok(_) => self.finish_apply(&directory, plan),
             Err(error) => {
                 // Rolled back: nothing of it is worth keeping. One that is not stays for recovery.
                 if !matches!(error, whatif_apply::ApplyError::Interrupted { .. }) {

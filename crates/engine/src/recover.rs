@@ -47,7 +47,7 @@ impl Engine {
         };
         let filed = match recovered.outcome {
             Outcome::RolledBack | Outcome::Nothing => self.file_rollback(directory),
-            Outcome::RolledForward | Outcome::WasDone => self.finish_apply(directory),
+            Outcome::RolledForward | Outcome::WasDone => plan_of(directory).and_then(|plan| self.finish_apply(directory, &plan)),
         };
         let mut troubles = Vec::new();
         if !word.is_empty() {
@@ -61,9 +61,8 @@ impl Engine {
     }
 
     fn file_rollback(&self, directory: &Path) -> Result<(), EngineError> {
-        if let Ok(record) = whatif_apply::read(directory) {
-            let operations = record.operations.into_iter().map(|o| o.operation).collect();
-            self.bases_after_rollback(&Plan { roots: record.roots, operations, about: record.about })?;
+        if let Ok(plan) = plan_of(directory) {
+            self.bases_after_rollback(&plan)?;
         }
         self.clear_rolled_back(directory)
     }
@@ -112,6 +111,13 @@ impl Engine {
         self.store.delete(id)?;
         Ok(remove::tree(&path)?)
     }
+}
+
+/// The plan of an apply, from its journal.
+fn plan_of(directory: &Path) -> Result<Plan, EngineError> {
+    let record = whatif_apply::read(directory)?;
+    let operations = record.operations.into_iter().map(|o| o.operation).collect();
+    Ok(Plan { roots: record.roots, operations, about: record.about })
 }
 
 /// Something about a crash that a person has to know.

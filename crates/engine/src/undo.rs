@@ -59,7 +59,10 @@ impl Engine {
     pub fn undo(&self, prepared: &PreparedUndo, progress: &mut dyn FnMut(whatif_apply::Progress)) -> Result<(), EngineError> {
         self.transact(&prepared.id, &prepared.plan, progress)?;
         // The sandbox may be gone; what it did is undone all the same.
-        let _ = self.resolve(Some(&prepared.page.sandbox_id)).and_then(|sandbox| self.after_apply(&sandbox));
+        let _ = self.resolve(Some(&prepared.page.sandbox_id)).and_then(|sandbox| {
+            let left = self.summarize(&sandbox)?.changed_files;
+            self.after_apply(&sandbox, left)
+        });
         Ok(())
     }
 

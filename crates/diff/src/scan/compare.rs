@@ -38,8 +38,9 @@ impl Walk<'_> {
         finding: &mut Finding,
     ) {
         // A copy was finished before the sandbox was made: what was not touched since is the sandbox's no more than reality's news.
+        // A directory that was moved takes untouched files along, so everything above them must be untouched too.
         if self.tree.copied {
-            let is_old = |n: &Node| n.ctime <= self.scope.made_at;
+            let is_old = |n: &Node| n.ctime <= self.scope.made_at && !finding.is_stirred;
             let is_new = |n: &Node| n.btime.is_some_and(|b| b > self.scope.made_at);
             let is_unasked = match (&after, &known) {
                 (Some(after), _) => after.node.kind != Kind::Directory && is_old(&after.node),

@@ -32,6 +32,8 @@ pub(super) struct Walk<'a> {
 #[derive(Default)]
 pub(super) struct Finding {
     pub found: Found,
+    /// Whether the directory being looked at, or one above it, was touched since the sandbox was made.
+    pub is_stirred: bool,
     pending: Vec<Visit>,
 }
 
@@ -53,6 +55,8 @@ struct Visit {
     /// Whom new files belong to.
     owner: Option<(u32, u32)>,
     masked: bool,
+    /// It or a directory above it was touched since the sandbox was made.
+    is_stirred: bool,
     /// What shows through the directory above is reality at the same path.
     is_in_place: bool,
     /// The directory itself on both sides, still to be compared.
@@ -85,7 +89,7 @@ impl<'a> Walk<'a> {
     /// Walks one tree and adds what it found.
     pub(super) fn through(scope: &'a Scope<'a>, tree: &'a Tree, found: &mut Found) {
         let Some((walk, top)) = Self::open_tree(scope, tree) else { return };
-        let mut finding = Finding { found: std::mem::take(found), pending: vec![top] };
+        let mut finding = Finding { found: std::mem::take(found), is_stirred: false, pending: vec![top] };
         while let Some(visit) = finding.pending.pop() {
             walk.look(visit, &mut finding);
             if finding.pending.len() >= WORTH_A_THREAD {
@@ -108,6 +112,7 @@ impl<'a> Walk<'a> {
             touched: None,
             owner: before.as_ref().and_then(owner),
             masked: false,
+            is_stirred: after.ctime > scope.made_at,
             is_in_place: true,
             itself: before.is_some().then(|| (before.clone(), State::new(after, tree.layers[0].clone(), tree.marks))),
         };
@@ -153,6 +158,7 @@ impl<'a> Walk<'a> {
     }
 
     fn visit(&self, mut visit: Visit, finding: &mut Finding) -> Result<(), Errno> {
+        finding.is_stirred = visit.is_stirred;
         let views = self.open(&mut visit, finding)?;
         let is_plain = matches!(views.lower, Lower::Plain);
         let mut names: BTreeMap<OsString, Option<Entry>> = BTreeMap::new();
@@ -355,6 +361,7 @@ impl<'a> Walk<'a> {
             touched: None,
             owner: before.map_or(visit.owner, owner),
             masked: false,
+            is_stirred: visit.is_stirred || matches!(entry, Some(Entry::Here { node, .. }) if node.ctime > self.scope.made_at),
             is_in_place: matches!(views.lower, Lower::Plain),
             itself: None,
         })

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Change as Act, Plan, RecordedOperation};
+use whatif_apply::{Change as Act, Operation, Plan};
 use whatif_diff::Bases;
 use whatif_diff::base::NewBase;
 use whatif_diff::{Kind, Node};
@@ -17,25 +17,16 @@ use crate::{Engine, EngineError, now};
 
 impl Engine {
     /// Files the record of a transaction that is done.
-    pub(crate) fn finish_apply(&self, directory: &Path) -> Result<(), EngineError> {
-        let record = whatif_apply::read(directory)?;
-        let about: About =
-            serde_json::from_value(record.about.clone()).map_err(|e| EngineError::io("read", directory, e.into()))?;
-        let paths: Vec<(PathBuf, bool)> = record
-            .operations
-            .iter()
-            .map(|op| (op.operation.absolute(&record.roots), matches!(op.operation.change, Act::Remove)))
-            .collect();
+    pub(crate) fn finish_apply(&self, directory: &Path, plan: &Plan) -> Result<(), EngineError> {
+        let about: About = serde_json::from_value(plan.about.clone()).map_err(|e| EngineError::io("read", directory, e.into()))?;
+        let paths: Vec<(PathBuf, bool)> =
+            plan.operations.iter().map(|o| (o.absolute(&plan.roots), matches!(o.change, Act::Remove))).collect();
         self.set_bases(&about, &paths)?;
         // Directories that only get their times back are nothing to speak of.
-        let is_time_only = |op: &RecordedOperation| {
-            about.undo_of.is_some()
-                && matches!(op.operation.change, Act::Set { .. })
-                && op.operation.absolute(&record.roots).is_dir()
-        };
-        let told = record.operations.iter().filter(|op| !is_time_only(op)).map(|op| op.operation.absolute(&record.roots));
-        let page = Page::new(&about, told.collect());
-        page.write(directory)?;
+        let is_time_only =
+            |o: &Operation, path: &Path| about.undo_of.is_some() && matches!(o.change, Act::Set { .. }) && path.is_dir();
+        let told = plan.operations.iter().zip(paths).filter(|(o, (path, _))| !is_time_only(o, path)).map(|(_, (path, _))| path);
+        Page::new(&about, told.collect()).write(directory)?;
         if let Some(undone) = &about.undo_of {
             self.mark_undone(undone, &about.id)?;
         }
@@ -74,7 +65,11 @@ impl Engine {
                 (None, Some(node)) => NewBase::Identity { path: path.clone(), node },
             });
         }
-        Bases::load(&base).and_then(|mut bases| bases.replace(new)).map_err(failed)
+        match Bases::load(&base).and_then(|mut bases| bases.replace(new)) {
+            // The sandbox is being removed.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            other => other.map_err(failed),
+        }
     }
 
     /// A transaction was taken back: what is in reality is what was there, but moving it there and back shows in its times.
@@ -96,13 +91,11 @@ impl Engine {
         bases.replace(restored).map_err(|e| EngineError::io("write", &base, e))
     }
 
-    /// Brings the sandbox's row up to date.
-    pub(crate) fn after_apply(&self, sandbox: &Sandbox) -> Result<Sandbox, EngineError> {
+    /// Brings the sandbox's row up to date: so much of it is not real.
+    pub(crate) fn after_apply(&self, sandbox: &Sandbox, left: u64) -> Result<Sandbox, EngineError> {
         let mut sandbox = self.refresh(sandbox)?;
-        let summary = self.summarize(&sandbox)?;
-        sandbox.details.changed_files = summary.changed_files;
-        sandbox.details.size_bytes = summary.size_bytes;
-        let settled = match (sandbox.status, summary.changed_files) {
+        sandbox.details.changed_files = left;
+        let settled = match (sandbox.status, left) {
             (Status::Stopped, 0) => Status::Approved,
             (Status::Approved, 1..) => Status::Stopped,
             (status, _) => status,

@@ -1,6 +1,7 @@
 //! Turns decisions into a transaction: parents before children, groups of links as groups, each path under its root.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +41,8 @@ struct Planner<'a> {
     planned: Planned,
     /// Where each path is in the plan.
     index: HashMap<PathBuf, usize>,
+    /// Directories that are there.
+    standing: HashSet<OsString>,
     /// The first operation for each file of the sandbox that has several names.
     linked: HashMap<(u64, u64), usize>,
 }
@@ -56,7 +59,7 @@ pub(super) fn plan(scope: &Scope<'_>, decided: Vec<Decided<'_>>) -> Planned {
         settled: Vec::new(),
         bases: Vec::new(),
     };
-    let mut planner = Planner { scope, planned, index: HashMap::new(), linked: HashMap::new() };
+    let mut planner = Planner { scope, planned, index: HashMap::new(), standing: HashSet::new(), linked: HashMap::new() };
     let removed = removals(&decided);
     for one in decided {
         planner.one(one, &removed);
@@ -196,11 +199,12 @@ impl Planner<'_> {
     /// Sees to it that the directories above exist; false if that is impossible.
     fn parents(&mut self, path: &Path) -> bool {
         let Some(parent) = path.parent() else { return true };
-        if self.index.contains_key(parent) {
+        if self.index.contains_key(parent) || self.standing.contains(parent.as_os_str()) {
             return true;
         }
         let now = reality(parent);
         if now.as_ref().is_some_and(|n| n.node.kind == Kind::Directory) {
+            self.standing.insert(parent.as_os_str().to_owned());
             return true;
         }
         let in_sandbox = self.scope.set.find(parent).and_then(|c| c.after.clone().map(|after| (c, after)));
@@ -256,7 +260,7 @@ impl Planner<'_> {
     }
 
     fn base(&mut self, path: &Path, base: NewBase) {
-        let bytes = Text::from(&std::ffi::OsString::from_vec(base.bytes));
+        let bytes = Text::from(&OsString::from_vec(base.bytes));
         self.planned.bases.push(BaseAfter::Content { path: Text::from(path), bytes, reconciled: base.reconciled });
     }
 

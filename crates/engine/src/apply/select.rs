@@ -63,8 +63,13 @@ pub(super) struct Chosen<'a> {
 pub(super) struct Selection<'a> {
     pub chosen: Vec<Chosen<'a>>,
     pub left_out: Vec<LeftOut>,
-    /// Added and deleted.
-    pub lines: (usize, usize),
+}
+
+impl Selection<'_> {
+    /// Lines added and deleted.
+    pub(super) fn lines(&self) -> usize {
+        self.chosen.iter().filter_map(|c| c.change.counts()).map(|(added, deleted)| added + deleted).sum()
+    }
 }
 
 struct Rules<'a> {
@@ -102,13 +107,7 @@ pub(super) fn select<'a>(
     let mut selection = Selection::default();
     for change in &set.changes {
         match rules.verdict(change) {
-            Ok(hunks) => {
-                if let Some((added, deleted)) = change.counts() {
-                    selection.lines.0 += added;
-                    selection.lines.1 += deleted;
-                }
-                selection.chosen.push(Chosen { change, hunks });
-            }
+            Ok(hunks) => selection.chosen.push(Chosen { change, hunks }),
             Err(reason) => selection.left_out.push(LeftOut { path: change.path.clone(), reason }),
         }
     }
