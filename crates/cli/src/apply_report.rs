@@ -43,31 +43,29 @@ pub fn say_left_out(prepared: &Prepared, output: &Output) {
 fn say_reasons(left_out: &BTreeMap<Reason, Vec<PathBuf>>, project: &Path, output: &Output) {
     for (reason, paths) in left_out {
         let Some((words, option)) = explained(*reason) else { continue };
-        let examples: Vec<String> = paths.iter().take(3).map(|p| visible_path(shown_path(p, project))).collect();
-        let more = if paths.len() > 3 { ", …" } else { "" };
+        let examples: Vec<String> = paths.iter().take(MOST_NAMED).map(|p| visible_path(shown_path(p, project))).collect();
+        let more = if paths.len() > MOST_NAMED { format!(" and {} more", paths.len() - MOST_NAMED) } else { String::new() };
         let hint = if option.is_empty() { String::new() } else { format!("; to take: {option}") };
-        output.note(format!(
-            "{} {} {words}: {}{more}{hint}",
-            output.paint_note(Style::Yellow, "left out:"),
-            counted(paths.len() as u64, "change"),
-            examples.join(", "),
-        ));
+        let what = output.paint_note(Style::Yellow, format!("left out, {words}:"));
+        output.note(format!("{what} {}{more}{hint}", examples.join(", ")));
     }
 }
 
+const MOST_NAMED: usize = 3;
+
 fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
     Some(match reason {
-        Reason::Special => ("that cannot be applied (pipes, sockets, devices)", ""),
-        Reason::Masked => ("to files that were hidden from the sandbox", ""),
+        Reason::Special => ("a pipe, socket or device", ""),
+        Reason::Masked => ("hidden from the sandbox in reality", ""),
         Reason::DeniedByPolicy => ("denied by the policy", ""),
-        Reason::Risky => ("to be approved on their own", "--risky, or --files with their names"),
+        Reason::Risky => ("needs its own approval", "--risky, or --files with its name"),
         Reason::Outside => ("outside the project", "--outside"),
-        Reason::Ignored => ("to ignored files", "--ignored"),
+        Reason::Ignored => ("ignored by the project", "--ignored"),
         Reason::Rejected => ("rejected in the review", ""),
-        Reason::Undecided => ("not decided in the review", "whatif review, or --files with their names"),
-        Reason::NotEmpty => ("to directories that still have something in them", ""),
+        Reason::Undecided => ("not decided in the review", "whatif review, or --files with its name"),
+        Reason::NotEmpty => ("still has something in it", ""),
         Reason::Skipped => ("left for later", ""),
-        Reason::KeptReality => ("settled: reality's version stays", ""),
+        Reason::KeptReality => ("reality's version stays", ""),
         // Said by the one who asked.
         Reason::Excluded | Reason::NotChosen => return None,
     })
