@@ -7,6 +7,7 @@ mod transform;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use self::decisions::{Decision, Decisions, Expected, Outcome, Step};
 use crate::{Detail, Tree, World};
@@ -44,6 +45,8 @@ impl Scenario {
     }
 }
 
+static ROOM: Mutex<()> = Mutex::new(());
+
 /// A scenario with its trees made real.
 struct Case<'a> {
     scenario: &'a Scenario,
@@ -70,8 +73,11 @@ impl<'a> Case<'a> {
             models: world.dir.join("models").join(&name),
             name,
         };
-        world.mkdir(case.project.parent().expect("it lies in one"));
-        world.mkdir(&case.models);
+        for directory in [case.project.parent().expect("it lies in one"), &case.models] {
+            // A neighbour may be making the one around it at this moment.
+            let _one_at_a_time = ROOM.lock().unwrap_or_else(PoisonError::into_inner);
+            world.mkdir(directory);
+        }
         if scenario.source.join("base").is_dir() {
             transform::copy(&scenario.source.join("base"), &case.project, world.uid());
         } else {

@@ -9,7 +9,7 @@ use whatif_engine::diff::CONTEXT_LINES;
 use whatif_engine::{Change, Content, shown_path};
 use whatif_patch::{HunkLine, LineKind};
 
-use crate::output::{Output, Style};
+use crate::output::{Output, Style, counted};
 
 /// All hunks of one change, numbered as `apply --hunks` counts them.
 pub fn hunks(out: &mut dyn Write, change: &Change, project: &Path, output: &Output) -> io::Result<()> {
@@ -22,7 +22,11 @@ pub fn hunks(out: &mut dyn Write, change: &Change, project: &Path, output: &Outp
     writeln!(out, "\n{}", output.paint(Style::Bold, name))?;
     let hidden = whatif_patch::hidden_characters(&after);
     if hidden > whatif_patch::hidden_characters(&before) {
-        writeln!(out, "{}", output.paint(Style::Red, format!("{hidden} hidden characters, shown as \\u{{…}}")))?;
+        writeln!(
+            out,
+            "{}",
+            output.paint(Style::Red, format!("{}, shown as \\u{{…}}", counted(hidden as u64, "hidden character")))
+        )?;
     }
     let count = hunks.len();
     for (index, hunk) in hunks.iter().enumerate() {

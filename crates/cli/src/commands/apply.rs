@@ -181,7 +181,7 @@ fn ask(
     prepared.let_go_on();
     let risky = prepared.left_out.iter().filter(|l| l.reason == Reason::Risky).count();
     if risky > 0 {
-        let question = format!("Take the {} that need their own approval, too?", counted(risky as u64, "change"));
+        let question = format!("Also take what needs its own approval ({})?", counted(risky as u64, "change"));
         if agreed(&question) {
             request.risky = true;
             drop(prepared);
