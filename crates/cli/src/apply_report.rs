@@ -72,6 +72,10 @@ fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
 }
 
 pub fn report(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, commit: Option<&str>, output: &Output) {
+    if applied.steps.is_empty() {
+        output.line("settled; nothing had to be written");
+        return say_reasons(left_out, &applied.sandbox.project, output);
+    }
     let merged = applied.steps.iter().filter(|s| s.what == What::Merge).count();
     let merges = if merged > 0 { format!(", {merged} of them merged") } else { String::new() };
     output.line(format!(

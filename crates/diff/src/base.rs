@@ -47,11 +47,17 @@ pub struct Record {
     /// Only the identity was needed so far; the bytes may be kept when the sandbox touches the file again.
     #[serde(default)]
     pub identity_only: bool,
+    /// Nothing was in reality; `node` is then the sandbox's.
+    #[serde(default)]
+    pub absent: bool,
+    /// The inode of the head's file and its time of change when both had the same content.
+    #[serde(default)]
+    pub equal_to: Option<(u64, Time)>,
 }
 
 impl Record {
     fn new(path: &Path, node: Node) -> Self {
-        Self { path: path.to_owned(), node, content: None, reconciled: false, identity_only: false }
+        Self { path: path.to_owned(), node, content: None, reconciled: false, identity_only: false, absent: false, equal_to: None }
     }
 }
 
@@ -83,22 +89,41 @@ impl Bases {
         self.records.get(path.as_os_str())
     }
 
-    /// What the sandbox started from at this path, given what is there now and when the sandbox first changed it.
+    /// What the sandbox started from at this path, given what is there now, what the sandbox has, and when it first changed it.
     #[must_use]
-    pub fn start_of(&self, path: &Path, now: Option<&State>, touched: Time) -> (Option<State>, Base) {
-        match (self.records.get(path.as_os_str()), now) {
-            (Some(record), now) => {
-                let kept = self.kept(record);
-                if !record.reconciled && now.is_some_and(|now| self.is_still(record, now, kept.as_ref())) {
-                    return (now.cloned(), Base::Reality);
-                }
-                match kept {
-                    Some(kept) => (Some(kept), Base::Kept),
-                    None => (now.cloned(), Base::Lost),
-                }
+    pub fn start_of(&self, path: &Path, now: Option<&State>, after: Option<&State>, touched: Time) -> (Option<State>, Base) {
+        let Some(record) = self.records.get(path.as_os_str()) else { return self.start_without_record(path, now, touched) };
+        if record.absent {
+            let base = if now.is_some_and(|n| n.node.kind != Kind::Directory) { Base::Kept } else { Base::Reality };
+            return if base == Base::Kept { (None, base) } else { (now.cloned(), base) };
+        }
+        let kept = self.kept(record);
+        if !record.reconciled && now.is_some_and(|now| self.is_still(record, now, kept.as_ref())) {
+            return (now.cloned(), Base::Reality);
+        }
+        // What became real is what the sandbox has, as long as it has not touched it since.
+        let is_untouched = |a: &&State| record.equal_to == Some((a.node.ino, a.node.ctime));
+        match kept.or_else(|| after.filter(is_untouched).cloned()) {
+            Some(kept) => (Some(kept), Base::Kept),
+            None => (now.cloned(), Base::Lost),
+        }
+    }
+
+    /// Reality's times tell, unless a directory above is not the one it was.
+    fn start_without_record(&self, path: &Path, now: Option<&State>, touched: Time) -> (Option<State>, Base) {
+        let Some(now) = now else { return (None, Base::Reality) };
+        if now.node.kind == Kind::Directory {
+            return (Some(now.clone()), Base::Reality);
+        }
+        let above = path.ancestors().skip(1).find_map(|a| self.records.get(a.as_os_str()).map(|record| (a, record)));
+        match above {
+            // The sandbox made the directory; whatever reality has in it now came later.
+            Some((_, record)) if record.absent => (None, Base::Kept),
+            Some((ancestor, record)) if Node::of(ancestor).is_none_or(|n| n.ino != record.node.ino) => {
+                (Some(now.clone()), Base::Lost)
             }
-            (None, Some(now)) if now.node.kind != Kind::Directory && now.node.ctime > touched => (Some(now.clone()), Base::Lost),
-            (None, now) => (now.cloned(), Base::Reality),
+            _ if now.node.ctime > touched => (Some(now.clone()), Base::Lost),
+            _ => (Some(now.clone()), Base::Reality),
         }
     }
 
@@ -125,7 +150,8 @@ impl Bases {
     /// Keeps what has not been kept yet of the files that these changes touched.
     pub fn keep(&mut self, changes: &[Change]) -> io::Result<()> {
         let wanted: Vec<&Change> = changes.iter().filter(|c| self.is_wanted(c)).collect();
-        if wanted.is_empty() {
+        let tops = self.tops(changes);
+        if wanted.is_empty() && tops.is_empty() {
             return Ok(());
         }
         let mut writer = Writer::begin(&self.directory)?;
@@ -145,7 +171,35 @@ impl Bases {
             let record = Record { content, ..Record::new(&change.path, before.node.clone()) };
             self.add(&mut writer, Line::Known(record));
         }
+        for (change, state) in tops {
+            let absent = change.before.is_none();
+            let record = Record { absent, identity_only: !absent, ..Record::new(&change.path, state.node.clone()) };
+            self.add(&mut writer, Line::Known(record));
+        }
         writer.end()
+    }
+
+    /// What came or went as a whole: of a directory only itself, not what is in it.
+    fn tops<'a>(&self, changes: &'a [Change]) -> Vec<(&'a Change, &'a State)> {
+        let mut tops: Vec<(&Change, &State)> = Vec::new();
+        let mut top: Option<(&Path, bool)> = None;
+        for change in changes {
+            let (state, is_added) = match (&change.before, &change.after) {
+                (None, Some(after)) => (after, true),
+                (Some(before), None) => (before, false),
+                _ => continue,
+            };
+            if top.is_some_and(|(path, added)| added == is_added && change.path.starts_with(path)) {
+                continue;
+            }
+            if change.is_directory() {
+                top = Some((&change.path, is_added));
+            }
+            if change.base == Base::Reality && !self.records.contains_key(change.path.as_os_str()) {
+                tops.push((change, state));
+            }
+        }
+        tops
     }
 
     fn is_wanted(&self, change: &Change) -> bool {
@@ -164,7 +218,9 @@ impl Bases {
         let mut writer = Writer::begin(&self.directory)?;
         for base in new {
             let line = match base {
-                NewBase::Identity { path, node } => Line::Known(Record { identity_only: true, ..Record::new(&path, node) }),
+                NewBase::Identity { path, node, equal_to } => {
+                    Line::Known(Record { identity_only: true, equal_to, ..Record::new(&path, node) })
+                }
                 NewBase::Content { path, node, bytes, reconciled } => {
                     let content = Some(writer.keep_bytes(&bytes)?);
                     Line::Known(Record { content, reconciled, ..Record::new(&path, node) })
@@ -194,7 +250,7 @@ fn remember(records: &mut HashMap<OsString, Record>, line: Line) {
 #[derive(Debug)]
 pub enum NewBase {
     /// Reality is the base, as it is now.
-    Identity { path: PathBuf, node: Node },
+    Identity { path: PathBuf, node: Node, equal_to: Option<(u64, Time)> },
     /// These bytes are; `reconciled` if reality has others.
     Content { path: PathBuf, node: Node, bytes: Vec<u8>, reconciled: bool },
     /// There is none: nothing is in reality.

@@ -103,7 +103,9 @@ fn of_state(change: &Change, after: &State, project: &Path) -> Vec<Flag> {
         if after.attributes().contains_key(std::ffi::OsStr::new("security.capability")) {
             flags.push(Flag::Capability);
         }
-        if matches!(change.kind, ChangeKind::Add | ChangeKind::Modify | ChangeKind::Rename | ChangeKind::Type) && !change.ignored {
+        if matches!(change.kind, ChangeKind::Add | ChangeKind::Modify | ChangeKind::Rename | ChangeKind::Type)
+            && is_worth_reading(change)
+        {
             flags.extend(of_text(before, after));
         }
     }
@@ -127,6 +129,16 @@ fn leads_outside(change: &Change, after: &State, project: &Path) -> bool {
         }
     }
     !resolved.starts_with(project)
+}
+
+/// Of build output only what is likely to hold a credential is read: there may be a lot of it.
+fn is_worth_reading(change: &Change) -> bool {
+    let name = change.path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let ending = Path::new(&name).extension().and_then(|e| e.to_str()).unwrap_or_default();
+    !change.ignored
+        || matches!(ending, "pem" | "key" | "p8" | "ppk" | "env" | "pfx" | "p12")
+        || name.starts_with(".env")
+        || ["secret", "credential", "token", "id_rsa", "id_ed25519", "password"].iter().any(|w| name.contains(w))
 }
 
 /// Longer files are not searched for credentials.

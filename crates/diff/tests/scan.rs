@@ -1,5 +1,7 @@
 //! What a scan makes of heads: every form in which a layer says something, and those that only look like one.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

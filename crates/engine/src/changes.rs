@@ -21,7 +21,8 @@ impl Engine {
     /// What raw changes mean for the sandbox's project.
     pub(crate) fn sort_out(&self, sandbox: &Sandbox, found: Found, depth: Depth) -> Result<ChangeSet, EngineError> {
         let config = self.context.config_for(&sandbox.project)?;
-        let tracked = || self.tracked_although_ignored(&sandbox.project);
+        // Whoever ran in the sandbox may have written the rules that ignore a file, but not reality's index.
+        let tracked = || self.tracked(&sandbox.project);
         Ok(ChangeSet::of(found, &Options { project: &sandbox.project, ignore: &config.diff.ignore, depth, tracked: &tracked }))
     }
 
@@ -101,9 +102,9 @@ impl Engine {
         whatif_diff::watch::remember(&base, &found.directories).map_err(|e| EngineError::io("write", &base, e))
     }
 
-    fn tracked_although_ignored(&self, project: &Path) -> HashSet<PathBuf> {
+    fn tracked(&self, project: &Path) -> HashSet<PathBuf> {
         let git = Git::find(project, &self.context.home, self.context.is_root());
-        git.map(|git| git.list(&["-i", "-c", "--exclude-standard"])).unwrap_or_default()
+        git.map(|git| git.list(&[])).unwrap_or_default()
     }
 
     /// What a sandbox does not see of reality.

@@ -176,9 +176,9 @@ impl Explain for EngineError {
             Self::Usage { hint, .. } => vec![hint.clone()],
             Self::Pattern(_) => vec!["patterns are written as in .gitignore; quote them for the shell".to_owned()],
             Self::Moved { name, .. } => vec![format!("look again: whatif diff {name}")],
-            Self::Conflicts { .. } => vec![
+            Self::Conflicts { name, .. } => vec![
                 "nothing was written. For each path choose: --theirs PATH (the sandbox's), --ours PATH (reality's), --skip PATH (later)".to_owned(),
-                "or bring the sandbox up to date first: whatif rebase".to_owned(),
+                format!("or bring the sandbox up to date first: whatif rebase {name}"),
             ],
             Self::NoSuchApply { .. } | Self::AmbiguousApply { .. } | Self::NothingToUndo => {
                 vec!["'whatif history' lists the applies; an undo is undone by its id".to_owned()]

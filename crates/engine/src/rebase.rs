@@ -54,7 +54,7 @@ impl Engine {
             };
             if let (Some(after), Some(node)) = (&change.after, Node::of(&change.path)) {
                 rewrite(&directory, &after.at, &bytes).map_err(|e| EngineError::io("rewrite", &change.path, e))?;
-                bases.push(NewBase::Identity { path: change.path.clone(), node });
+                bases.push(NewBase::Identity { path: change.path.clone(), node, equal_to: None });
                 list.push(change.path.clone());
             }
         }

@@ -9,11 +9,17 @@ use whatif_types::{Sandbox, Status};
 use crate::recover::mark_lost;
 use crate::{Engine, EngineError};
 
+const SHORTEST_PREFIX: usize = 4;
+
 impl Engine {
     /// By name, by a unique prefix of the id, or the latest of this project.
     pub(crate) fn resolve(&self, name: Option<&str>) -> Result<Sandbox, EngineError> {
         let sandbox = match name {
             Some(name) => match self.store.find(name)? {
+                // A few letters fit an id by accident.
+                Found::One(sandbox) if sandbox.name != name && name.len() < SHORTEST_PREFIX => {
+                    return Err(EngineError::NoSuchSandbox { name: name.escape_debug().to_string() });
+                }
                 Found::One(sandbox) => *sandbox,
                 Found::None => return Err(EngineError::NoSuchSandbox { name: name.escape_debug().to_string() }),
                 Found::Several(names) => return Err(EngineError::Ambiguous { prefix: name.to_owned(), names }),

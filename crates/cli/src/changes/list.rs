@@ -103,6 +103,15 @@ fn row(change: &Change, project: &Path, output: &Output) -> Vec<String> {
     };
     let mut notes: Vec<String> =
         change.flags.iter().filter(|f| !matches!(f, Flag::Deletion | Flag::Outside)).map(|f| f.in_words().to_owned()).collect();
+    if let (Some(before), Some(after)) = (&change.before, &change.after) {
+        let (old, new) = (&before.node, &after.node);
+        if old.kind == new.kind && old.mode != new.mode && new.kind != Kind::Link && change.kind != ChangeKind::Mode {
+            notes.push(format!("mode {:04o} → {:04o}", old.mode, new.mode));
+        }
+        if (old.uid, old.gid) != (new.uid, new.gid) && change.kind != ChangeKind::Owner {
+            notes.push(format!("owner {}:{} → {}:{}", old.uid, old.gid, new.uid, new.gid));
+        }
+    }
     match change.blocked {
         Some(Blocked::Special) => notes.push("never applied".to_owned()),
         Some(Blocked::Masked) => notes.push("hidden from the sandbox in reality: never applied".to_owned()),

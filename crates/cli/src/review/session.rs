@@ -64,6 +64,8 @@ fn begin(engine: &Engine, diff: &mut Diff) -> Result<App, EngineError> {
     Ok(App::new(subject, review, Change::content))
 }
 
+/// Long enough for the library to read what is there.
+const SHORT: Duration = Duration::from_millis(2);
 const HANG_UP: i32 = rustix::process::Signal::HUP.as_raw();
 
 impl Session<'_> {
@@ -77,7 +79,8 @@ impl Session<'_> {
             // Everything typed so far before the next frame: a held key never runs ahead of the screen.
             let wait = if is_stale { Duration::ZERO } else { TICK };
             let heard = screen.wait(wait);
-            while heard == Heard::Typed && event::poll(Duration::ZERO)? {
+            // Also when nothing was typed: the size of the screen may have changed.
+            while heard != Heard::Gone && event::poll(SHORT)? {
                 self.heard.push_back(event::read()?);
             }
             while let Some(event) = self.next_event() {

@@ -1,7 +1,8 @@
 //! The lines of an index, in a form that thousands of them are read from in a moment.
 //!
 //! ```text
-//! line     length of the rest (u32), kind of line (u8: 1 known, 2 forgotten), flags (u8), content (u64), node, path
+//! line     length of the rest (u32), kind of line (u8: 1 known, 2 forgotten), flags (u8), content (u64), an equal
+//!          inode of the head and its ctime (3 × u64), node, path
 //! node     kind (u8), whether it has a time of birth (u8), then numbers (u64): mode, uid, gid, nlink, size, blocks, dev, ino,
 //!          rdev, and seconds and nanoseconds of mtime, ctime and btime
 //! ```
@@ -20,6 +21,8 @@ const FORGOTTEN: u8 = 2;
 const RECONCILED: u8 = 1;
 const IDENTITY_ONLY: u8 = 2;
 const HAS_CONTENT: u8 = 4;
+const ABSENT: u8 = 8;
+const IS_EQUAL: u8 = 16;
 const KINDS: [Kind; 6] = [Kind::File, Kind::Directory, Kind::Link, Kind::Fifo, Kind::Socket, Kind::Device];
 const NUMBERS: usize = 15;
 
@@ -37,9 +40,14 @@ pub(super) fn write(line: &Line, out: &mut Vec<u8>) {
             let flag = |wanted: bool, bit: u8| if wanted { bit } else { 0 };
             let flags = flag(record.reconciled, RECONCILED)
                 | flag(record.identity_only, IDENTITY_ONLY)
-                | flag(record.content.is_some(), HAS_CONTENT);
+                | flag(record.content.is_some(), HAS_CONTENT)
+                | flag(record.absent, ABSENT)
+                | flag(record.equal_to.is_some(), IS_EQUAL);
             out.extend([KNOWN, flags]);
-            out.extend(record.content.unwrap_or(0).to_le_bytes());
+            let (ino, time) = record.equal_to.unwrap_or_default();
+            for number in [record.content.unwrap_or(0), ino, time.0.cast_unsigned(), time.1.into()] {
+                out.extend(number.to_le_bytes());
+            }
             write_node(&record.node, out);
             out.extend(record.path.as_os_str().as_bytes());
         }
@@ -72,6 +80,10 @@ fn read_line(line: &[u8]) -> Option<Line> {
     }
     let (flags, rest) = rest.split_first()?;
     let (content, rest) = rest.split_first_chunk::<8>()?;
+    let (ino, rest) = rest.split_first_chunk::<8>()?;
+    let (seconds, rest) = rest.split_first_chunk::<8>()?;
+    let (nanoseconds, rest) = rest.split_first_chunk::<8>()?;
+    let time = (i64::from_le_bytes(*seconds), u64::from_le_bytes(*nanoseconds) as u32);
     let (node, rest) = read_node(rest)?;
     (*kind == KNOWN).then(|| {
         Line::Known(Record {
@@ -80,6 +92,8 @@ fn read_line(line: &[u8]) -> Option<Line> {
             content: (flags & HAS_CONTENT != 0).then_some(u64::from_le_bytes(*content)),
             reconciled: flags & RECONCILED != 0,
             identity_only: flags & IDENTITY_ONLY != 0,
+            absent: flags & ABSENT != 0,
+            equal_to: (flags & IS_EQUAL != 0).then_some((u64::from_le_bytes(*ino), time)),
         })
     })
 }
@@ -145,7 +159,15 @@ mod tests {
     #[test]
     fn lines_survive_and_a_torn_one_is_no_line() {
         let node = Node::of(Path::new("/proc/self")).unwrap();
-        let record = Record { path: "/a\u{1}/b".into(), node, content: Some(7), reconciled: true, identity_only: false };
+        let record = Record {
+            path: "/a\u{1}/b".into(),
+            node,
+            content: Some(7),
+            reconciled: true,
+            identity_only: false,
+            absent: false,
+            equal_to: Some((9, (1, 2))),
+        };
         let mut bytes = Vec::new();
         write(&Line::Known(record.clone()), &mut bytes);
         let whole = bytes.len();
@@ -156,7 +178,8 @@ mod tests {
             assert_eq!(lines.len(), usize::from(cut >= whole) + usize::from(cut == bytes.len()));
             if let Some(Line::Known(read)) = lines.first() {
                 assert_eq!((&read.path, &read.node, read.content), (&record.path, &record.node, record.content));
-                assert!(read.reconciled && !read.identity_only);
+                assert!(read.reconciled && !read.identity_only && !read.absent);
+                assert_eq!(read.equal_to, record.equal_to);
             }
         }
     }

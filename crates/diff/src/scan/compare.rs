@@ -40,7 +40,7 @@ impl Walk<'_> {
         // A copy was finished before the sandbox was made: what was not touched since is the sandbox's no more than reality's news.
         // A directory that was moved takes untouched files along, so everything above them must be untouched too.
         if self.tree.copied {
-            let is_old = |n: &Node| n.ctime <= self.scope.made_at && !finding.is_stirred;
+            let is_old = |n: &Node| n.ctime < earlier(self.scope.made_at) && !finding.is_stirred;
             let is_new = |n: &Node| n.btime.is_some_and(|b| b > self.scope.made_at);
             let is_unasked = match (&after, &known) {
                 (Some(after), _) => after.node.kind != Kind::Directory && is_old(&after.node),
@@ -53,7 +53,7 @@ impl Walk<'_> {
         }
         let now = known.clone().map(|node| State::new(node, full.clone(), Marks::None));
         let since = touched.filter(|t| *t > self.scope.made_at && !self.tree.copied).unwrap_or(self.scope.made_at);
-        let (before, base) = self.scope.bases.start_of(&full, now.as_ref(), since);
+        let (before, base) = self.scope.bases.start_of(&full, now.as_ref(), after.as_ref(), since);
         // An ordinary user cannot give a file away; but what is on the way to a home belongs to others, and its copy to the user.
         let owners_matter = self.scope.as_root;
         // Reality may have moved under a sandbox that did nothing here.
@@ -83,6 +83,15 @@ impl Walk<'_> {
             deletion: None,
             similarity: None,
         });
+    }
+}
+
+/// Times in file systems move in ticks; what happened within one of them cannot be told apart.
+fn earlier((seconds, nanoseconds): Time) -> Time {
+    const TICK: u32 = 20_000_000;
+    match nanoseconds.checked_sub(TICK) {
+        Some(rest) => (seconds, rest),
+        None => (seconds.saturating_sub(1), nanoseconds + 1_000_000_000 - TICK),
     }
 }
 

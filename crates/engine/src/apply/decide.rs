@@ -125,7 +125,7 @@ pub(super) fn all<'a>(
         }
         let settled = settled(&choice.change.path);
         let mut one = one(choice.change, choice.hunks.as_deref(), settled)?;
-        if was_rebased && settled == Settled::Open && crate::rebase::has_markers(choice.change) {
+        if was_rebased && settled != Settled::Skip && crate::rebase::has_markers(choice.change) {
             one.result = Result3::Conflict(Conflict {
                 path: choice.change.path.clone(),
                 why: "the markers of a rebase are still in it",

@@ -5,27 +5,63 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Change as Act, Operation, Plan};
+use whatif_apply::{Change as Act, Operation, Plan, Source};
 use whatif_diff::Bases;
 use whatif_diff::base::NewBase;
-use whatif_diff::{Kind, Node};
+use whatif_diff::{Kind, Node, Time, content};
 use whatif_types::{Sandbox, SandboxId, Status};
 
 use super::{About, BaseAfter};
 use crate::history::Page;
 use crate::{Engine, EngineError, now};
 
+/// So many files are kept with their bytes after an apply.
+const MOST_KEPT: usize = 500;
+const LONGEST_KEPT: u64 = 256 << 10;
+
+/// What an operation left at a path.
+pub(crate) struct Written {
+    path: PathBuf,
+    is_removed: bool,
+    /// The head's file it was copied from.
+    from: Option<PathBuf>,
+}
+
+impl Written {
+    fn of(operation: &Operation, path: &Path) -> Self {
+        let from = match &operation.change {
+            Act::Put { source: Source::File(from), .. } => Some(from.clone()),
+            _ => None,
+        };
+        Self { path: path.to_owned(), is_removed: matches!(operation.change, Act::Remove), from }
+    }
+
+    fn nothing(path: &Path) -> Self {
+        Self { path: path.to_owned(), is_removed: false, from: None }
+    }
+
+    fn equal_to(&self) -> Option<(u64, Time)> {
+        let node = Node::of(self.from.as_ref()?)?;
+        Some((node.ino, node.ctime))
+    }
+}
+
+fn text(path: &Path, node: &Node) -> Option<Vec<u8>> {
+    let sensible = node.kind == Kind::File && node.size <= LONGEST_KEPT;
+    sensible.then(|| content::read(path).ok()).flatten().filter(|bytes| !whatif_patch::is_binary(bytes))
+}
+
 impl Engine {
     /// Files the record of a transaction that is done.
     pub(crate) fn finish_apply(&self, directory: &Path, plan: &Plan) -> Result<(), EngineError> {
         let about: About = serde_json::from_value(plan.about.clone()).map_err(|e| EngineError::io("read", directory, e.into()))?;
-        let paths: Vec<(PathBuf, bool)> =
-            plan.operations.iter().map(|o| (o.absolute(&plan.roots), matches!(o.change, Act::Remove))).collect();
-        self.set_bases(&about, &paths)?;
+        let paths: Vec<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
+        let written: Vec<Written> = plan.operations.iter().zip(&paths).map(|(o, path)| Written::of(o, path)).collect();
+        self.set_bases(&about, &written)?;
         // Directories that only get their times back are nothing to speak of.
         let is_time_only =
             |o: &Operation, path: &Path| about.undo_of.is_some() && matches!(o.change, Act::Set { .. }) && path.is_dir();
-        let told = plan.operations.iter().zip(paths).filter(|(o, (path, _))| !is_time_only(o, path)).map(|(_, (path, _))| path);
+        let told = plan.operations.iter().zip(paths).filter(|(o, path)| !is_time_only(o, path)).map(|(_, path)| path);
         Page::new(&about, told.collect()).write(directory)?;
         if let Some(undone) = &about.undo_of {
             self.mark_undone(undone, &about.id)?;
@@ -36,7 +72,7 @@ impl Engine {
     }
 
     /// Tells the sandbox that what is in reality now is what its changes are relative to.
-    pub(super) fn set_bases(&self, about: &About, paths: &[(PathBuf, bool)]) -> Result<(), EngineError> {
+    pub(super) fn set_bases(&self, about: &About, written: &[Written]) -> Result<(), EngineError> {
         let Some(directory) = SandboxId::parse(&about.sandbox_id).and_then(|id| self.state.find(&id)) else { return Ok(()) };
         let base = directory.join("base");
         let failed = |e| EngineError::io("write", &base, e);
@@ -48,21 +84,27 @@ impl Engine {
             };
             special.insert(path, after);
         }
-        let written: HashSet<&PathBuf> = paths.iter().map(|(path, _)| path).collect();
-        let settled: Vec<(PathBuf, bool)> = special.keys().filter(|p| !written.contains(p)).map(|p| (p.clone(), false)).collect();
-        let mut new = Vec::with_capacity(paths.len());
-        for (path, is_removed) in paths.iter().chain(&settled) {
-            new.push(match (special.get(path), Node::of(path)) {
+        let paths: HashSet<&PathBuf> = written.iter().map(|w| &w.path).collect();
+        let settled: Vec<Written> = special.keys().filter(|p| !paths.contains(p)).map(|p| Written::nothing(p)).collect();
+        // The bytes of a few files cost little to keep, and let both sides go on; of thousands it is enough to know them.
+        let keeps_bytes = written.len() <= MOST_KEPT;
+        let mut new = Vec::with_capacity(written.len());
+        for one in written.iter().chain(&settled) {
+            let path = one.path.clone();
+            new.push(match (special.get(&one.path), Node::of(&one.path)) {
                 (Some(BaseAfter::Again(record)), _) => NewBase::Again(record.clone()),
-                (_, None) => NewBase::Forget { path: path.clone() },
-                _ if *is_removed => NewBase::Forget { path: path.clone() },
+                (_, None) => NewBase::Forget { path },
+                _ if one.is_removed => NewBase::Forget { path },
                 (Some(BaseAfter::Content { bytes, reconciled, .. }), Some(node)) => {
                     let bytes = bytes.as_bytes().to_vec();
                     // The base is these bytes, whatever reality's are.
                     let node = Node { size: bytes.len() as u64, ..node };
-                    NewBase::Content { path: path.clone(), node, bytes, reconciled: *reconciled }
+                    NewBase::Content { path, node, bytes, reconciled: *reconciled }
                 }
-                (None, Some(node)) => NewBase::Identity { path: path.clone(), node },
+                (None, Some(node)) => match text(&one.path, &node).filter(|_| keeps_bytes) {
+                    Some(bytes) => NewBase::Content { path, node, bytes, reconciled: false },
+                    None => NewBase::Identity { path, node, equal_to: one.equal_to() },
+                },
             });
         }
         match Bases::load(&base).and_then(|mut bases| bases.replace(new)) {
@@ -85,7 +127,7 @@ impl Engine {
             let is_same = (was.ino, was.size, was.mtime) == (node.ino, node.size, node.mtime) && node.kind != Kind::Directory;
             // What has bytes to compare needs nothing else.
             let is_known = bases.get(&path).is_some_and(|r| r.content.is_some());
-            (is_same && !is_known).then_some(NewBase::Identity { path, node })
+            (is_same && !is_known).then_some(NewBase::Identity { path, node, equal_to: None })
         });
         let restored = restored.collect();
         bases.replace(restored).map_err(|e| EngineError::io("write", &base, e))
