@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_apply::{Change as Act, Operation, Plan, Source};
 use whatif_diff::Bases;
-use whatif_diff::base::NewBase;
+use whatif_diff::base::{NewBase, Record};
 use whatif_diff::{Kind, Node, Time, content};
 use whatif_types::{Sandbox, SandboxId, Status};
 
@@ -44,6 +44,14 @@ impl Written {
         let node = Node::of(self.from.as_ref()?)?;
         Some((node.ino, node.ctime))
     }
+}
+
+/// Whether what was only known by its identity is there again.
+fn is_as_known(record: &Record, node: &Node) -> bool {
+    let known = &record.node;
+    let is_same = (known.kind, known.mode, known.uid, known.gid) == (node.kind, node.mode, node.uid, node.gid);
+    let is_same_file = node.kind == Kind::Directory || (known.size, known.mtime) == (node.size, node.mtime);
+    record.identity_only && !record.absent && is_same && is_same_file
 }
 
 fn text(path: &Path, node: &Node) -> Option<Vec<u8>> {
@@ -92,6 +100,10 @@ impl Engine {
         for one in written.iter().chain(&settled) {
             let path = one.path.clone();
             new.push(match (special.get(&one.path), Node::of(&one.path)) {
+                // Put back as it was known; a directory that was made again is another inode.
+                (Some(BaseAfter::Again(record)), Some(node)) if is_as_known(record, &node) => {
+                    NewBase::Identity { path, node, equal_to: None }
+                }
                 (Some(BaseAfter::Again(record)), _) => NewBase::Again(record.clone()),
                 (_, None) => NewBase::Forget { path },
                 _ if one.is_removed => NewBase::Forget { path },
