@@ -99,8 +99,9 @@ fn sandboxes_are_found_by_name_by_prefix_and_by_project(w: &World) {
     assert_eq!(w.json(["show", "first"])["id"], json!(id));
     assert_eq!(w.json(["show", &id])["name"], "first");
     let other = w.json(["show", "second"])["id"].as_str().expect("an id").to_owned();
-    let unique = (1..=id.len()).map(|n| &id[..n]).find(|p| !other.starts_with(p)).expect("ids differ");
+    let unique = (4..=id.len()).map(|n| &id[..n]).find(|p| !other.starts_with(p)).expect("ids differ");
     assert_eq!(w.json(["show", unique])["name"], "first");
+    w.whatif(["show", &id[..3]]).go().fails_with_hint(125);
     assert_eq!(w.json(["show"])["name"], "second", "the latest of this project");
     let elsewhere = w.home.join("elsewhere");
     w.mkdir(&elsewhere);
