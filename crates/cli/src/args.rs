@@ -7,8 +7,8 @@ use clap::builder::styling::AnsiColor;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    apply, completions, cp, diff, doctor, exec, gc, history, kill, logs, ls, new, ps, rebase, reject, review, rm, run, shell, show,
-    start, status, stop, undo,
+    apply, completions, cp, diff, doctor, exec, fork, gc, history, kill, logs, ls, new, ps, rebase, reject, review, rm, rollback,
+    run, shell, show, snapshot, snapshots, squash, start, status, stop, undo,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -43,6 +43,11 @@ pub enum Command {
     Undo(undo::Args),
     History(history::Args),
     Status(status::Args),
+    Snapshot(snapshot::Args),
+    Snapshots(snapshots::Args),
+    Rollback(rollback::Args),
+    Fork(fork::Args),
+    Squash(squash::Args),
     Rebase(rebase::Args),
     Reject(reject::Args),
     Ls(ls::Args),
@@ -59,28 +64,38 @@ pub enum Command {
     Completions(completions::Args),
     /// Work that keeps later commands fast; started by other commands in the background
     #[command(hide = true)]
-    Tidy,
+    Tidy {
+        /// Merge the layers of this sandbox
+        #[arg(long)]
+        squash: Option<String>,
+        /// Delete layers that nothing needs
+        #[arg(long)]
+        layers: bool,
+    },
 }
 
 /// Parses our own command line.
 ///
-/// Describing all commands to the parser takes longer than everything else `exec` does on this side, so the two commands that
+/// Describing all commands to the parser takes longer than everything else `exec` does on this side, so the commands that
 /// are run thousands of times are parsed by themselves first. Whatever that does not accept (mistakes, `--help`) goes the
 /// full way, which also words the message.
 #[must_use]
 pub fn parse() -> Cli {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let rest = || arguments.iter().skip(1);
     let quick = match arguments.get(1).and_then(|a| a.to_str()) {
-        Some("run") => {
-            Only::<run::Args>::try_parse_from(rest()).map(|only| Cli { json: only.json, command: Command::Run(only.args) }).ok()
-        }
-        Some("exec") => {
-            Only::<exec::Args>::try_parse_from(rest()).map(|only| Cli { json: only.json, command: Command::Exec(only.args) }).ok()
-        }
+        Some("run") => only(&arguments, Command::Run),
+        Some("exec") => only(&arguments, Command::Exec),
+        Some("snapshot") => only(&arguments, Command::Snapshot),
+        Some("rollback") => only(&arguments, Command::Rollback),
+        Some("fork") => only(&arguments, Command::Fork),
         _ => None,
     };
     quick.unwrap_or_else(|| Cli::try_parse_from(&arguments).unwrap_or_else(|error| refuse(&error, &arguments)))
+}
+
+fn only<A: Args>(arguments: &[OsString], command: impl FnOnce(A) -> Command) -> Option<Cli> {
+    let parsed = Only::<A>::try_parse_from(arguments.iter().skip(1)).ok()?;
+    Some(Cli { json: parsed.json, command: command(parsed.args) })
 }
 
 /// Help and versions go to people; a mistake in JSON mode is a JSON document like every other failure.

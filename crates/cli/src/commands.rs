@@ -7,6 +7,7 @@ pub mod cp;
 pub mod diff;
 pub mod doctor;
 pub mod exec;
+pub mod fork;
 pub mod gc;
 pub mod history;
 pub mod kill;
@@ -18,10 +19,14 @@ pub mod rebase;
 pub mod reject;
 pub mod review;
 pub mod rm;
+pub mod rollback;
 pub mod run;
 pub mod sandbox_options;
 pub mod shell;
 pub mod show;
+pub mod snapshot;
+pub mod snapshots;
+pub mod squash;
 pub mod start;
 pub mod status;
 pub mod stop;
@@ -30,7 +35,7 @@ pub mod undo;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
-use whatif_engine::{Engine, EngineError};
+use whatif_engine::{Engine, EngineError, Sandbox};
 
 use crate::args::{Cli, Command};
 use crate::context;
@@ -60,11 +65,16 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Undo(args) => with_engine(output, |engine| undo::execute(engine, &args, output)),
         Command::History(args) => with_engine(output, |engine| history::execute(engine, &args, output)),
         Command::Status(args) => with_engine(output, |engine| status::execute(engine, &args, output)),
+        Command::Snapshot(args) => with_engine(output, |engine| snapshot::execute(engine, &args, output)),
+        Command::Snapshots(args) => with_engine(output, |engine| snapshots::execute(engine, &args, output)),
+        Command::Rollback(args) => with_engine(output, |engine| rollback::execute(engine, &args, output)),
+        Command::Fork(args) => with_engine(output, |engine| fork::execute(engine, &args, output)),
+        Command::Squash(args) => with_engine(output, |engine| squash::execute(engine, &args, output)),
         Command::Rebase(args) => with_engine(output, |engine| rebase::execute(engine, &args, output)),
         Command::Reject(args) => with_engine(output, |engine| reject::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),
         Command::Completions(args) => completions::execute(&args),
-        Command::Tidy => Engine::open(context::from_process()?)?.tidy().map(|()| ExitCode::SUCCESS),
+        Command::Tidy { squash, layers } => tidy(squash.as_deref(), layers),
     }
 }
 
@@ -75,15 +85,35 @@ fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcom
     }
     let outcome = work(&engine);
     if engine.wants_tidying() {
-        tidy_in_background();
+        in_background(&["tidy"]);
     }
     outcome
 }
 
+fn tidy(squash: Option<&str>, layers: bool) -> Outcome {
+    let engine = Engine::open(context::from_process()?)?;
+    if let Some(name) = squash {
+        engine.squash_due(name)?;
+    }
+    if layers {
+        engine.remove_unneeded_layers()?;
+    }
+    engine.tidy()?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// A command of its own, because a forked copy of us must not touch the open records.
-fn tidy_in_background() {
+pub fn in_background(arguments: &[&str]) {
     let Ok(executable) = std::env::current_exe() else { return };
     let null = std::process::Stdio::null;
     // Never waited for: it outlives us and belongs to init then.
-    let _ = std::process::Command::new(executable).arg("tidy").stdin(null()).stdout(null()).stderr(null()).process_group(0).spawn();
+    let _ =
+        std::process::Command::new(executable).args(arguments).stdin(null()).stdout(null()).stderr(null()).process_group(0).spawn();
+}
+
+/// Many layers make a sandbox slow; merging them can wait until nobody does.
+pub fn squash_if_due(engine: &Engine, sandbox: &Sandbox) {
+    if engine.wants_squashing(sandbox).unwrap_or(false) {
+        in_background(&["tidy", "--squash", sandbox.name.as_str()]);
+    }
 }

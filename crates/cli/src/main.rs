@@ -20,12 +20,24 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == "keeper") && arguments.next().is_some_and(|id| id.len() == 12) {
         return keeper();
     }
+    if std::env::args_os().nth(1).is_some_and(|first| first == whatif_engine::inside::restack::COMMAND) {
+        return restack();
+    }
     whatif_sys::signals::restore_default_sigpipe();
     let cli = args::parse();
     let output = output::Output::new(cli.json);
     match commands::dispatch(cli, &output) {
         Ok(code) => output::honest(code),
         Err(error) => output.error(&error),
+    }
+}
+
+fn restack() -> ExitCode {
+    // SAFETY: the helper is executed with its orders on standard input, and nothing has run yet that could own that.
+    let input = unsafe { whatif_sys::command::adopt(0) };
+    match whatif_engine::inside::restack::serve(input) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }
 

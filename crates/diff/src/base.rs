@@ -7,39 +7,42 @@
 //! base/index   a line for each path; a later line replaces an earlier one
 //! base/<n>     the bytes
 //! ```
+//!
+//! A frozen layer has a directory of its own for what was touched first while it was the head. So a stack has a chain of them,
+//! where a later directory replaces what an earlier one says; only the last one, the sandbox's own, is still written.
 
 mod index;
+mod join;
+mod writer;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use whatif_types::text;
 
 use self::index::Line;
-use crate::attributes;
+pub use self::join::{copy, join};
+use self::writer::Writer;
+pub(crate) use self::writer::make;
 use crate::change::{Base, Change, State};
 use crate::content;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
 
-/// Longer text is rarely merged by lines; only its identity is kept.
-const LONGEST_KEPT: u64 = 4 << 20;
 const INDEX: &str = "index";
 
 /// What is known about one path.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     #[serde(with = "text::path")]
     pub path: PathBuf,
     /// Reality at that moment.
     pub node: Node,
-    /// The file in `base/` with the bytes.
+    /// The file with the bytes, in the directory that this record is in.
     pub content: Option<u64>,
     /// The bytes are not reality's: part of the sandbox's change is in reality already, merged with what others did.
     #[serde(default)]
@@ -64,40 +67,71 @@ impl Record {
 /// All records of one sandbox.
 #[derive(Debug, Default)]
 pub struct Bases {
-    directory: PathBuf,
+    /// Oldest first; the last one is the sandbox's own.
+    directories: Vec<PathBuf>,
     /// By path, as bytes: comparing paths by their components takes several times as long.
-    records: HashMap<OsString, Record>,
+    records: HashMap<OsString, Placed>,
+}
+
+/// A record and the number of the directory it is in.
+#[derive(Debug)]
+struct Placed {
+    record: Record,
+    directory: usize,
 }
 
 impl Bases {
     /// Those kept in a sandbox's `base/` directory; none if there is none.
     pub fn load(directory: &Path) -> io::Result<Self> {
-        let mut records = HashMap::new();
-        match fs::read(directory.join(INDEX)) {
-            Ok(bytes) => {
-                // A line that a crash cut short says nothing.
-                index::read(&bytes, |line| remember(&mut records, line));
-            }
+        Self::load_chain(&[directory])
+    }
+
+    /// Those of a stack: of its layers, oldest first, and last the sandbox's own directory. Any of them may be missing.
+    pub fn load_chain(directories: &[&Path]) -> io::Result<Self> {
+        let directories = directories.iter().map(|d| d.to_path_buf()).collect();
+        let mut bases = Self { directories, records: HashMap::new() };
+        for number in 0..bases.directories.len() {
+            bases.read(number)?;
+        }
+        Ok(bases)
+    }
+
+    fn read(&mut self, directory: usize) -> io::Result<()> {
+        match fs::read(self.directories[directory].join(INDEX)) {
+            // A line that a crash cut short says nothing.
+            Ok(bytes) => index::read(&bytes, |line| self.remember(line, directory)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        Ok(Self { directory: directory.to_owned(), records })
+        Ok(())
+    }
+
+    fn remember(&mut self, line: Line, directory: usize) {
+        match line {
+            Line::Known(record) => self.records.insert(record.path.clone().into_os_string(), Placed { record, directory }),
+            Line::Forgotten(path) => self.records.remove(path.as_os_str()),
+        };
+    }
+
+    fn find(&self, path: &Path) -> Option<&Placed> {
+        self.records.get(path.as_os_str())
     }
 
     #[must_use]
     pub fn get(&self, path: &Path) -> Option<&Record> {
-        self.records.get(path.as_os_str())
+        self.find(path).map(|placed| &placed.record)
     }
 
     /// What the sandbox started from at this path, given what is there now, what the sandbox has, and when it first changed it.
     #[must_use]
     pub fn start_of(&self, path: &Path, now: Option<&State>, after: Option<&State>, touched: Time) -> (Option<State>, Base) {
-        let Some(record) = self.records.get(path.as_os_str()) else { return self.start_without_record(path, now, touched) };
+        let Some(placed) = self.find(path) else { return self.start_without_record(path, now, touched) };
+        let record = &placed.record;
         if record.absent {
             let base = if now.is_some_and(|n| n.node.kind != Kind::Directory) { Base::Kept } else { Base::Reality };
             return if base == Base::Kept { (None, base) } else { (now.cloned(), base) };
         }
-        let kept = self.kept(record);
+        let kept = self.kept(placed);
         if !record.reconciled && now.is_some_and(|now| self.is_still(record, now, kept.as_ref())) {
             return (now.cloned(), Base::Reality);
         }
@@ -115,7 +149,7 @@ impl Bases {
         if now.node.kind == Kind::Directory {
             return (Some(now.clone()), Base::Reality);
         }
-        let above = path.ancestors().skip(1).find_map(|a| self.records.get(a.as_os_str()).map(|record| (a, record)));
+        let above = path.ancestors().skip(1).find_map(|a| self.get(a).map(|record| (a, record)));
         match above {
             // The sandbox made the directory; whatever reality has in it now came later.
             Some((_, record)) if record.absent => (None, Base::Kept),
@@ -127,12 +161,9 @@ impl Bases {
         }
     }
 
-    fn kept(&self, record: &Record) -> Option<State> {
-        let at = match (record.content, record.node.kind) {
-            (Some(number), _) => self.directory.join(number.to_string()),
-            _ => return None,
-        };
-        Some(State::new(record.node.clone(), at, Marks::None))
+    fn kept(&self, placed: &Placed) -> Option<State> {
+        let at = self.directories[placed.directory].join(placed.record.content?.to_string());
+        Some(State::new(placed.record.node.clone(), at, Marks::None))
     }
 
     fn is_still(&self, record: &Record, now: &State, kept: Option<&State>) -> bool {
@@ -154,13 +185,12 @@ impl Bases {
         if wanted.is_empty() && tops.is_empty() {
             return Ok(());
         }
-        let mut writer = Writer::begin(&self.directory)?;
+        let (mut writer, own) = self.begin()?;
         // Another command may have kept them while this one waited.
-        let written = Self::load(&self.directory)?.records;
-        self.records.extend(written);
+        self.read(own)?;
         for change in wanted {
             let Some(before) = &change.before else { continue };
-            if self.records.get(change.path.as_os_str()).is_some_and(|r| !r.identity_only) {
+            if self.get(&change.path).is_some_and(|r| !r.identity_only) {
                 continue;
             }
             let content = writer.keep_text(before)?;
@@ -169,12 +199,12 @@ impl Bases {
                 continue;
             }
             let record = Record { content, ..Record::new(&change.path, before.node.clone()) };
-            self.add(&mut writer, Line::Known(record));
+            self.add(&mut writer, own, Line::Known(record));
         }
         for (change, state) in tops {
             let absent = change.before.is_none();
             let record = Record { absent, identity_only: !absent, ..Record::new(&change.path, state.node.clone()) };
-            self.add(&mut writer, Line::Known(record));
+            self.add(&mut writer, own, Line::Known(record));
         }
         writer.end()
     }
@@ -207,7 +237,7 @@ impl Bases {
         change.base == Base::Reality
             && is_file(&change.before)
             && change.after.is_some()
-            && self.records.get(change.path.as_os_str()).is_none_or(|r| r.identity_only)
+            && self.get(&change.path).is_none_or(|r| r.identity_only)
     }
 
     /// Sets what the sandbox starts from now: after part of its change became real, or after that was undone.
@@ -215,7 +245,7 @@ impl Bases {
         if new.is_empty() {
             return Ok(());
         }
-        let mut writer = Writer::begin(&self.directory)?;
+        let (mut writer, own) = self.begin()?;
         for base in new {
             let line = match base {
                 NewBase::Identity { path, node, equal_to } => {
@@ -226,24 +256,47 @@ impl Bases {
                     Line::Known(Record { content, reconciled, ..Record::new(&path, node) })
                 }
                 NewBase::Forget { path } => Line::Forgotten(path),
-                NewBase::Again(record) => Line::Known(record),
+                NewBase::Again(record) => Line::Known(self.bring_back(record, &mut writer)?),
             };
-            self.add(&mut writer, line);
+            self.add(&mut writer, own, line);
         }
         writer.end()
     }
 
-    fn add(&mut self, writer: &mut Writer, line: Line) {
-        writer.add(&line);
-        remember(&mut self.records, line);
+    /// A record of earlier, whose bytes may lie in a directory that was frozen meanwhile. They are its bytes only where a line says
+    /// so: numbers alone mean nothing in another directory.
+    fn bring_back(&self, record: Record, writer: &mut Writer) -> io::Result<Record> {
+        let Some(number) = record.content else { return Ok(record) };
+        for (position, directory) in self.directories.iter().enumerate().rev() {
+            let mut is_known = false;
+            let bytes = match fs::read(directory.join(INDEX)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                other => other?,
+            };
+            index::read(&bytes, |line| is_known |= matches!(line, Line::Known(known) if known == record));
+            if is_known && position + 1 == self.directories.len() {
+                return Ok(record);
+            }
+            if is_known {
+                let content = writer.take_over(&directory.join(number.to_string()))?;
+                return Ok(Record { content, ..record });
+            }
+        }
+        Ok(Record { content: None, ..record })
     }
-}
 
-fn remember(records: &mut HashMap<OsString, Record>, line: Line) {
-    match line {
-        Line::Known(record) => records.insert(record.path.clone().into_os_string(), record),
-        Line::Forgotten(path) => records.remove(path.as_os_str()),
-    };
+    /// Begins to write to the own directory, and says which one that is.
+    fn begin(&self) -> io::Result<(Writer, usize)> {
+        let Some(own) = self.directories.len().checked_sub(1) else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "there is no directory for what files started from"));
+        };
+        Ok((Writer::begin(&self.directories[own])?, own))
+    }
+
+    fn add(&mut self, writer: &mut Writer, own: usize, line: Line) {
+        writer.add(&line);
+        self.remember(line, own);
+    }
 }
 
 /// A base set on purpose.
@@ -257,64 +310,4 @@ pub enum NewBase {
     Forget { path: PathBuf },
     /// What it was before.
     Again(Record),
-}
-
-pub(crate) fn make(directory: &Path) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other,
-    }
-}
-
-/// Appends to the directory, one command at a time.
-struct Writer {
-    directory: PathBuf,
-    index: File,
-    lines: Vec<u8>,
-    next: u64,
-}
-
-impl Writer {
-    fn begin(directory: &Path) -> io::Result<Self> {
-        make(directory)?;
-        let index = OpenOptions::new().append(true).create(true).mode(0o600).open(directory.join(INDEX))?;
-        flock(&index, FlockOperation::LockExclusive)?;
-        let numbers = fs::read_dir(directory)?.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u64>().ok());
-        let next = numbers.max().map_or(0, |n| n + 1);
-        Ok(Self { directory: directory.to_owned(), index, lines: Vec::new(), next })
-    }
-
-    /// The number of a copy of the text, if it is text of sensible length.
-    fn keep_text(&mut self, before: &State) -> io::Result<Option<u64>> {
-        if before.node.size > LONGEST_KEPT {
-            return Ok(None);
-        }
-        match content::read(&before.at) {
-            Ok(bytes) if !whatif_patch::is_binary(&bytes) => {
-                let number = self.keep_bytes(&bytes)?;
-                attributes::copy(before.attributes(), &self.directory.join(number.to_string()));
-                Ok(Some(number))
-            }
-            // Not readable now means not mergeable later; it stays a change like any other.
-            _ => Ok(None),
-        }
-    }
-
-    fn keep_bytes(&mut self, bytes: &[u8]) -> io::Result<u64> {
-        let number = self.next;
-        let path = self.directory.join(number.to_string());
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        file.write_all(bytes)?;
-        self.next += 1;
-        Ok(number)
-    }
-
-    fn add(&mut self, line: &Line) {
-        index::write(line, &mut self.lines);
-    }
-
-    /// The index follows the bytes it speaks of.
-    fn end(mut self) -> io::Result<()> {
-        self.index.write_all(&self.lines)
-    }
 }

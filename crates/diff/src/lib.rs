@@ -5,6 +5,7 @@
 
 pub mod attributes;
 pub mod base;
+mod between;
 pub mod change;
 pub mod content;
 pub mod digest;
@@ -22,6 +23,7 @@ pub mod text;
 pub mod watch;
 
 pub use base::Bases;
+pub use between::between;
 pub use change::{Base, Blocked, Change, ChangeKind, State, shown_path};
 pub use marks::Marks;
 pub use node::{Kind, Node, Time};

@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, openat};
 
@@ -61,6 +62,16 @@ impl Marks {
         }
         let marked = node.kind == Kind::File && node.size == 0 && self.has(&open_path(directory, name)?, "whiteout");
         marked.then(|| name.to_owned())
+    }
+
+    /// Whether a file beside a path that is not there says that nothing shows through.
+    pub(crate) fn has_whiteout_beside(self, directory: impl AsFd, path: &Path) -> bool {
+        if self != Self::Fuse {
+            return false;
+        }
+        let Some(name) = path.file_name() else { return false };
+        let whiteout = [FUSE_WHITEOUT, name.as_bytes()].concat();
+        Node::at(directory, path.with_file_name(OsStr::from_bytes(&whiteout))).is_ok()
     }
 
     /// Entries that exist only to say something about others.

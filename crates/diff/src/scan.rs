@@ -7,6 +7,7 @@
 mod compare;
 mod directory;
 mod queue;
+mod stack;
 mod walk;
 
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +27,7 @@ use crate::watch::Directory;
 pub struct Tree {
     /// Where it lies in reality and in the sandbox.
     pub path: PathBuf,
-    /// Its directories: the head, then the frozen layers, newest first.
+    /// Its directories: the head, then the frozen layers, newest first. Of copies only the first one that exists counts.
     pub layers: Vec<PathBuf>,
     pub marks: Marks,
     /// A full copy rather than an overlay: what is missing in it was deleted.

@@ -278,3 +278,131 @@ fn many_directories_are_found_by_several_threads() {
     assert_eq!(told.len(), 300);
     assert!(told.is_sorted());
 }
+
+#[test]
+fn a_renamed_directory_of_an_older_layer_is_only_where_it_is_now() {
+    let mut w = World::new("moved-layer", Marks::User);
+    let older = w.layer(1);
+    write(&older.join("n/file"), "x");
+    w.mark(0, "m", "user.overlay.redirect", "n");
+    w.whiteout(0, "n");
+    assert_eq!(w.told(), ["Add m", "Add m/file"]);
+    let file = w.changes().pop().unwrap().after.unwrap();
+    assert_eq!(file.at, older.join("n/file"));
+}
+
+#[test]
+fn a_name_beside_a_renamed_directory_is_one_of_its_old_place() {
+    let w = World::new("nested-redirect", Marks::User);
+    w.base("a/x/file", "x");
+    w.mark(0, "b", "user.overlay.redirect", "a");
+    w.mark(0, "b/y", "user.overlay.redirect", "x");
+    w.whiteout(0, "a");
+    w.whiteout(0, "b/x");
+    assert_eq!(w.told(), ["Delete a", "Delete a/x", "Delete a/x/file", "Add b", "Add b/y", "Add b/y/file"]);
+}
+
+#[test]
+fn a_redirect_that_leads_out_leads_nowhere() {
+    for redirect in ["/../base", "..", "x/../..", "//from", "/from/", "/"] {
+        let w = World::new("escape", Marks::User);
+        w.base("from/file", "x");
+        w.mark(0, "to", "user.overlay.redirect", redirect);
+        assert_eq!(w.told(), ["Add to"], "{redirect}");
+    }
+}
+
+#[test]
+fn what_is_hidden_stays_hidden_wherever_its_directory_goes() {
+    let mut w = World::new("masked-moved", Marks::User);
+    w.base("home/secret/key", "x");
+    w.base("home/plain", "x");
+    w.base("vault/key", "x");
+    w.masked = vec![w.dir.join("base/home/secret"), w.dir.join("base/vault")];
+    w.mark(0, "moved", "user.overlay.redirect", "home");
+    w.mark(0, "forged", "user.overlay.redirect", "/vault");
+    w.whiteout(0, "home");
+    assert_eq!(w.told(), ["Add forged", "Delete home", "Delete home/plain", "Add moved", "Add moved/plain"]);
+}
+
+#[test]
+fn an_opaque_directory_hides_older_layers_even_if_reality_has_a_newer_one() {
+    let mut w = World::new("opaque-later", Marks::User);
+    let older = w.layer(1);
+    write(&older.join("d/hidden"), "x");
+    w.head("d/mine", "x");
+    w.mark(0, "d", "user.overlay.opaque", "y");
+    // The time of birth of a directory moves in ticks.
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    w.base("d/theirs", "x");
+    assert_eq!(w.told(), ["Add d/mine"]);
+}
+
+#[test]
+fn an_opaque_directory_between_layers_hides_what_is_below_it() {
+    let mut w = World::new("opaque-middle", Marks::User);
+    w.base("d/real", "x");
+    let (middle, oldest) = (w.layer(1), w.layer(2));
+    write(&oldest.join("d/oldest"), "x");
+    write(&middle.join("d/middle"), "x");
+    w.mark(1, "d", "user.overlay.opaque", "y");
+    w.head("d/newest", "x");
+    assert_eq!(w.told(), ["Add d/middle", "Add d/newest", "Delete d/real"]);
+}
+
+#[test]
+fn fuse_whiteouts_cover_directories_of_older_layers() {
+    let mut w = World::new("fuse-layers", Marks::Fuse);
+    w.base("d/real", "x");
+    let (middle, oldest) = (w.layer(1), w.layer(2));
+    write(&oldest.join("d/oldest"), "x");
+    write(&middle.join(".wh.d"), "");
+    w.head("d/newest", "x");
+    assert_eq!(w.told(), ["Add d/newest", "Delete d/real"]);
+}
+
+#[test]
+fn of_copies_only_the_newest_counts() {
+    let mut w = World::new("copies", Marks::None);
+    w.copied = true;
+    w.base("f", "one");
+    let older = w.layer(1);
+    write(&older.join("f"), "two");
+    write(&older.join("gone-since"), "two");
+    w.head("f", "three");
+    // Whatever was there or is there now, the sandbox touched it.
+    w.made_at = (0, 0);
+    assert_eq!(w.told(), ["Modify f"]);
+    let f = w.changes().pop().unwrap();
+    assert_eq!(fs::read(f.after.unwrap().at).unwrap(), b"three");
+    fs::remove_dir_all(w.dir.join("0")).unwrap();
+    assert_eq!(w.told(), ["Modify f", "Add gone-since"], "a head that was never made does not count");
+}
+
+#[test]
+fn a_directory_made_over_an_older_layer_was_never_in_reality() {
+    let mut w = World::new("origin", Marks::User);
+    let older = w.layer(1);
+    write(&older.join("n/f"), "x");
+    w.head("n/g", "x");
+    w.mark(0, "n", "user.overlay.origin", "");
+    let n = w.changes().into_iter().find(|c| c.path.ends_with("n")).unwrap();
+    assert_eq!(n.base, Base::Reality);
+    w.mark(1, "n", "user.overlay.origin", "");
+    let n = w.changes().into_iter().find(|c| c.path.ends_with("n")).unwrap();
+    assert_eq!(n.base, Base::Lost, "it was there when the older layer was made");
+}
+
+#[test]
+fn a_file_is_touched_when_the_oldest_layer_touched_it() {
+    let mut w = World::new("touched-first", Marks::User);
+    w.made_at = (0, 0);
+    let older = w.layer(1);
+    write(&older.join("f"), "first");
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    w.base("f", "reality, later");
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    w.head("f", "second");
+    let f = w.changes().pop().unwrap();
+    assert_eq!((f.kind, f.base), (ChangeKind::Modify, Base::Lost), "what it started from is gone");
+}

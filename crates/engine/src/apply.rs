@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use whatif_apply::Plan;
+use whatif_diff::Depth;
 use whatif_diff::base::Record;
 use whatif_diff::pattern::Patterns;
-use whatif_diff::{Bases, Depth};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Sandbox;
@@ -160,8 +160,7 @@ impl Engine {
         let lines = self.context.config.policy.auto_approve.is_some().then(|| selection.lines());
         let was_rebased = sandbox.details.based_at.is_some();
         let decided = decide::all(&selection.chosen, request, &roots, was_rebased)?;
-        let bases = Bases::load(&self.directory(&sandbox)?.join("base"))
-            .map_err(|e| EngineError::io("read what was kept of", &sandbox.project, e))?;
+        let bases = self.bases(&sandbox)?;
         let scope = plan::Scope { sandbox: &sandbox, set: &set, times: config.apply.times };
         let mut planned = plan::plan(&scope, decided);
         let about = About {

@@ -16,9 +16,9 @@ use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{masks, remove};
 use whatif_provider::{Launch, LaunchError, Provider};
-use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection, TreeMask};
+use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection, TreeMask, Work};
 use whatif_types::config::UserConfig;
-use whatif_types::{Backend, Identity, NetMode, PlaceKind, Plan, SandboxId};
+use whatif_types::{Backend, Identity, LayerId, NetMode, PlaceKind, Plan, SandboxId};
 
 use crate::choice::Choice;
 use crate::secrets::Secrets;
@@ -34,6 +34,8 @@ pub(crate) struct Wish<'a> {
     pub project: &'a Path,
     /// For a sandbox that has been up before: its trees by number. Its head is precious then, and nothing else is tried.
     pub known_trees: Option<&'a [PathBuf]>,
+    /// The frozen layers under its head, bottom first.
+    pub stack: &'a [LayerId],
     /// Puts something into fresh heads before anything is mounted over them.
     pub fill: Option<&'a Fill<'a>>,
     pub net: NetMode,
@@ -69,23 +71,30 @@ impl Engine {
         let (plan, masks) = self.prepare_layers(wish, choice.backend).inspect_err(|_| {
             let _ = pidfd_send_signal(&launched.pidfd, Signal::KILL);
         })?;
-        let boot = Boot {
-            version: PROTOCOL_VERSION,
-            id: wish.id.clone(),
-            directory: wish.directory.to_owned(),
-            masks,
-            plan: plan.clone(),
-            identity,
-            net: wish.net,
-            environment: wish.environment.to_vec(),
-            runtime_dir: self.context.runtime_dir.clone(),
-        };
+        let boot = self.describe_boot(wish, plan.clone(), masks, identity, Work::First);
         let mut client = Client::over(Channel::new(launched.birth));
         let prepared: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
         // A keeper that ended during its start has said why; `finish_boot` reads it.
         let _ = client.send(&Request::Boot { boot: Box::new(boot), prepared: !prepared.is_empty() }, &prepared);
         drop(prepared);
         Ok(Booting { _holder: launched.holder, pid: launched.pid, pidfd: launched.pidfd, client, choice, identity, plan })
+    }
+
+    pub(crate) fn describe_boot(&self, wish: &Wish<'_>, plan: Plan, masks: Vec<TreeMask>, identity: Identity, work: Work) -> Boot {
+        Boot {
+            version: PROTOCOL_VERSION,
+            id: wish.id.clone(),
+            directory: wish.directory.to_owned(),
+            work,
+            layers: self.state.layers(),
+            stack: wish.stack.iter().rev().cloned().collect(),
+            masks,
+            plan,
+            identity,
+            net: wish.net,
+            environment: wish.environment.to_vec(),
+            runtime_dir: self.context.runtime_dir.clone(),
+        }
     }
 
     /// Waits until the sandbox stands. If a way of layering does not work here, the next best is tried, and remembered.
@@ -170,15 +179,59 @@ impl Engine {
     }
 
     fn prepare_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<(Plan, Vec<TreeMask>), EngineError> {
-        let survey = self.survey(wish)?;
-        let plan = self.plan(wish, &survey, backend);
-        let hidden = self.hidden(wish);
-        let masks = masks::describe(&plan, &survey.mounts, &hidden, &wish.secrets.rewrites, &self.state.cache())?;
-        make_heads(wish, &plan, &hidden, &self.state.cache())?;
+        let (plan, masks) = self.plan_layers(wish, backend)?;
+        self.make_heads(wish, &plan, Work::First)?;
         if let Some(fill) = wish.fill {
             fill(wish.directory)?;
         }
         Ok((plan, masks))
+    }
+
+    /// What the sandbox shall see, of reality as it is now.
+    pub(crate) fn plan_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<(Plan, Vec<TreeMask>), EngineError> {
+        let survey = self.survey(wish)?;
+        let plan = self.plan(wish, &survey, backend);
+        let masks = masks::describe(&plan, &survey.mounts, &self.hidden(wish), &wish.secrets.rewrites, &self.state.cache())?;
+        Ok((plan, masks))
+    }
+
+    /// A head and fresh work directories for every tree. Heads that exist are what the sandbox already changed.
+    pub(crate) fn make_heads(&self, wish: &Wish<'_>, plan: &Plan, work: Work) -> Result<(), EngineError> {
+        for place in &plan.places {
+            let (tree, depth) = match place.kind {
+                PlaceKind::Writable { tree } => (tree, (plan.backend == Backend::Copy).then_some(Depth::Tree)),
+                PlaceKind::Skeleton { tree } => (tree, Some(Depth::Level)),
+                _ => continue,
+            };
+            let work = wish.directory.join(work.directory(tree));
+            // A volatile overlay leaves a mark that forbids mounting again; the work directory holds nothing worth keeping.
+            if work.is_dir() {
+                remove::contents(&work)?;
+            } else {
+                make_private(&work)?;
+            }
+            let head = wish.directory.join("head").join(tree.to_string());
+            if head.is_dir() {
+                continue;
+            }
+            make_private(&head)?;
+            let topmost = wish.stack.iter().rev().map(|l| self.state.layer_path(l).join(tree.to_string())).find(|l| l.is_dir());
+            match (depth, topmost) {
+                // A copied tree is whole in every layer.
+                (Some(_), Some(layer)) => copy::layer(&layer, &head)?,
+                (Some(depth), None) => {
+                    copy::into_directory(&place.path, &head, depth, &self.hidden(wish))?;
+                    rewrite_in_copy(wish, &place.path, &head, &self.state.cache())?;
+                }
+                // Its root looks as what shows through it does.
+                (None, topmost) => {
+                    let shown = topmost.as_deref().unwrap_or(&place.path);
+                    let metadata = fs::symlink_metadata(shown).map_err(|e| EngineError::io("examine", shown, e))?;
+                    copy::copy_looks(shown, &head, &metadata)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn survey(&self, wish: &Wish<'_>) -> Result<Survey, EngineError> {
@@ -240,40 +293,6 @@ fn next_best(backend: Backend) -> Option<Backend> {
         Backend::Fuse => Some(Backend::Copy),
         Backend::Copy => None,
     }
-}
-
-/// A head and a fresh work directory for every tree. Heads that exist are what the sandbox already changed.
-fn make_heads(wish: &Wish<'_>, plan: &Plan, hidden: &[PathBuf], cache: &Path) -> Result<(), EngineError> {
-    for place in &plan.places {
-        let (tree, depth) = match place.kind {
-            PlaceKind::Writable { tree } => (tree, (plan.backend == Backend::Copy).then_some(Depth::Tree)),
-            PlaceKind::Skeleton { tree } => (tree, Some(Depth::Level)),
-            _ => continue,
-        };
-        let work = wish.directory.join("work").join(tree.to_string());
-        // A volatile overlay leaves a mark that forbids mounting again; the work directory holds nothing worth keeping.
-        if work.is_dir() {
-            remove::contents(&work)?;
-        } else {
-            make_private(&work)?;
-        }
-        let head = wish.directory.join("head").join(tree.to_string());
-        if head.is_dir() {
-            continue;
-        }
-        make_private(&head)?;
-        match depth {
-            Some(depth) => {
-                copy::into_directory(&place.path, &head, depth, hidden)?;
-                rewrite_in_copy(wish, &place.path, &head, cache)?;
-            }
-            None => {
-                let metadata = fs::symlink_metadata(&place.path).map_err(|e| EngineError::io("examine", &place.path, e))?;
-                copy::copy_attributes(&place.path, &head, &metadata)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// In a copy there is no layer to put a rewritten file into; it replaces the copied one.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use whatif_diff::set::Options;
 use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Scope, Summary, Tree, scan, summarize};
 use whatif_keeper::Client;
-use whatif_types::{Backend, Sandbox, Status};
+use whatif_types::{Backend, LayerId, Sandbox, Status};
 
 use crate::git::Git;
 use crate::{Engine, EngineError, secrets};
@@ -53,24 +53,27 @@ impl Engine {
         Ok(Some(client))
     }
 
-    /// Looks at everything in the heads, and keeps what the changed files started from.
+    /// Looks at everything the sandbox changed, and keeps what the changed files started from.
     pub(crate) fn look(&self, sandbox: &Sandbox) -> Result<Found, EngineError> {
+        self.look_at(sandbox, Whole::Stack)
+    }
+
+    /// Of the head alone only the paths it touched can be told, not what it did to them.
+    fn look_at(&self, sandbox: &Sandbox, whole: Whole) -> Result<Found, EngineError> {
         let directory = self.directory(sandbox)?;
-        let base = directory.join("base");
-        let failed = |e| EngineError::io("use", &base, e);
-        let mut bases = Bases::load(&base).map_err(failed)?;
+        let mut bases = self.bases(sandbox)?;
         let config = self.context.config_for(&sandbox.project)?;
         let secrets = secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed);
         let mut masked = secrets.hidden;
         masked.push(self.state.root().to_owned());
         let rewritten: Vec<PathBuf> = secrets.rewrites.into_iter().map(|r| r.path).collect();
-        let trees = trees(sandbox, &directory);
+        let trees = self.trees(sandbox, &directory, whole);
         let found = scan(&Scope {
             trees: &trees,
             masked: &masked,
             rewritten: &rewritten,
             bases: &bases,
-            made_at: seconds(sandbox.created_at),
+            made_at: seconds(sandbox.details.position.began_at.unwrap_or(sandbox.created_at)),
             as_root: self.context.is_root(),
         });
         // Without room for it, a later merge has no base; what is to be shown now is not affected.
@@ -80,6 +83,11 @@ impl Engine {
 
     /// The quick answer for the usual case of a command that wrote nothing.
     pub(crate) fn is_unchanged(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        Ok(sandbox.details.position.stack.is_empty() && self.heads_are_empty(sandbox)?)
+    }
+
+    /// Whether nothing was changed since the last snapshot.
+    pub(crate) fn heads_are_empty(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         let directory = self.directory(sandbox)?;
         let heads = (0..sandbox.details.trees.len()).map(|number| directory.join("head").join(number.to_string()));
         Ok(sandbox.details.copied_trees.is_empty() && heads.into_iter().all(|head| whatif_layers::state_dir::is_empty(&head)))
@@ -88,9 +96,10 @@ impl Engine {
     /// Keeps what newly changed files started from, if there are any. Called after each command, and now and then during it.
     pub fn keep_bases(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         let directory = self.directory(sandbox)?;
-        let heads: Vec<PathBuf> = trees(sandbox, &directory).into_iter().flat_map(|t| t.layers.into_iter().take(1)).collect();
-        if !self.is_unchanged(sandbox)? && whatif_diff::watch::has_news(&directory.join("base"), &heads) {
-            let found = self.look(sandbox)?;
+        let heads: Vec<PathBuf> = self.trees(sandbox, &directory, Whole::Head).into_iter().flat_map(|t| t.layers).collect();
+        if !self.heads_are_empty(sandbox)? && whatif_diff::watch::has_news(&directory.join("base"), &heads) {
+            // What the layers touched was kept when it was in the head.
+            let found = self.look_at(sandbox, Whole::Head)?;
             self.remember(sandbox, &found)?;
         }
         Ok(())
@@ -114,21 +123,45 @@ impl Engine {
     }
 }
 
-fn trees(sandbox: &Sandbox, directory: &Path) -> Vec<Tree> {
-    let trees = sandbox.details.trees.iter().enumerate();
-    trees
-        .map(|(number, path)| {
-            let copied = sandbox.details.copied_trees.contains(&number);
-            let marks = match sandbox.details.backend {
-                _ if copied => Marks::None,
-                Backend::Copy => Marks::None,
-                Backend::Fuse => Marks::Fuse,
-                Backend::Overlay if !sandbox.details.identity.started_by_root() => Marks::User,
-                Backend::Overlay => Marks::Trusted,
-            };
-            Tree { path: path.clone(), layers: vec![directory.join("head").join(number.to_string())], marks, copied }
-        })
-        .collect()
+impl Engine {
+    /// What the sandbox started from, layer by layer.
+    pub(crate) fn bases(&self, sandbox: &Sandbox) -> Result<Bases, EngineError> {
+        let own = self.directory(sandbox)?.join("base");
+        let layers = sandbox.details.position.stack.iter().map(|l| self.state.layer_path(l).join("base"));
+        let chain: Vec<PathBuf> = layers.chain([own.clone()]).collect();
+        let chain: Vec<&Path> = chain.iter().map(PathBuf::as_path).collect();
+        Bases::load_chain(&chain).map_err(|e| EngineError::io("use", &own, e))
+    }
+
+    fn trees(&self, sandbox: &Sandbox, directory: &Path, whole: Whole) -> Vec<Tree> {
+        let numbered = sandbox.details.trees.iter().enumerate();
+        numbered
+            .map(|(number, path)| {
+                let copied = sandbox.details.copied_trees.contains(&number);
+                let marks = match sandbox.details.backend {
+                    _ if copied => Marks::None,
+                    Backend::Copy => Marks::None,
+                    Backend::Fuse => Marks::Fuse,
+                    Backend::Overlay if !sandbox.details.identity.started_by_root() => Marks::User,
+                    Backend::Overlay => Marks::Trusted,
+                };
+                let part = number.to_string();
+                let head = directory.join("head").join(&part);
+                let stack: &[LayerId] = if whole == Whole::Stack { &sandbox.details.position.stack } else { &[] };
+                let layers = stack.iter().rev().map(|l| self.state.layer_path(l).join(&part));
+                // A sandbox that was never started has no head yet.
+                let layers = [head].into_iter().chain(layers).filter(|l| l.is_dir()).collect();
+                Tree { path: path.clone(), layers, marks, copied }
+            })
+            .collect()
+    }
+}
+
+/// How far to look.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Head,
+    Stack,
 }
 
 /// From milliseconds since 1970.

@@ -13,7 +13,7 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_store::{Inserted, StoreError};
 use whatif_types::boot::Protection;
 use whatif_types::config::UserConfig;
-use whatif_types::sandbox::Details;
+use whatif_types::sandbox::{Details, Position};
 use whatif_types::{Backend, NetMode, PlaceKind, Sandbox, SandboxId, Status, name};
 
 use crate::boot::{Booting, Fill, Wish, wait_for_end};
@@ -36,6 +36,8 @@ pub struct NewSandbox {
     pub env: Vec<String>,
     pub cwd: Option<PathBuf>,
     pub idempotency_key: Option<String>,
+    /// Take a snapshot before each command.
+    pub auto_snapshot: bool,
 }
 
 /// A sandbox that stands, still owned by the command that made it.
@@ -50,8 +52,10 @@ pub(crate) struct Created {
 pub(crate) struct Start<'a> {
     /// The trees by number.
     pub trees: &'a [PathBuf],
+    /// Layers under its head.
+    pub position: Position,
     /// Called with the sandbox's directory when its heads exist and nothing is mounted over them.
-    pub fill: &'a Fill<'a>,
+    pub fill: Option<&'a Fill<'a>>,
 }
 
 /// Everything about a new sandbox that can be known before anything is made.
@@ -153,7 +157,8 @@ impl Engine {
             directory: &directory,
             project: &validated.project,
             known_trees: start.map(|s| s.trees),
-            fill: start.map(|s| s.fill),
+            stack: start.map_or(&[], |s| &s.position.stack),
+            fill: start.and_then(|s| s.fill),
             net: validated.net,
             environment: &set,
             provider: &*provider,
@@ -198,6 +203,8 @@ impl Engine {
             changed_files: 0,
             size_bytes: 0,
             based_at: None,
+            position: start.map(|s| s.position.clone()).unwrap_or_default(),
+            auto_snapshot: new.auto_snapshot || validated.config.snapshots.auto,
             transient: true,
         };
         let mut sandbox = Sandbox {

@@ -25,6 +25,18 @@ pub enum EngineError {
     NoSandboxHere { project: PathBuf },
     #[error("'{prefix}' fits several sandboxes: {}", names.join(", "))]
     Ambiguous { prefix: String, names: Vec<String> },
+    #[error("{} has no snapshot called '{label}'", sandbox.as_ref().map_or("no sandbox".to_owned(), |s| format!("sandbox '{s}'")))]
+    NoSuchSnapshot { label: String, sandbox: Option<String> },
+    #[error("'{label}' fits several snapshots: {}", names.join(", "))]
+    AmbiguousSnapshot { label: String, names: Vec<String> },
+    #[error("there is no sandbox and no snapshot called '{name}'")]
+    NothingToFork { name: String },
+    #[error("sandbox '{name}' cannot be put on other layers while it is in use: {because}")]
+    Held { name: String, because: String },
+    #[error("the sandbox's layers could not be changed: {message}")]
+    Restack { message: String },
+    #[error("there is no template called '{name}'")]
+    NoSuchTemplate { name: String },
     #[error("sandbox '{name}' is stopped")]
     Stopped { name: String },
     #[error("sandbox '{name}' is busy: another command is changing it")]
@@ -116,7 +128,10 @@ impl Explain for EngineError {
     fn code(&self) -> &'static str {
         match self {
             Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } => "not_found",
-            Self::Ambiguous { .. } => "ambiguous_name",
+            Self::NoSuchSnapshot { .. } | Self::NothingToFork { .. } | Self::NoSuchTemplate { .. } => "not_found",
+            Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } => "ambiguous_name",
+            Self::Held { .. } => "in_use",
+            Self::Restack { .. } => "restack_failed",
             Self::Stopped { .. } => "stopped",
             Self::Busy { .. } => "busy",
             Self::StillRunning { .. } => "still_running",
@@ -160,6 +175,13 @@ impl Explain for EngineError {
             Self::NoSandboxHere { .. } => {
                 vec!["name one ('whatif ls' lists them), or make one: whatif run -- COMMAND".to_owned()]
             }
+            Self::NoSuchSnapshot { .. } | Self::AmbiguousSnapshot { .. } => {
+                vec!["'whatif snapshots NAME' lists them; NAME@LABEL names one of any sandbox, @-1 is the latest".to_owned()]
+            }
+            Self::NothingToFork { .. } => vec!["'whatif ls' lists the sandboxes, 'whatif snapshots NAME' their snapshots".to_owned()],
+            Self::Held { .. } => vec!["end it first, or let it be done: --live stop (or --live copy, which leaves it running)".to_owned()],
+            Self::Restack { .. } => vec!["nothing is lost; 'whatif start' brings the sandbox up again if it was stopped".to_owned()],
+            Self::NoSuchTemplate { .. } => vec!["'whatif template ls' lists them; save one: whatif template save NAME TEMPLATE".to_owned()],
             Self::Stopped { name } => vec![format!("start it again: whatif start {name}")],
             Self::Busy { .. } => vec!["try again in a moment".to_owned()],
             Self::StillRunning { name } => vec![format!("stop it first: whatif stop {name}")],

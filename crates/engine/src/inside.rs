@@ -1,12 +1,14 @@
 //! The keeper's life from birth to end: what `whatif keeper <id>` does, as PID 1 of new namespaces.
 
+pub mod restack;
+
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use whatif_keeper::protocol::{Failed, Reason, Reply, Request};
 use whatif_keeper::server::{self, Parts};
 use whatif_keeper::{Channel, ChannelError};
-use whatif_layers::assemble::{self, AssembleError, Cause};
+use whatif_layers::assemble::{self, AssembleError, Assembled, Cause};
 use whatif_provider::native::{self, Prepared};
 use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection};
 
@@ -43,9 +45,10 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, _alive: OwnedFd) -> Result<(), Ke
 
 fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>) -> Result<Protection, Failed> {
     native::join(prepared, boot.net).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
-    let mut protection = assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
+    let Assembled { mut protection, underlay } =
+        assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
     native::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
-    let confinement = native::confine(boot.identity).map_err(|(step, error)| failed(step, &error))?;
+    let confinement = native::confine(boot.identity, underlay.as_fd()).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;
     Ok(protection)
 }

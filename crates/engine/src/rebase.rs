@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
 use whatif_diff::base::NewBase;
-use whatif_diff::{Bases, Change, Kind, Node, State, content};
+use whatif_diff::{Change, Kind, Node, State, content};
 use whatif_patch::Merge;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
@@ -58,8 +58,7 @@ impl Engine {
                 list.push(change.path.clone());
             }
         }
-        let base = directory.join("base");
-        Bases::load(&base).and_then(|mut b| b.replace(bases)).map_err(|e| EngineError::io("write", &base, e))?;
+        self.bases(&sandbox)?.replace(bases).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
         sandbox.details.based_at = Some(now());
         sandbox.updated_at = now();
         self.store.update(&mut sandbox)?;

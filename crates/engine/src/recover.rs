@@ -25,6 +25,17 @@ impl Engine {
                     let _ = self.repair(&id, lock);
                 }
                 Unsettled::Apply(directory) => troubles.extend(self.recover_apply(&directory)),
+                Unsettled::Shift(directory) => {
+                    if let Err(error) = self.recover_shift(&directory) {
+                        troubles
+                            .push(Trouble::note(format!("an interrupted snapshot cannot be finished: {}", whole_message(&error))));
+                    }
+                }
+                Unsettled::Layers(directory) => {
+                    if let Ok(Some(_lock)) = SandboxLock::take(&directory) {
+                        let _ = remove::tree(&directory);
+                    }
+                }
             }
         }
         Ok(troubles)
@@ -154,7 +165,7 @@ impl Trouble {
 }
 
 /// Ends whatever keeper still serves this directory, and waits until it is gone.
-fn end_keeper_in(directory: &std::path::Path) {
+pub(crate) fn end_keeper_in(directory: &std::path::Path) {
     if let Ok(mut client) = Client::connect(directory) {
         let _ = rustix::net::sockopt::set_socket_timeout(
             client.as_fd(),

@@ -1,5 +1,6 @@
 //! Starts a stopped sandbox again, over the head it had.
 
+use whatif_types::boot::Work;
 use whatif_types::{Sandbox, Status};
 
 use crate::boot::Wish;
@@ -30,6 +31,7 @@ impl Engine {
             directory: &directory,
             project: &sandbox.project,
             known_trees: Some(&sandbox.details.trees),
+            stack: &sandbox.details.position.stack,
             fill: None,
             net: sandbox.details.net,
             environment: &[],
@@ -45,6 +47,8 @@ impl Engine {
         let (booting, protection) = self.finish_boot(&wish, booting, None)?;
         sandbox.details.trees = known_and_new(&sandbox, &trees_by_number(&booting));
         sandbox.details.copied_trees = copied_trees(&booting);
+        sandbox.details.position.mounted = sandbox.details.position.stack.clone();
+        sandbox.details.position.work = Work::First;
         sandbox.details.protection = protection;
         sandbox.details.keeper_pid = Some(booting.pid);
         sandbox.details.stop_reason = None;

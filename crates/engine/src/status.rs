@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::ignored::Rules;
-use whatif_diff::{Bases, Change, Depth, Kind, Node, Time};
+use whatif_diff::{Change, Depth, Kind, Node, Time};
 use whatif_types::{Sandbox, text};
 
 use crate::apply::{Outlook, outlook};
@@ -77,8 +77,7 @@ impl Engine {
         walk.missing();
         let mut drift = walk.drift;
         // What an apply of this sandbox wrote is no news to it.
-        let base = self.directory(&sandbox)?.join("base");
-        let bases = Bases::load(&base).map_err(|e| EngineError::io("read", &base, e))?;
+        let bases = self.bases(&sandbox)?;
         let is_ours = |path: &Path| {
             let (now, known) = (Node::of(path), bases.get(path).map(|r| &r.node));
             now.zip(known).is_some_and(|(now, known)| (now.dev, now.ino, now.ctime) == (known.dev, known.ino, known.ctime))

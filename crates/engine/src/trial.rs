@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags,
 use whatif_apply::{Attributes, Change as Act, Operation, Plan, Source};
 use whatif_layers::{copy, remove};
 use whatif_types::Sandbox;
+use whatif_types::sandbox::Position;
 
 use crate::create::{Created, Start, with_a_name};
 use crate::{Engine, EngineError, NewSandbox};
@@ -30,7 +31,7 @@ impl Engine {
             let filling = Filling { sandbox, heads: directory.join("head"), plan };
             filling.run().map_err(|e| EngineError::io("prepare", directory, e))
         };
-        let start = Start { trees: &sandbox.details.trees, fill: &fill };
+        let start = Start { trees: &sandbox.details.trees, position: Position::default(), fill: Some(&fill) };
         with_a_name(None, |name| self.create_with(name, &new, &validated, Vec::new(), None, Some(&start)))
     }
 }

@@ -197,6 +197,15 @@ impl Client {
         self.done()
     }
 
+    /// Ends every process, but not the sandbox, and tells which ones there were.
+    pub fn end_all(&mut self) -> Result<Vec<Process>, ClientError> {
+        self.send(&Request::EndAll, &[])?;
+        match self.reply()? {
+            Reply::Processes(processes) => Ok(processes),
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
     /// Ends everything in the sandbox and waits for the keeper to say so.
     pub fn stop(&mut self, grace_ms: u64) -> Result<(), ClientError> {
         self.send(&Request::Stop { grace_ms }, &[])?;

@@ -48,9 +48,11 @@ pub enum Request {
     Examine {
         path: Text,
     },
-    /// Holds every process still until `Thaw`, or until this client leaves.
+    /// Holds every process still until `Thaw`, or until this client leaves. Nothing is started or written meanwhile.
     Freeze,
     Thaw,
+    /// Ends every process at once, but not the keeper. The answer names them.
+    EndAll,
     /// TERM to everything, then KILL when `grace_ms` have passed, then the keeper ends and the sandbox with it.
     Stop {
         grace_ms: u64,

@@ -20,8 +20,10 @@ use self::commands::Commands;
 use self::connections::{Connections, PeerRule};
 use self::freeze::Frozen;
 use crate::channel::Channel;
-use crate::protocol::{Failed, Reason, Reply};
+use crate::protocol::{Failed, Reason, Reply, Request};
 
+/// How long killed processes may take to be gone.
+const LAST_MOMENTS: Duration = Duration::from_secs(5);
 /// Idle for this long, memory is given back.
 const REST_AFTER: Duration = Duration::from_millis(50);
 
@@ -44,6 +46,8 @@ struct Server {
     commands: Commands,
     stopping: Option<Stopping>,
     frozen: Option<Frozen>,
+    /// Requests that wait until nobody is frozen.
+    deferred: Vec<(u64, Request)>,
     /// Processes that the sandbox itself stands on, as a file system in user space does.
     helpers: Vec<i32>,
     began: Instant,
@@ -67,6 +71,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         commands: Commands::new(parts.environment)?,
         stopping: None,
         frozen: None,
+        deferred: Vec::new(),
         // Nobody's command has run yet.
         helpers: if processes::others_alive() { processes::list(|_| false).iter().map(|p| p.pid).collect() } else { Vec::new() },
         began: Instant::now(),
@@ -180,6 +185,32 @@ impl Server {
     fn thaw(&mut self, client: u64) {
         if let Some(frozen) = self.frozen.take_if(|f| f.by == client) {
             frozen.end();
+            for (client, request) in std::mem::take(&mut self.deferred) {
+                self.answer(client, request);
+            }
+        }
+    }
+
+    /// Kills everything but the sandbox's own helpers.
+    fn end_all(&mut self) -> Reply {
+        let all = processes::list(|pid| self.commands.is_exec(pid));
+        let ended: Vec<_> = all.into_iter().filter(|p| !self.helpers.contains(&p.pid) && p.state != 'Z').collect();
+        let deadline = Instant::now() + LAST_MOMENTS;
+        loop {
+            let mut left = processes::list(|_| false);
+            left.retain(|p| !self.helpers.contains(&p.pid));
+            if left.is_empty() {
+                return Reply::Processes(ended);
+            }
+            if Instant::now() >= deadline {
+                let message = format!("process {} does not end", left[0].pid);
+                return Reply::Failed(Failed { reason: Reason::NotStill, message, errno: 0 });
+            }
+            for process in &left {
+                freeze::signal(process, Signal::KILL);
+            }
+            std::thread::sleep(Duration::from_micros(200));
+            self.commands.reap(&mut self.connections);
         }
     }
 

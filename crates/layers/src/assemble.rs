@@ -6,6 +6,8 @@ mod devices;
 mod kernel_views;
 mod mask_layers;
 mod mounts;
+mod overlay;
+pub mod restack;
 mod trees;
 mod verify;
 
@@ -15,10 +17,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode};
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
+use whatif_sys::mount::Reach;
 use whatif_types::boot::{Boot, Protection};
 use whatif_types::{Identity, NetMode, PlaceKind};
 
-use self::mounts::{Clones, attach, detached_tmpfs};
+use self::mounts::{Clones, attach, clone_of, detached_tmpfs, make_read_only};
 
 /// The step that failed, in words, and why.
 #[derive(Debug, thiserror::Error)]
@@ -50,64 +53,121 @@ fn step_of<E: Into<io::Error>>(cause: Cause, name: impl Into<String>) -> impl Fn
     move |error| AssembleError { step, cause, source: error.into() }
 }
 
-/// Where the new root is put together, relative to the stage.
+/// Where the new root is put together, relative to the stage or to the underlay.
 const ROOT: &str = "root";
+const UNDERLAY: &str = "underlay";
 const STATE: &str = "state";
+const LAYERS: &str = "layers";
 const MASKS: &str = "masks";
+
+/// A sandbox's view that stands.
+#[derive(Debug)]
+pub struct Assembled {
+    pub protection: Protection,
+    /// A file system with nothing but a place for the root in it. The next root will be mounted at the same place (see `restack`):
+    /// whoever is confined to what lies beneath this is confined to the sandbox, whatever its root is by then.
+    pub underlay: OwnedFd,
+}
 
 /// Puts together what the sandbox sees and makes it the root of this mount namespace.
 ///
 /// `user_namespace` is the one the sandbox will live in, when root starts it: layers are idmapped with it.
-pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<Protection, AssembleError> {
-    let mut protection = Protection::default();
-
+pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<Assembled, AssembleError> {
     // 1. Nothing mounted from here on may show outside, nor the other way round.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).map_err(step("make mounts private"))?;
 
     // 2. Detached clones of everything real that is needed, while the real paths still mean what they say.
     let clones = Clones::open(boot, user_namespace)?;
 
-    // 3. A stage in memory, over the sandbox's own directory, which nothing else needs by its path.
-    let stage = detached_tmpfs("mode=0700", 0).map_err(step("make a stage"))?;
-    attach(&stage, CWD, &boot.directory).map_err(step("mount the stage"))?;
-    rustix::process::fchdir(&stage).map_err(step("enter the stage"))?;
-    for directory in [ROOT, STATE] {
-        rustix::fs::mkdir(directory, Mode::RWXU).map_err(step("fill the stage"))?;
-    }
-    attach(&clones.state, CWD, Path::new(STATE)).map_err(step("attach the head"))?;
-    mask_layers::make(&boot.masks, boot.identity)?;
+    // 3. A stage over the sandbox's own directory, which nothing else needs by its path, and on it the place for the root.
+    set_stage(&raise_stage(&boot.directory)?, &clones)?;
+    let underlay = lay_underlay().map_err(step("make an underlay"))?;
 
-    // 4. Overlays keep the credentials of who mounts them; over idmapped layers those must be ids the mapping knows.
-    if let Identity::Mapped { base, .. } = boot.identity {
-        whatif_sys::filesystem_ids::assume(base, base).map_err(step("assume the sandbox's file ids"))?;
-    }
-
-    // 5. The places of the plan, parents first.
-    let root_place = &boot.plan.places[0];
-    trees::mount_root(boot, &clones, &root_place.kind)?;
-    let root = rustix::fs::open(ROOT, mounts::DIRECTORY, Mode::empty()).map_err(step("open the new root"))?;
-    for place in &boot.plan.places[1..] {
-        trees::mount_place(boot, &clones, &root, place, &mut protection)?;
-    }
+    // 4. The places of the plan, and what the kernel shows of itself.
+    let mut protection = Protection::default();
+    let root = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), None, &mut protection)?;
     for (link, target) in &boot.plan.run_links {
         let _ = rustix::fs::symlinkat(target, &root, relative(link));
     }
     make_runtime_dir(boot, &root)?;
-
-    // 6. What the kernel shows of itself.
     devices::mount(boot, &root)?;
     kernel_views::mount_proc(&root)?;
     kernel_views::mount_sys(&root, boot.net == NetMode::None)?;
 
-    // 7. The new root becomes the root, and the old one is gone for good.
-    rustix::process::fchdir(&root).map_err(step("enter the new root"))?;
+    // 5. The underlay takes the place of the old root, which is gone for good, and we enter the new one in it.
+    rustix::process::fchdir(&underlay).map_err(step("enter the underlay"))?;
     rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
     unmount(".", UnmountFlags::DETACH).map_err(step("detach the old root"))?;
-    rustix::process::chdir("/").map_err(step("enter the new root"))?;
+    if boot.identity.started_by_root() {
+        cover(&underlay, &root).map_err(step("cover the underlay"))?;
+    }
+    rustix::process::fchdir(&root).map_err(step("enter the new root"))?;
+    rustix::process::chroot(".").map_err(step("enter the new root"))?;
 
-    // 8. Mounting "succeeds" in more ways than working.
+    // 6. Mounting "succeeds" in more ways than working.
     verify::plan(boot, &protection)?;
-    Ok(protection)
+    Ok(Assembled { protection, underlay })
+}
+
+/// Mounted on the stage; the new root is mounted in it.
+fn lay_underlay() -> io::Result<OwnedFd> {
+    let underlay = detached_tmpfs("mode=0755,size=4k", 0)?;
+    rustix::fs::mkdirat(&underlay, ROOT, Mode::from_raw_mode(0o755))?;
+    make_read_only(&underlay, Reach::One)?;
+    rustix::fs::mkdir(UNDERLAY, Mode::RWXU)?;
+    attach(&underlay, CWD, Path::new(UNDERLAY))?;
+    Ok(underlay)
+}
+
+/// Whoever enters the namespace without the sandbox's root, as debugging tools do, finds a read-only view of it at `/`.
+fn cover(underlay: &OwnedFd, root: &OwnedFd) -> io::Result<()> {
+    let view = clone_of(root)?;
+    make_read_only(&view, Reach::One)?;
+    Ok(mounts::attach_on(&view, underlay)?)
+}
+
+/// A file system in memory on which everything is laid out.
+fn raise_stage(at: &Path) -> Result<OwnedFd, AssembleError> {
+    let stage = detached_tmpfs("mode=0700", 0).map_err(step("make a stage"))?;
+    attach(&stage, CWD, at).map_err(step("mount the stage"))?;
+    Ok(stage)
+}
+
+/// Enters the stage and brings in what comes from outside.
+fn set_stage(stage: &OwnedFd, clones: &Clones) -> Result<(), AssembleError> {
+    rustix::process::fchdir(stage).map_err(step("enter the stage"))?;
+    for directory in [STATE, LAYERS] {
+        rustix::fs::mkdir(directory, Mode::RWXU).map_err(step("fill the stage"))?;
+    }
+    attach(&clones.state, CWD, Path::new(STATE)).map_err(step("attach the head"))?;
+    if let Some(layers) = &clones.layers {
+        attach(layers, CWD, Path::new(LAYERS)).map_err(step("attach the layers"))?;
+    }
+    Ok(())
+}
+
+/// Mounts the places of the plan, parents first. With the root that a sandbox has had so far, what lives in memory is carried over.
+fn put_together(
+    boot: &Boot,
+    clones: &Clones,
+    at: &Path,
+    first: Option<&OwnedFd>,
+    protection: &mut Protection,
+) -> Result<OwnedFd, AssembleError> {
+    mask_layers::make(&boot.masks, boot.identity)?;
+    // Overlays keep the credentials of who mounts them; over idmapped layers those must be ids the mapping knows.
+    if let Identity::Mapped { base, .. } = boot.identity {
+        whatif_sys::filesystem_ids::assume(base, base).map_err(step("assume the sandbox's file ids"))?;
+    }
+    trees::mount_root(boot, clones, &boot.plan.places[0].kind, at)?;
+    let root = rustix::fs::open(at, mounts::DIRECTORY, Mode::empty()).map_err(step("open the new root"))?;
+    for place in &boot.plan.places[1..] {
+        match (&place.kind, first) {
+            (PlaceKind::Private { .. }, Some(first)) if restack::carry_over(first, &place.path, &root).is_ok() => {}
+            _ => trees::mount_place(boot, clones, (&root, at), place, protection)?,
+        }
+    }
+    Ok(root)
 }
 
 fn make_runtime_dir(boot: &Boot, root: &OwnedFd) -> Result<(), AssembleError> {

@@ -1,12 +1,13 @@
 //! Copies trees into a head where the kernel cannot overlay them: shared blocks where the file system can, bytes where not.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Gid, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Timespec, Timestamps, Uid, XattrFlags};
 
 use crate::{PathError, on};
 
@@ -19,8 +20,27 @@ pub enum Depth {
     Level,
 }
 
+/// What becomes of the things that only a sandbox's own layers have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fidelity {
+    /// Sockets, pipes and devices lead to things outside; a copy has no use for them.
+    Content,
+    /// Whiteouts are devices, and hard links of one layer are one file.
+    Layer,
+}
+
 /// Copies `from` into the existing, empty directory `to`, leaving out `excluded` paths and other file systems.
 pub fn into_directory(from: &Path, to: &Path, depth: Depth, excluded: &[PathBuf]) -> Result<(), PathError> {
+    copy_tree(from, to, depth, excluded, Fidelity::Content)
+}
+
+/// Copies one tree of a layer into the existing, empty directory `to`, marks and all.
+pub fn layer(from: &Path, to: &Path) -> Result<(), PathError> {
+    copy_tree(from, to, Depth::Tree, &[], Fidelity::Layer)
+}
+
+fn copy_tree(from: &Path, to: &Path, depth: Depth, excluded: &[PathBuf], fidelity: Fidelity) -> Result<(), PathError> {
+    let mut links: HashMap<u64, PathBuf> = HashMap::new();
     let device = fs::symlink_metadata(from).map_err(on("examine", from))?.dev();
     let mut pending = vec![(from.to_owned(), to.to_owned())];
     let mut made = Vec::new();
@@ -38,8 +58,16 @@ pub fn into_directory(from: &Path, to: &Path, depth: Depth, excluded: &[PathBuf]
                     pending.push((path.clone(), copy.clone()));
                 }
                 made.push((path, copy, metadata));
+            } else if fidelity == Fidelity::Layer && metadata.nlink() > 1 {
+                match links.get(&metadata.ino()) {
+                    Some(first) => fs::hard_link(first, &copy).map_err(on("link", &copy))?,
+                    None => {
+                        copy_one(&path, &copy, &metadata, fidelity)?;
+                        links.insert(metadata.ino(), copy);
+                    }
+                }
             } else {
-                copy_one(&path, &copy, &metadata)?;
+                copy_one(&path, &copy, &metadata, fidelity)?;
             }
         }
     }
@@ -52,6 +80,19 @@ pub fn into_directory(from: &Path, to: &Path, depth: Depth, excluded: &[PathBuf]
 
 /// Mode, owner (where allowed), extended attributes and times.
 pub fn copy_attributes(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), PathError> {
+    copy_attributes_but(from, to, metadata, |_| false)
+}
+
+/// The same without what overlayfs writes down about a layer: for a directory that takes the place of another one.
+pub fn copy_looks(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), PathError> {
+    copy_attributes_but(from, to, metadata, |name| {
+        ["trusted.overlay.", "user.overlay.", "user.fuseoverlayfs."]
+            .iter()
+            .any(|p| name.as_encoded_bytes().starts_with(p.as_bytes()))
+    })
+}
+
+fn copy_attributes_but(from: &Path, to: &Path, metadata: &Metadata, left_out: fn(&OsString) -> bool) -> Result<(), PathError> {
     let inner = || -> io::Result<()> {
         let owner = (Some(Uid::from_raw(metadata.uid())), Some(Gid::from_raw(metadata.gid())));
         match rustix::fs::chownat(CWD, to, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW) {
@@ -62,7 +103,7 @@ pub fn copy_attributes(from: &Path, to: &Path, metadata: &Metadata) -> Result<()
         if !metadata.is_symlink() {
             rustix::fs::chmod(to, rustix::fs::Mode::from_raw_mode(metadata.mode() & 0o7777))?;
         }
-        copy_xattrs(from, to);
+        copy_xattrs(from, to, left_out);
         let time = |seconds, nanoseconds: i64| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
         let times = Timestamps {
             last_access: time(metadata.atime(), metadata.atime_nsec()),
@@ -74,14 +115,20 @@ pub fn copy_attributes(from: &Path, to: &Path, metadata: &Metadata) -> Result<()
     inner().map_err(on("copy the attributes of", from))
 }
 
-fn copy_one(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), PathError> {
+fn copy_one(from: &Path, to: &Path, metadata: &Metadata, fidelity: Fidelity) -> Result<(), PathError> {
     if metadata.is_symlink() {
         let target = fs::read_link(from).map_err(on("read", from))?;
         std::os::unix::fs::symlink(target, to).map_err(on("create", to))?;
     } else if metadata.is_file() {
         copy_content(from, to).map_err(on("copy", from))?;
+    } else if fidelity == Fidelity::Layer {
+        let kind = FileType::from_raw_mode(metadata.mode());
+        match rustix::fs::mknodat(CWD, to, kind, rustix::fs::Mode::empty(), metadata.rdev()) {
+            // A socket without its listener is of no use to anybody.
+            Err(_) if kind.is_socket() => return Ok(()),
+            other => other.map_err(on("create", to))?,
+        }
     } else {
-        // Sockets, pipes and devices lead to things outside; a copy has no use for them.
         return Ok(());
     }
     copy_attributes(from, to, metadata)
@@ -103,8 +150,8 @@ const fn libc_flags() -> i32 {
     (rustix::fs::OFlags::NOFOLLOW.bits() | rustix::fs::OFlags::NONBLOCK.bits()) as i32
 }
 
-fn copy_xattrs(from: &Path, to: &Path) {
-    for name in xattr_names(from) {
+fn copy_xattrs(from: &Path, to: &Path, left_out: fn(&OsString) -> bool) {
+    for name in xattr_names(from).into_iter().filter(|n| !left_out(n)) {
         let mut value = vec![0_u8; 65_536];
         if let Ok(length) = rustix::fs::lgetxattr(from, &name, &mut value[..]) {
             // What the target file system or our rights do not allow is left out, as with `cp`.

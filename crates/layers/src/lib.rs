@@ -6,10 +6,14 @@
 
 pub mod assemble;
 pub mod copy;
+pub mod holders;
 pub mod masks;
+pub mod measure;
 pub mod plan;
 pub mod remove;
+pub mod shift;
 mod spares;
+pub mod squash;
 pub mod state_dir;
 pub mod survey;
 

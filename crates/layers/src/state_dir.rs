@@ -3,6 +3,7 @@
 //! ```text
 //! state.db          records
 //! sandboxes/<id>/   head/<tree>  work/<tree>  keeper.sock  logs/
+//! layers/<id>/      a frozen head: <tree>/  base/
 //! names/<name>      a link to the directory of a sandbox that runs, so that `exec` need not open the records
 //! spare/<id>/       directories of sandboxes that changed nothing, for the next ones
 //! applies/<id>/     journals and earlier versions of what was applied, for undo
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, XattrFlags};
-use whatif_types::SandboxId;
+use whatif_types::{LayerId, SandboxId};
 
 use crate::{PathError, on, spares};
 
@@ -30,6 +31,8 @@ use crate::{PathError, on, spares};
 const OWNER: &str = "user.whatif.owner";
 /// Applies lie beside sandboxes while they are under way.
 const APPLY: &str = "apply-";
+const SHIFT: &str = "shift-";
+const SQUASH: &str = "squash-";
 const LAST_MOMENTS: Duration = Duration::from_secs(2);
 
 /// The copy of a sandbox's record in its own directory.
@@ -40,6 +43,9 @@ const RECORD: &str = "sandbox.json";
 pub enum Unsettled {
     Sandbox(SandboxId),
     Apply(PathBuf),
+    Shift(PathBuf),
+    /// Layers that are being merged, or on their way to be deleted: nothing that is nowhere else.
+    Layers(PathBuf),
 }
 
 #[derive(Clone, Debug)]
@@ -98,6 +104,17 @@ impl StateDir {
     #[must_use]
     pub fn sandboxes(&self) -> PathBuf {
         self.root.join("sandboxes")
+    }
+
+    /// Where the frozen layers lie.
+    #[must_use]
+    pub fn layers(&self) -> PathBuf {
+        self.root.join("layers")
+    }
+
+    #[must_use]
+    pub fn layer_path(&self, id: &LayerId) -> PathBuf {
+        self.layers().join(id.as_str())
     }
 
     fn settled_path(&self, id: &SandboxId) -> PathBuf {
@@ -204,9 +221,12 @@ impl StateDir {
         let entries = fs::read_dir(&path).map_err(on("list", &path))?;
         let unsettled = entries.filter_map(Result::ok).filter_map(|e| {
             let name = e.file_name().into_string().ok()?;
-            match name.strip_prefix(APPLY) {
-                Some(_) => Some(Unsettled::Apply(e.path())),
-                None => SandboxId::parse(&name).map(Unsettled::Sandbox),
+            let path = e.path();
+            match name.split_once('-').map(|(kind, _)| kind) {
+                Some("apply") => Some(Unsettled::Apply(path)),
+                Some("shift") => Some(Unsettled::Shift(path)),
+                Some("squash" | "layers") => Some(Unsettled::Layers(path)),
+                _ => SandboxId::parse(&name).map(Unsettled::Sandbox),
             }
         });
         Ok(unsettled.collect())
@@ -214,11 +234,61 @@ impl StateDir {
 
     /// Makes the directory of an apply, in `transient/`, owned by the returned lock.
     pub fn begin_apply(&self, id: &str) -> Result<(PathBuf, SandboxLock), PathError> {
+        self.begin(&format!("{APPLY}{id}"), |_| Ok(()))
+    }
+
+    /// Makes the directory of a shift, in `transient/`, owned by the returned lock.
+    pub(crate) fn begin_shift(
+        &self,
+        sandbox: &SandboxId,
+        fill: impl FnOnce(&Path) -> Result<(), PathError>,
+    ) -> Result<(PathBuf, SandboxLock), PathError> {
+        self.begin(&format!("{SHIFT}{sandbox}"), fill)
+    }
+
+    /// Makes room for layers that are being merged, in `transient/`, owned by the returned lock. Fails if somebody is at it.
+    pub fn begin_squash(&self, sandbox: &SandboxId) -> Result<(PathBuf, SandboxLock), PathError> {
+        self.begin(&format!("{SQUASH}{sandbox}"), |_| Ok(()))
+    }
+
+    /// Moves a merged layer to the others.
+    pub fn keep_layer(&self, place: &Path, id: &LayerId) -> Result<(), PathError> {
+        make_private(&self.layers())?;
+        let to = self.layer_path(id);
+        fs::rename(place.join(id.as_str()), &to).map_err(on("keep", &to))
+    }
+
+    /// Takes layers out of sight; they are deleted from there.
+    pub fn condemn_layers(&self, layers: &[LayerId]) -> Result<Option<(PathBuf, SandboxLock)>, PathError> {
+        let Some(first) = layers.first() else { return Ok(None) };
+        let (directory, lock) = self.begin(&format!("layers-{first}"), |_| Ok(()))?;
+        for layer in layers {
+            let to = directory.join(layer.as_str());
+            match fs::rename(self.layer_path(layer), &to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(on("remove", &to)(error)),
+                _ => {}
+            }
+        }
+        Ok(Some((directory, lock)))
+    }
+
+    /// The layers that exist.
+    pub fn list_layers(&self) -> Result<Vec<LayerId>, PathError> {
+        let path = self.layers();
+        match fs::read_dir(&path) {
+            Ok(entries) => Ok(entries.filter_map(|e| LayerId::parse(e.ok()?.file_name().to_str()?)).collect()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(on("list", &path)(error)),
+        }
+    }
+
+    fn begin(&self, name: &str, fill: impl FnOnce(&Path) -> Result<(), PathError>) -> Result<(PathBuf, SandboxLock), PathError> {
         // Locked before anybody can find it and take it for what a crash left.
-        let hidden = self.cache().join(format!("{APPLY}{id}"));
+        let hidden = self.cache().join(name);
         make_private(&hidden)?;
         let lock = SandboxLock::take(&hidden)?.ok_or_else(|| on("lock", &hidden)(io::Error::from(io::ErrorKind::WouldBlock)))?;
-        let path = self.transient().join(format!("{APPLY}{id}"));
+        fill(&hidden)?;
+        let path = self.transient().join(name);
         fs::rename(&hidden, &path).map_err(on("create", &path))?;
         Ok((path, lock))
     }

@@ -16,7 +16,7 @@ use whatif_sys::keeper::{self, Start};
 use whatif_types::{Identity, NetMode};
 
 pub use self::confine::{Confinement, confine};
-pub use self::join::{Prepared, join, join_user_namespace};
+pub use self::join::{Prepared, enter_user_namespace, join, join_user_namespace};
 use crate::{Launch, LaunchError, Launched, Provider};
 
 pub const NAME: &str = "native";

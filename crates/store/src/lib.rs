@@ -5,8 +5,10 @@
 
 pub mod sqlite;
 
+use std::collections::HashSet;
+
 use whatif_types::state::IllegalTransition;
-use whatif_types::{Explain, Sandbox, SandboxId};
+use whatif_types::{Explain, LayerFacts, LayerId, Sandbox, SandboxId, Snapshot, SnapshotId, Template};
 
 /// Where records live. Every call is one transaction; a caller that dies in between leaves either the old or the new row.
 pub trait Store: std::fmt::Debug {
@@ -26,8 +28,41 @@ pub trait Store: std::fmt::Debug {
     fn wants_tidying(&self) -> bool;
     /// Work that keeps later commands fast; better done in the background.
     fn tidy(&self) -> Result<(), StoreError>;
-    /// Removes the row. One that is gone already is a success.
+    /// Removes the row and those of its snapshots. One that is gone already is a success.
     fn delete(&self, id: &SandboxId) -> Result<(), StoreError>;
+
+    /// Reserves the row of a sandbox that starts from something recorded, if that is still there: with its last record, layers go.
+    fn insert_from(&self, sandbox: &Sandbox, origin: &Origin<'_>) -> Result<(), StoreError>;
+    /// Records a new snapshot and where its sandbox stands now, both or neither.
+    fn insert_snapshot(&self, snapshot: &Snapshot, sandbox: &mut Sandbox) -> Result<(), StoreError>;
+    fn get_snapshot(&self, id: &SnapshotId) -> Result<Option<Snapshot>, StoreError>;
+    fn find_snapshot(&self, sandbox: &SandboxId, label: &str) -> Result<Option<Snapshot>, StoreError>;
+    /// The snapshots of this label, of all sandboxes.
+    fn find_label(&self, label: &str) -> Result<Vec<Snapshot>, StoreError>;
+    /// Oldest first.
+    fn list_snapshots(&self, sandbox: &SandboxId) -> Result<Vec<Snapshot>, StoreError>;
+    fn delete_snapshots(&self, ids: &[SnapshotId]) -> Result<(), StoreError>;
+
+    /// Records a template that was made from something recorded, if that is still there.
+    fn insert_template(&self, template: &Template, origin: Option<&Origin<'_>>) -> Result<(), StoreError>;
+    fn get_template(&self, name: &str) -> Result<Option<Template>, StoreError>;
+    /// Newest first.
+    fn list_templates(&self) -> Result<Vec<Template>, StoreError>;
+    fn delete_template(&self, name: &str) -> Result<(), StoreError>;
+
+    /// What is known about these layers.
+    fn layer_facts(&self, layers: &[LayerId]) -> Result<Vec<LayerFacts>, StoreError>;
+    fn note_layer(&self, layer: &LayerId, facts: &LayerFacts) -> Result<(), StoreError>;
+    /// Calls `work` with every layer that any record needs. No record can be written meanwhile.
+    fn with_needed_layers(&self, work: &mut dyn FnMut(&HashSet<LayerId>)) -> Result<(), StoreError>;
+}
+
+/// What something new starts from.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'a> {
+    Sandbox(&'a SandboxId),
+    Snapshot(&'a SnapshotId),
+    Template(&'a str),
 }
 
 #[derive(Debug)]
@@ -47,6 +82,12 @@ pub enum Found {
 pub enum StoreError {
     #[error("there already is a sandbox called '{name}'")]
     NameTaken { name: String },
+    #[error("there already is a snapshot called '{label}'")]
+    LabelTaken { label: String },
+    #[error("there already is a template called '{name}'")]
+    TemplateTaken { name: String },
+    #[error("what it was to start from has just been removed")]
+    OriginGone,
     #[error("sandbox '{name}' was changed by another command meanwhile")]
     Conflict { name: String },
     #[error("the records in {path} were written by a newer whatif (format {found}, this one knows {known})")]
@@ -63,6 +104,9 @@ impl Explain for StoreError {
     fn code(&self) -> &'static str {
         match self {
             Self::NameTaken { .. } => "name_taken",
+            Self::LabelTaken { .. } => "label_taken",
+            Self::TemplateTaken { .. } => "template_taken",
+            Self::OriginGone => "origin_gone",
             Self::Conflict { .. } => "conflict",
             Self::TooNew { .. } => "records_too_new",
             Self::Malformed(_) => "records_malformed",
@@ -74,6 +118,9 @@ impl Explain for StoreError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::NameTaken { name } => vec![format!("choose another --name, or remove it: whatif rm {name}")],
+            Self::LabelTaken { label } => vec![format!("choose another label, or remove it: whatif snapshot rm {label}")],
+            Self::TemplateTaken { name } => vec![format!("choose another name, or remove it: whatif template rm {name}")],
+            Self::OriginGone => vec!["'whatif snapshots' shows what there is".to_owned()],
             Self::Conflict { .. } => vec!["run the command again".to_owned()],
             Self::TooNew { .. } => vec!["use the newer whatif, or another state directory: WHATIF_HOME=…".to_owned()],
             Self::Database(_) | Self::Malformed(_) => {

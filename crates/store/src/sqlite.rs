@@ -1,6 +1,9 @@
 //! Records in SQLite, in write-ahead mode: readers never wait, and a commit costs no disk flush.
 
+mod snapshots;
+
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::fs::{OpenOptions, Permissions};
 use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -10,12 +13,13 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
-use whatif_types::{Sandbox, SandboxId};
+use whatif_types::{LayerFacts, LayerId, Sandbox, SandboxId, Snapshot, SnapshotId, Template};
 
-use crate::{Found, Inserted, Store, StoreError};
+use crate::{Found, Inserted, Origin, Store, StoreError};
 
 /// Forward-only: entry N turns format N into format N + 1.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE sandboxes (
         id TEXT PRIMARY KEY NOT NULL,
         name TEXT NOT NULL UNIQUE,
@@ -29,7 +33,22 @@ const MIGRATIONS: [&str; 1] = ["
         details TEXT NOT NULL
     ) WITHOUT ROWID;
     PRAGMA user_version = 1;
-"];
+",
+    "
+    CREATE TABLE snapshots (
+        id TEXT PRIMARY KEY NOT NULL,
+        sandbox TEXT NOT NULL,
+        label TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        details TEXT NOT NULL,
+        UNIQUE (sandbox, label)
+    ) WITHOUT ROWID;
+    CREATE INDEX snapshots_by_label ON snapshots (label);
+    CREATE TABLE templates (name TEXT PRIMARY KEY NOT NULL, created_at INTEGER NOT NULL, details TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE layers (id TEXT PRIMARY KEY NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID;
+    PRAGMA user_version = 2;
+",
+];
 const COLUMNS: &str = "id, name, status, version, created_at, updated_at, project, provider, details";
 /// A command that is the only one reads the whole log when it opens the records.
 const LONGEST_LOG: u64 = 96 << 10;
@@ -74,6 +93,20 @@ impl SqliteStore {
     fn query_one(&self, condition: &str, parameter: &str) -> Result<Option<Sandbox>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM sandboxes WHERE {condition}");
         self.connection()?.prepare_cached(&sql)?.query_row([parameter], read).optional()?.transpose()
+    }
+
+    /// Does the work while nobody else can write; an error takes all of it back.
+    fn in_transaction<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let connection = self.connection()?;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        let done = work(connection).and_then(|done| {
+            connection.execute_batch("COMMIT")?;
+            Ok(done)
+        });
+        if done.is_err() {
+            let _ = connection.execute_batch("ROLLBACK");
+        }
+        done
     }
 
     fn log_size(&self) -> u64 {
@@ -263,7 +296,110 @@ impl Store for SqliteStore {
     fn delete(&self, id: &SandboxId) -> Result<(), StoreError> {
         self.with_room(|| {
             self.connection()?.prepare_cached("DELETE FROM sandboxes WHERE id = ?1")?.execute([id.as_str()])?;
+            self.connection()?.prepare_cached("DELETE FROM snapshots WHERE sandbox = ?1")?.execute([id.as_str()])?;
             Ok(())
+        })
+    }
+
+    fn insert_from(&self, sandbox: &Sandbox, origin: &Origin<'_>) -> Result<(), StoreError> {
+        self.with_room(|| {
+            self.in_transaction(|connection| {
+                snapshots::require(connection, origin)?;
+                match self.insert(sandbox, None)? {
+                    Inserted::New => Ok(()),
+                    Inserted::Existing(other) => Err(StoreError::NameTaken { name: other.name }),
+                }
+            })
+        })
+    }
+
+    fn insert_snapshot(&self, snapshot: &Snapshot, sandbox: &mut Sandbox) -> Result<(), StoreError> {
+        let version = sandbox.version;
+        let inserted = self.in_transaction(|connection| {
+            snapshots::insert(connection, snapshot)?;
+            self.update(sandbox)
+        });
+        if inserted.is_err() {
+            sandbox.version = version;
+        }
+        inserted
+    }
+
+    fn get_snapshot(&self, id: &SnapshotId) -> Result<Option<Snapshot>, StoreError> {
+        Ok(snapshots::select(self.connection()?, "id = ?1", [id.as_str()])?.pop())
+    }
+
+    fn find_snapshot(&self, sandbox: &SandboxId, label: &str) -> Result<Option<Snapshot>, StoreError> {
+        Ok(snapshots::select(self.connection()?, "sandbox = ?1 AND label = ?2", [sandbox.as_str(), label])?.pop())
+    }
+
+    fn find_label(&self, label: &str) -> Result<Vec<Snapshot>, StoreError> {
+        snapshots::select(self.connection()?, "label = ?1", [label])
+    }
+
+    fn list_snapshots(&self, sandbox: &SandboxId) -> Result<Vec<Snapshot>, StoreError> {
+        snapshots::select(self.connection()?, "sandbox = ?1 ORDER BY created_at, id", [sandbox.as_str()])
+    }
+
+    fn delete_snapshots(&self, ids: &[SnapshotId]) -> Result<(), StoreError> {
+        self.with_room(|| {
+            self.in_transaction(|connection| {
+                let mut delete = connection.prepare_cached("DELETE FROM snapshots WHERE id = ?1")?;
+                for id in ids {
+                    delete.execute([id.as_str()])?;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn insert_template(&self, template: &Template, origin: Option<&Origin<'_>>) -> Result<(), StoreError> {
+        self.in_transaction(|connection| {
+            origin.map_or(Ok(()), |origin| snapshots::require(connection, origin))?;
+            snapshots::insert_template(connection, template)
+        })
+    }
+
+    fn get_template(&self, name: &str) -> Result<Option<Template>, StoreError> {
+        Ok(snapshots::templates(self.connection()?, "WHERE name = ?1", [name])?.pop())
+    }
+
+    fn list_templates(&self) -> Result<Vec<Template>, StoreError> {
+        snapshots::templates(self.connection()?, "ORDER BY created_at DESC, name", [])
+    }
+
+    fn delete_template(&self, name: &str) -> Result<(), StoreError> {
+        self.with_room(|| {
+            self.connection()?.prepare_cached("DELETE FROM templates WHERE name = ?1")?.execute([name])?;
+            Ok(())
+        })
+    }
+
+    fn layer_facts(&self, layers: &[LayerId]) -> Result<Vec<LayerFacts>, StoreError> {
+        layers.iter().map(|layer| snapshots::facts(self.connection()?, layer)).collect()
+    }
+
+    fn note_layer(&self, layer: &LayerId, facts: &LayerFacts) -> Result<(), StoreError> {
+        snapshots::note(self.connection()?, layer, facts)
+    }
+
+    fn with_needed_layers(&self, work: &mut dyn FnMut(&HashSet<LayerId>)) -> Result<(), StoreError> {
+        self.in_transaction(|connection| {
+            let mut needed: HashSet<LayerId> = HashSet::new();
+            for sandbox in self.list()? {
+                needed.extend(sandbox.details.position.stack);
+                needed.extend(sandbox.details.position.mounted);
+            }
+            for template in self.list_templates()? {
+                needed.extend(template.details.position.stack);
+            }
+            for snapshot in snapshots::select(connection, "TRUE", [])? {
+                needed.extend(snapshot.details.stack);
+            }
+            work(&needed);
+            let forgotten: Vec<LayerId> =
+                snapshots::known_layers(connection)?.into_iter().filter(|l| !needed.contains(l)).collect();
+            snapshots::forget(connection, &forgotten)
         })
     }
 }

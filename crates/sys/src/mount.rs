@@ -22,6 +22,11 @@ pub fn add_attributes(mount: impl AsFd, attributes: u64, reach: Reach) -> io::Re
     set(mount.as_fd(), libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 }, reach)
 }
 
+/// Takes attributes away again.
+pub fn remove_attributes(mount: impl AsFd, attributes: u64, reach: Reach) -> io::Result<()> {
+    set(mount.as_fd(), libc::mount_attr { attr_set: 0, attr_clr: attributes, propagation: 0, userns_fd: 0 }, reach)
+}
+
 /// Maps the ids of a detached mount through a user namespace. Fails where the file system cannot.
 pub fn map_ids(mount: impl AsFd, user_namespace: impl AsFd) -> io::Result<()> {
     let userns_fd = u64::try_from(user_namespace.as_fd().as_raw_fd()).map_err(|_| io::ErrorKind::InvalidInput)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{NetMode, Plan, SandboxId, text};
+use crate::{LayerId, NetMode, Plan, SandboxId, text};
 
 /// Version of the boot description and of the keeper's protocol; a keeper serves exactly the one it was born with.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -47,6 +47,34 @@ impl Identity {
     }
 }
 
+/// Overlayfs needs a work directory beside each head, and two mounts may not share one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    #[default]
+    First,
+    Second,
+}
+
+impl Work {
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
+
+    /// The work directory of a tree, below the sandbox's directory.
+    #[must_use]
+    pub fn directory(self, tree: usize) -> PathBuf {
+        PathBuf::from("work").join(match self {
+            Self::First => tree.to_string(),
+            Self::Second => format!("{tree}.2"),
+        })
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Boot {
     pub version: u32,
@@ -54,6 +82,13 @@ pub struct Boot {
     /// The sandbox's directory in the state directory: `head/`, `work/`.
     #[serde(with = "text::path")]
     pub directory: PathBuf,
+    /// Which of two sets of work directories to use: a new mount may not have those of the one it replaces.
+    pub work: Work,
+    /// Where the frozen layers lie, if there are any.
+    #[serde(with = "text::path")]
+    pub layers: PathBuf,
+    /// The layers under the head, newest first.
+    pub stack: Vec<LayerId>,
     /// What is hidden or shown rewritten in each copy-on-write tree.
     pub masks: Vec<TreeMask>,
     pub plan: Plan,

@@ -22,6 +22,7 @@ pub struct UserConfig {
     pub apply: ApplyRules,
     pub policy: PolicyRules,
     pub commit: CommitRules,
+    pub snapshots: SnapshotRules,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -70,6 +71,21 @@ pub struct LayerRules {
 pub struct DiffRules {
     /// Patterns, as in `.gitignore`, of changes to count rather than list.
     pub ignore: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SnapshotRules {
+    /// Take one before each command in every new sandbox.
+    pub auto: bool,
+    /// How many of those are kept.
+    pub keep: usize,
+}
+
+impl Default for SnapshotRules {
+    fn default() -> Self {
+        Self { auto: false, keep: 50 }
+    }
 }
 
 /// `.whatif.toml` in the project: it can be written by whatever runs in the project, so every key only takes away.

@@ -1,4 +1,4 @@
-//! Sandbox ids: short, sortable by nothing, unique by chance.
+//! Ids: short, sortable by nothing, unique by chance.
 
 use std::fmt;
 
@@ -8,35 +8,53 @@ use serde::{Deserialize, Serialize};
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const LENGTH: usize = 12;
 
-/// Twelve base-32 characters: sixty random bits, safe as a file name and as a socket path.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SandboxId(String);
+macro_rules! id {
+    ($(#[$about:meta])* $name:ident) => {
+        $(#[$about])*
+        /// Twelve base-32 characters: sixty random bits, safe as a file name and as a socket path.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
 
-impl SandboxId {
-    /// Makes an id from random bytes the caller supplies.
-    #[must_use]
-    pub fn from_random(bytes: [u8; LENGTH]) -> Self {
-        Self(bytes.iter().map(|b| char::from(ALPHABET[usize::from(b % 32)])).collect())
-    }
+        impl $name {
+            /// Makes an id from random bytes the caller supplies.
+            #[must_use]
+            pub fn from_random(bytes: [u8; LENGTH]) -> Self {
+                Self(bytes.iter().map(|b| char::from(ALPHABET[usize::from(b % 32)])).collect())
+            }
 
-    /// Accepts only what `from_random` can produce, so that an id is always safe to use as a path component.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        (text.len() == LENGTH && text.bytes().all(|b| ALPHABET.contains(&b))).then(|| Self(text.to_owned()))
-    }
+            /// Accepts only what `from_random` can produce, so that an id is always safe to use as a path component.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                (text.len() == LENGTH && text.bytes().all(|b| ALPHABET.contains(&b))).then(|| Self(text.to_owned()))
+            }
 
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
 }
 
-impl fmt::Display for SandboxId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+id!(
+    /// One sandbox.
+    SandboxId
+);
+id!(
+    /// One frozen layer.
+    LayerId
+);
+id!(
+    /// One snapshot.
+    SnapshotId
+);
 
 #[cfg(test)]
 mod tests {

@@ -14,14 +14,16 @@ pub mod name;
 pub mod network;
 pub mod plan;
 pub mod sandbox;
+pub mod snapshot;
 pub mod state;
 pub mod text;
 pub mod timestamp;
 
 pub use boot::{Boot, Identity};
 pub use explain::{Explain, Explained};
-pub use id::SandboxId;
+pub use id::{LayerId, SandboxId, SnapshotId};
 pub use network::NetMode;
 pub use plan::{Backend, Place, PlaceKind, Plan};
 pub use sandbox::Sandbox;
+pub use snapshot::{LayerFacts, Lockfile, MadeBy, Snapshot, SnapshotDetails, Template};
 pub use state::Status;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::boot::Protection;
-use crate::{Backend, Identity, NetMode, SandboxId, Status, text};
+use crate::boot::{Protection, Work};
+use crate::{Backend, Identity, LayerId, NetMode, SandboxId, SnapshotId, Status, text};
 
 /// Why a sandbox is not running. Decides whether `exec` may start it again by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ pub enum StopReason {
     Requested,
     /// The keeper was killed, or the machine restarted.
     Lost,
+    /// Made from a snapshot, and not needed so far.
+    NotStarted,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +75,31 @@ pub struct Details {
     /// When it was last rebased.
     #[serde(default)]
     pub based_at: Option<u64>,
+    #[serde(default)]
+    pub position: Position,
+    /// Takes a snapshot before each command.
+    #[serde(default)]
+    pub auto_snapshot: bool,
     /// Belongs to a `run` that is still deciding whether to keep it.
     pub transient: bool,
+}
+
+/// Where a sandbox stands in its history.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Position {
+    /// The frozen layers under its head, bottom first.
+    pub stack: Vec<LayerId>,
+    /// What its keeper has mounted: the same, unless layers were squashed since.
+    pub mounted: Vec<LayerId>,
+    /// The work directories its keeper has mounted.
+    pub work: Work,
+    /// The snapshot it was last at.
+    pub at: Option<SnapshotId>,
+    /// How many snapshots were taken of it so far.
+    pub taken: u64,
+    /// When the first sandbox of its line was made; its own time if it came from no other.
+    pub began_at: Option<u64>,
+    /// The template or snapshot it was made from, as it was called then.
+    pub made_from: Option<String>,
 }

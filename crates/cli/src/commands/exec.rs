@@ -38,6 +38,9 @@ pub struct Args {
     /// End the command after this time (30s, 5m, 2h); the exit code is 124 then
     #[arg(long, value_parser = duration)]
     timeout: Option<Duration>,
+    /// Take a snapshot first, to be able to step back
+    #[arg(long)]
+    auto_snapshot: bool,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -52,17 +55,30 @@ impl Args {
         env: Vec<String>,
         cwd: Option<PathBuf>,
     ) -> Self {
-        Self { name: Some(name), interactive: true, tty: false, detach: false, env, cwd, timeout, command }
+        Self { name: Some(name), interactive: true, tty: false, detach: false, env, cwd, timeout, auto_snapshot: false, command }
     }
 
     /// `whatif shell` is this, with a terminal if there is one.
     pub fn for_shell(name: Option<String>, command: Vec<OsString>, env: Vec<String>) -> Self {
-        Self { name, interactive: true, tty: foreground::is_interactive(), detach: false, env, cwd: None, timeout: None, command }
+        Self {
+            name,
+            interactive: true,
+            tty: foreground::is_interactive(),
+            detach: false,
+            env,
+            cwd: None,
+            timeout: None,
+            auto_snapshot: false,
+            command,
+        }
     }
 }
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let name = args.name.as_deref();
+    if args.auto_snapshot || engine.snapshots_before_commands(name) {
+        super::snapshot::before_command(engine, name, output)?;
+    }
     let mut spec = CommandSpec {
         arguments: args.command,
         env: args.env,

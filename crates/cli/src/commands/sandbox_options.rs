@@ -35,6 +35,9 @@ pub struct SandboxOptions {
     /// Show a path that is hidden by default
     #[arg(long, value_name = "PATH")]
     pub expose: Vec<String>,
+    /// Take a snapshot before each command, to be able to step back
+    #[arg(long)]
+    pub auto_snapshot: bool,
 }
 
 impl SandboxOptions {
@@ -51,6 +54,7 @@ impl SandboxOptions {
             env: self.env,
             cwd: self.cwd,
             idempotency_key: None,
+            auto_snapshot: self.auto_snapshot,
         }
     }
 }

@@ -32,6 +32,15 @@ pub(super) enum Line {
     Forgotten(PathBuf),
 }
 
+impl Line {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Known(record) => &record.path,
+            Self::Forgotten(path) => path,
+        }
+    }
+}
+
 pub(super) fn write(line: &Line, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend([0; 4]);
@@ -63,14 +72,27 @@ pub(super) fn write(line: &Line, out: &mut Vec<u8>) {
 /// All lines that are whole.
 pub(super) fn read(bytes: &[u8], mut each: impl FnMut(Line)) {
     let mut rest = bytes;
-    while let Some((length, after)) = rest.split_first_chunk::<4>() {
-        let length = u32::from_le_bytes(*length) as usize;
-        let Some((line, after)) = after.split_at_checked(length) else { return };
+    while let Some((line, after)) = split(rest) {
         rest = after;
         if let Some(line) = read_line(line) {
             each(line);
         }
     }
+}
+
+/// How long the lines that are whole are together.
+pub(super) fn whole(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((_, after)) = split(rest) {
+        rest = after;
+    }
+    bytes.len() - rest.len()
+}
+
+/// The first line and what follows it.
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
 }
 
 fn read_line(line: &[u8]) -> Option<Line> {
@@ -170,12 +192,14 @@ mod tests {
         };
         let mut bytes = Vec::new();
         write(&Line::Known(record.clone()), &mut bytes);
-        let whole = bytes.len();
+        let first = bytes.len();
         write(&Line::Forgotten("/gone".into()), &mut bytes);
         for cut in 0..=bytes.len() {
             let mut lines = Vec::new();
             read(&bytes[..cut], |line| lines.push(line));
-            assert_eq!(lines.len(), usize::from(cut >= whole) + usize::from(cut == bytes.len()));
+            assert_eq!(lines.len(), usize::from(cut >= first) + usize::from(cut == bytes.len()));
+            let length = [0, first, bytes.len()][lines.len()];
+            assert_eq!(whole(&bytes[..cut]), length);
             if let Some(Line::Known(read)) = lines.first() {
                 assert_eq!((&read.path, &read.node, read.content), (&record.path, &record.node, record.content));
                 assert!(read.reconciled && !read.identity_only && !read.absent);

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::compare::belong_to;
 use super::directory::{beneath, hold, list};
 use super::queue::Queue;
+use super::stack::{Layer, LookUp, Part};
 use super::{Found, Scope, Tree};
 use crate::change::{Base, State};
 use crate::marks::Marks;
@@ -21,7 +22,7 @@ use crate::watch::Directory;
 pub(super) struct Walk<'a> {
     pub(super) scope: &'a Scope<'a>,
     pub(super) tree: &'a Tree,
-    layers: Vec<OwnedFd>,
+    layers: Vec<Layer>,
     reality: Option<OwnedFd>,
     dev: u64,
     /// Names that are hidden, by their directory.
@@ -46,7 +47,7 @@ struct Visit {
     path: PathBuf,
     /// The layers that may have it, newest first, and where; the first one has it.
     uppers: Vec<(usize, PathBuf)>,
-    /// What of reality shows through, unless a layer says otherwise.
+    /// What of reality shows through if it is a directory, unless a layer says otherwise.
     lower: Option<PathBuf>,
     /// Reality has a directory at `path`.
     has_before: bool,
@@ -65,7 +66,7 @@ struct Visit {
 
 /// The views of one directory, opened.
 struct Views {
-    uppers: Vec<(usize, PathBuf, OwnedFd)>,
+    uppers: Vec<Part>,
     before: Option<OwnedFd>,
     lower: Lower,
 }
@@ -79,16 +80,34 @@ enum Lower {
     Nothing,
 }
 
-/// One name in the layers.
-enum Entry {
+/// One name in the layers: what the newest that knows it says, and when the oldest that knows it was told.
+struct Entry {
+    said: Said,
+    touched: Option<Time>,
+}
+
+enum Said {
     Here { upper: usize, node: Node },
-    Gone { touched: Option<Time> },
+    Gone,
+}
+
+impl Entry {
+    fn directory(&self) -> Option<(usize, &Node)> {
+        match &self.said {
+            Said::Here { upper, node } if node.kind == Kind::Directory => Some((*upper, node)),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> Walk<'a> {
     /// Walks one tree and adds what it found.
     pub(super) fn through(scope: &'a Scope<'a>, tree: &'a Tree, found: &mut Found) {
-        let Some((walk, top)) = Self::open_tree(scope, tree) else { return };
+        let (walk, top) = match Self::open_tree(scope, tree) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return,
+            Err(_) => return found.unreadable.push(tree.path.clone()),
+        };
         let mut finding = Finding { found: std::mem::take(found), is_stirred: false, pending: vec![top] };
         while let Some(visit) = finding.pending.pop() {
             walk.look(visit, &mut finding);
@@ -99,11 +118,13 @@ impl<'a> Walk<'a> {
         *found = finding.found;
     }
 
-    fn open_tree(scope: &'a Scope<'a>, tree: &'a Tree) -> Option<(Self, Visit)> {
-        let layers: Vec<OwnedFd> = tree.layers.iter().filter_map(|l| hold(l).ok()).collect();
+    /// Nothing if there is no layer.
+    fn open_tree(scope: &'a Scope<'a>, tree: &'a Tree) -> Result<Option<(Self, Visit)>, Errno> {
+        let layers = Layer::open_all(tree)?;
+        let Some(newest) = layers.first() else { return Ok(None) };
         let reality = hold(&tree.path).ok();
         let before = reality.as_ref().and_then(|fd| Node::at(fd, ".").ok());
-        let after = Node::at(layers.first()?, ".").ok()?;
+        let after = Node::at(&newest.root, ".")?;
         let top = Visit {
             path: PathBuf::new(),
             uppers: (0..layers.len()).map(|l| (l, PathBuf::new())).collect(),
@@ -114,14 +135,14 @@ impl<'a> Walk<'a> {
             masked: false,
             is_stirred: after.ctime > scope.made_at,
             is_in_place: true,
-            itself: before.is_some().then(|| (before.clone(), State::new(after, tree.layers[0].clone(), tree.marks))),
+            itself: before.is_some().then(|| (before.clone(), State::new(after, newest.path.clone(), tree.marks))),
         };
         let mut hidden: HashMap<&OsStr, Vec<&OsStr>> = HashMap::new();
         for (directory, name) in scope.masked.iter().filter_map(|m| m.parent().zip(m.file_name())) {
             hidden.entry(directory.as_os_str()).or_default().push(name);
         }
         let dev = before.map_or(0, |n| n.dev);
-        Some((Self { scope, tree, layers, reality, dev, hidden }, top))
+        Ok(Some((Self { scope, tree, layers, reality, dev, hidden }, top)))
     }
 
     /// Goes on with several threads until nothing is pending.
@@ -162,11 +183,14 @@ impl<'a> Walk<'a> {
         let views = self.open(&mut visit, finding)?;
         let is_plain = matches!(views.lower, Lower::Plain);
         let mut names: BTreeMap<OsString, Option<Entry>> = BTreeMap::new();
-        for (position, (_, _, directory)) in views.uppers.iter().enumerate() {
-            self.list_layer(directory, position, &mut names, finding)?;
+        for (position, part) in views.uppers.iter().enumerate() {
+            self.list_layer(part, position, &mut names, finding)?;
         }
         // Where something else than reality shows through, both have to be listed.
-        let elsewhere = if let Lower::Elsewhere(_, directory) = &views.lower { Some(directory) } else { None };
+        let (elsewhere, hidden_elsewhere) = match &views.lower {
+            Lower::Elsewhere(path, directory) => (Some(directory), self.hidden_in(&self.tree.path.join(path))),
+            _ => (None, &[][..]),
+        };
         if !is_plain {
             for directory in [elsewhere, views.before.as_ref()].into_iter().flatten() {
                 for name in list(directory)? {
@@ -175,7 +199,7 @@ impl<'a> Walk<'a> {
             }
         }
         let directory = self.tree.path.join(&visit.path);
-        let hidden = self.hidden.get(without_slash(&directory)).map_or(&[][..], Vec::as_slice);
+        let hidden = self.hidden_in(&directory);
         for (name, entry) in names {
             let is_masked = visit.masked || hidden.contains(&name.as_os_str());
             let full = directory.join(&name);
@@ -185,17 +209,14 @@ impl<'a> Walk<'a> {
             let visible = |fd: Option<&OwnedFd>| Node::at(fd?, &name).ok().filter(|n| n.dev == self.dev);
             let real = visible(views.before.as_ref());
             let known = if is_masked { None } else { real.clone() };
-            let through = if entry.is_none() && !is_masked { visible(elsewhere) } else { None };
+            let shows_through = entry.is_none() && !is_masked && !hidden_elsewhere.contains(&name.as_os_str());
+            let through = if shows_through { visible(elsewhere) } else { None };
             let sub = self.below(&visit, &views, &name, entry.as_ref(), known.as_ref(), through.as_ref());
-            let touched = match &entry {
-                Some(Entry::Here { node, .. }) => node.btime,
-                Some(Entry::Gone { touched }) => *touched,
-                None => visit.touched,
-            };
-            let after = match (entry, &views.lower) {
-                (Some(Entry::Here { upper, node }), _) => {
-                    let (layer, at, _) = &views.uppers[upper];
-                    Some(State::new(node, self.tree.layers[*layer].join(at).join(&name), self.tree.marks))
+            let touched = entry.as_ref().map_or(visit.touched, |e| e.touched);
+            let after = match (entry.map(|e| e.said), &views.lower) {
+                (Some(Said::Here { upper, node }), _) => {
+                    let part = &views.uppers[upper];
+                    Some(State::new(node, self.layers[part.layer].path.join(&part.path).join(&name), self.tree.marks))
                 }
                 (None, Lower::Elsewhere(lower, _)) => {
                     through.map(|node| State::new(node, self.tree.path.join(lower).join(&name), Marks::None))
@@ -229,57 +250,46 @@ impl<'a> Walk<'a> {
 
     /// Opens the views of a directory. What the layers say about it (opaque, renamed) is read from the directories themselves.
     fn open(&self, visit: &mut Visit, finding: &mut Finding) -> Result<Views, Errno> {
-        let mut uppers: Vec<(usize, PathBuf, OwnedFd)> = Vec::with_capacity(visit.uppers.len());
+        let first = visit.uppers.first().map(|(layer, _)| *layer);
+        let mut look_up = LookUp::new(&self.layers, self.tree.marks, std::mem::take(&mut visit.uppers), visit.lower.take());
+        let mut uppers: Vec<Part> = Vec::new();
         let mut itself = visit.itself.take();
         let mut was_there = false;
-        for (layer, path) in visit.uppers.drain(..) {
-            let directory = match beneath(&self.layers[layer], &path) {
-                Ok(directory) => directory,
-                Err(Errno::NOENT) if !uppers.is_empty() => continue,
-                Err(errno) if uppers.is_empty() => return Err(errno),
-                // A whiteout, or a file: what is below it does not show.
-                Err(_) => {
-                    visit.lower = None;
-                    break;
-                }
-            };
-            let seen = self.tree.marks.look(&directory);
-            let mut is_opaque = seen.is_opaque;
+        let mut hides_nothing = false;
+        while let Some((part, seen)) = look_up.next()? {
+            // Only the oldest part was made over what is in reality; newer ones may have been made over older ones.
+            was_there = visit.is_in_place && !look_up.is_redirected && seen.is_copied_up && !seen.is_opaque;
+            let mut btime = None;
             if uppers.is_empty()
-                && let Some((before, after)) = &mut itself
+                && let Some((_, after)) = &mut itself
             {
-                if layer == 0 {
+                if self.layers[part.layer].is_head {
                     finding.found.directories.push(Directory { path: after.at.clone(), ctime: after.node.ctime });
                 }
                 after.set_attributes(seen.attributes);
-                was_there = visit.is_in_place && seen.is_copied_up && !seen.is_opaque && seen.redirect.is_none();
-                // A new directory hides nothing. One that reality made later is not what it was to hide.
-                let is_later = |before: &Node| before.btime.zip(after.node.btime).is_some_and(|(b, a)| b > a);
-                is_opaque &= !before.as_ref().is_some_and(is_later);
-                if seen.is_opaque && !is_opaque {
-                    visit.lower = visit.has_before.then(|| visit.path.clone());
-                }
+                btime = after.node.btime;
             }
-            uppers.push((layer, path, directory));
-            if let Some(redirect) = seen.redirect {
-                visit.lower = redirected(visit.path.parent().unwrap_or(Path::new("")), &redirect);
-                break;
+            // A new directory hides nothing of reality. One that reality made later is not what it was to hide.
+            if seen.is_opaque
+                && !look_up.is_redirected
+                && let Some((Some(before), _)) = &itself
+            {
+                let btime = btime.or_else(|| Node::at(&part.directory, ".").ok()?.btime);
+                hides_nothing = before.btime.zip(btime).is_some_and(|(b, made)| b > made);
             }
-            if is_opaque {
-                visit.lower = None;
-                break;
-            }
+            uppers.push(part);
+        }
+        if uppers.first().map(|part| part.layer) != first {
+            return Err(Errno::NOENT);
         }
         // Reality had a directory here a moment ago. Whatever has become of it, what the sandbox did here must not go unmentioned.
         let before = self.reality.as_ref().filter(|_| visit.has_before).map(|fd| beneath(fd, &visit.path));
         let before = before.transpose().map_err(|_| Errno::STALE)?;
-        let lower = match (visit.lower.take(), &self.reality) {
-            (Some(path), _) if before.is_some() && path == visit.path => Lower::Plain,
-            (Some(path), Some(fd)) => match beneath(fd, &path) {
-                Ok(directory) => Lower::Elsewhere(path, directory),
-                Err(_) => Lower::Nothing,
-            },
-            _ => Lower::Nothing,
+        let lower = match look_up.lower.or_else(|| hides_nothing.then(|| visit.path.clone())) {
+            // Whether it is there is known.
+            Some(path) if path.as_os_str() == visit.path.as_os_str() => before.as_ref().map_or(Lower::Nothing, |_| Lower::Plain),
+            Some(path) => self.elsewhere(path)?,
+            None => Lower::Nothing,
         };
         if let Some((node, after)) = itself {
             let full = if visit.path.as_os_str().is_empty() { self.tree.path.clone() } else { self.tree.path.join(&visit.path) };
@@ -299,28 +309,58 @@ impl<'a> Walk<'a> {
         Ok(Views { uppers, before, lower })
     }
 
+    /// What of reality shows through at another path than its own.
+    fn elsewhere(&self, path: PathBuf) -> Result<Lower, Errno> {
+        let Some(reality) = &self.reality else { return Ok(Lower::Nothing) };
+        if self.is_hidden(&path) {
+            return Ok(Lower::Nothing);
+        }
+        match beneath(reality, &path) {
+            Ok(directory) => Ok(Lower::Elsewhere(path, directory)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Lower::Nothing),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Names in a directory of reality that the sandbox was not shown.
+    fn hidden_in(&self, directory: &Path) -> &[&'a OsStr] {
+        self.hidden.get(without_slash(directory)).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// Whether the sandbox was not shown a path of the tree, or something above it.
+    fn is_hidden(&self, path: &Path) -> bool {
+        let mut names = path.ancestors().filter_map(|p| Some((p.parent()?, p.file_name()?)));
+        names.any(|(parent, name)| self.hidden_in(&self.tree.path.join(parent)).contains(&name))
+    }
+
     /// Lists one layer's directory; what a newer layer says about a name stands.
     fn list_layer(
         &self,
-        directory: &OwnedFd,
+        part: &Part,
         position: usize,
         names: &mut BTreeMap<OsString, Option<Entry>>,
         finding: &mut Finding,
     ) -> Result<(), Errno> {
         let marks = self.tree.marks;
+        let directory = &part.directory;
         for name in list(directory)? {
             if marks.is_bookkeeping(&name) {
                 continue;
             }
             let Ok(node) = Node::at(directory, &name) else { continue };
-            if let Some(gone) = marks.whited_out(directory, &name, &node) {
-                names.entry(gone).or_insert(Some(Entry::Gone { touched: node.btime }));
+            if let Some(Some(known)) = names.get_mut(&name) {
+                known.touched = known.touched.min(node.btime);
                 continue;
             }
-            if position == 0 && node.kind == Kind::File {
+            let touched = node.btime;
+            if let Some(gone) = marks.whited_out(directory, &name, &node) {
+                names.entry(gone).or_insert(Some(Entry { said: Said::Gone, touched }));
+                continue;
+            }
+            if self.layers[part.layer].is_head && node.kind == Kind::File {
                 finding.found.bytes += node.blocks * 512;
             }
-            names.entry(name).or_insert(Some(Entry::Here { upper: position, node }));
+            names.insert(name, Some(Entry { said: Said::Here { upper: position, node }, touched }));
         }
         Ok(())
     }
@@ -338,18 +378,16 @@ impl<'a> Walk<'a> {
         let is_directory = |n: Option<&Node>| n.is_some_and(|n| n.kind == Kind::Directory);
         let has_before = is_directory(before);
         let path = visit.path.join(name);
+        let upper = entry.and_then(Entry::directory);
         let lower = match (&views.lower, entry) {
-            (Lower::Plain, Some(Entry::Here { node, .. })) if node.kind == Kind::Directory && has_before => Some(path.clone()),
-            (Lower::Elsewhere(lower, _), Some(Entry::Here { node, .. })) if node.kind == Kind::Directory => Some(lower.join(name)),
+            (Lower::Plain, Some(_)) if upper.is_some() => Some(path.clone()),
+            (Lower::Elsewhere(lower, _), Some(_)) if upper.is_some() => Some(lower.join(name)),
             (Lower::Elsewhere(lower, _), None) if is_directory(through) => Some(lower.join(name)),
             _ => None,
         };
-        let uppers: Vec<(usize, PathBuf)> = match entry {
-            Some(Entry::Here { upper, node }) if node.kind == Kind::Directory => {
-                views.uppers[*upper..].iter().map(|(layer, at, _)| (*layer, at.join(name))).collect()
-            }
-            _ => Vec::new(),
-        };
+        let uppers: Vec<(usize, PathBuf)> = upper.map_or_else(Vec::new, |(position, _)| {
+            views.uppers[position..].iter().map(|part| (part.layer, part.path.join(name))).collect()
+        });
         if uppers.is_empty() && lower.is_none() && !has_before {
             return None;
         }
@@ -361,7 +399,7 @@ impl<'a> Walk<'a> {
             touched: None,
             owner: before.map_or(visit.owner, owner),
             masked: false,
-            is_stirred: visit.is_stirred || matches!(entry, Some(Entry::Here { node, .. }) if node.ctime > self.scope.made_at),
+            is_stirred: visit.is_stirred || upper.is_some_and(|(_, node)| node.ctime > self.scope.made_at),
             is_in_place: matches!(views.lower, Lower::Plain),
             itself: None,
         })
@@ -379,15 +417,4 @@ fn without_slash(path: &Path) -> &OsStr {
 
 fn owner(node: &Node) -> Option<(u32, u32)> {
     (node.uid != 0).then_some((node.uid, node.gid))
-}
-
-/// A redirect is a name beside the renamed directory, or a path from the root of the tree.
-fn redirected(parent: &Path, redirect: &OsStr) -> Option<PathBuf> {
-    let redirect = Path::new(redirect);
-    let path = match redirect.strip_prefix("/") {
-        Ok(from_root) => from_root.to_owned(),
-        Err(_) => parent.join(redirect),
-    };
-    let is_plain = path.components().all(|c| matches!(c, std::path::Component::Normal(_)));
-    is_plain.then_some(path)
 }

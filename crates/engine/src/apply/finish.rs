@@ -129,9 +129,9 @@ impl Engine {
     /// A transaction was taken back: what is in reality is what was there, but moving it there and back shows in its times.
     pub(crate) fn bases_after_rollback(&self, plan: &Plan) -> Result<(), EngineError> {
         let Ok(about) = serde_json::from_value::<About>(plan.about.clone()) else { return Ok(()) };
-        let Some(directory) = SandboxId::parse(&about.sandbox_id).and_then(|id| self.state.find(&id)) else { return Ok(()) };
-        let base = directory.join("base");
-        let mut bases = Bases::load(&base).map_err(|e| EngineError::io("read", &base, e))?;
+        let Some(id) = SandboxId::parse(&about.sandbox_id) else { return Ok(()) };
+        let Some(sandbox) = self.store.get(&id)?.filter(|_| self.state.find(&id).is_some()) else { return Ok(()) };
+        let mut bases = self.bases(&sandbox)?;
         let restored = plan.operations.iter().filter_map(|operation| {
             let path = operation.absolute(&plan.roots);
             let node = Node::of(&path)?;
@@ -142,7 +142,7 @@ impl Engine {
             (is_same && !is_known).then_some(NewBase::Identity { path, node, equal_to: None })
         });
         let restored = restored.collect();
-        bases.replace(restored).map_err(|e| EngineError::io("write", &base, e))
+        bases.replace(restored).map_err(|e| EngineError::io("write what was kept of", &sandbox.project, e))
     }
 
     /// Brings the sandbox's row up to date: so much of it is not real.

@@ -68,6 +68,7 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool) -> Result<Identity
             project: &project,
             // As if it had been up before: nothing else is tried.
             known_trees: Some(&[]),
+            stack: &[],
             fill: None,
             net: NetMode::None,
             environment: &[],

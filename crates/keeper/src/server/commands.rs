@@ -59,6 +59,12 @@ struct Log {
 
 impl Server {
     pub(super) fn answer(&mut self, client: u64, request: Request) {
+        // What is looked at must stay as it is, so whoever wants to change it waits.
+        let changes = matches!(request, Request::Exec(_) | Request::Open { .. } | Request::MakeDirectory { .. });
+        if changes && self.frozen.as_ref().is_some_and(|f| f.by != client) {
+            self.deferred.push((client, request));
+            return;
+        }
         let reply = match request {
             Request::Exec(exec) => match self.start(client, &exec) {
                 Ok(()) => return,
@@ -84,6 +90,7 @@ impl Server {
                 self.thaw(client);
                 Reply::Done
             }
+            Request::EndAll => self.end_all(),
             Request::Stop { grace_ms } => return self.begin_stop(client, Duration::from_millis(grace_ms)),
             Request::Boot { .. } => {
                 Reply::Failed(Failed { reason: Reason::Refused, message: "this keeper has booted".into(), errno: 0 })
@@ -280,7 +287,7 @@ impl Commands {
         }
     }
 
-    fn is_exec(&self, pid: i32) -> bool {
+    pub(super) fn is_exec(&self, pid: i32) -> bool {
         self.running.iter().any(|r| r.pid == pid)
     }
 

@@ -59,7 +59,7 @@ fn others(helpers: &[i32]) -> Vec<Process> {
     all
 }
 
-fn signal(process: &Process, signal: Signal) {
+pub(super) fn signal(process: &Process, signal: Signal) {
     if let Some(pid) = Pid::from_raw(process.pid) {
         let _ = kill_process(pid, signal);
     }

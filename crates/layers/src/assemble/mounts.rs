@@ -18,8 +18,11 @@ use super::{AssembleError, Cause, step, step_of};
 pub(super) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Detached clones of real trees, by their path outside.
+#[derive(Debug)]
 pub(super) struct Clones {
     pub state: OwnedFd,
+    /// All frozen layers, if the sandbox stands on any.
+    pub layers: Option<OwnedFd>,
     trees: Vec<(PathBuf, OwnedFd)>,
 }
 
@@ -27,7 +30,7 @@ impl Clones {
     pub(super) fn open(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<Self, AssembleError> {
         let mapped = matches!(boot.identity, Identity::Mapped { .. });
         let open = |path: &Path, recursive: bool, map: bool| -> Result<OwnedFd, AssembleError> {
-            let clone = clone_of(path, recursive).map_err(step(format!("clone {}", path.display())))?;
+            let clone = clone_real(path, recursive).map_err(step(format!("clone {}", path.display())))?;
             if let (true, Some(namespace)) = (map, user_namespace) {
                 mount::map_ids(&clone, namespace)
                     .map_err(step_of(Cause::IdMapping, format!("map the owners of {}", path.display())))?;
@@ -49,7 +52,12 @@ impl Clones {
                 PlaceKind::Skeleton { .. } | PlaceKind::Private { .. } | PlaceKind::Hidden => {}
             }
         }
-        Ok(Self { state: open(&boot.directory, false, mapped)?, trees })
+        let layers = if boot.stack.is_empty() { None } else { Some(open(&boot.layers, false, mapped)?) };
+        if let Some(layers) = &layers {
+            // Whatever happens above them, nothing may ever be written to them.
+            make_read_only(layers, Reach::One).map_err(step("make the layers read-only"))?;
+        }
+        Ok(Self { state: open(&boot.directory, false, mapped)?, layers, trees })
     }
 
     pub(super) fn tree(&self, path: &Path) -> io::Result<&OwnedFd> {
@@ -57,12 +65,17 @@ impl Clones {
     }
 }
 
-fn clone_of(path: &Path, recursive: bool) -> rustix::io::Result<OwnedFd> {
+fn clone_real(path: &Path, recursive: bool) -> rustix::io::Result<OwnedFd> {
     let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     if recursive {
         flags |= OpenTreeFlags::AT_RECURSIVE;
     }
     open_tree(CWD, path, flags)
+}
+
+/// A clone of an opened mount, without what is mounted beneath it.
+pub(super) fn clone_of(mount: impl AsFd) -> rustix::io::Result<OwnedFd> {
+    open_tree(mount, "", OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH)
 }
 
 /// A clone of something already inside the new root.

@@ -1,8 +1,8 @@
 //! Inside the keeper: everything that could reach outside is given up, for itself and for all it will ever start.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 
-use rustix::fs::{Mode, OFlags};
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use rustix::thread::CapabilitySet;
 use whatif_sys::{capabilities, landlock, seccomp};
@@ -15,7 +15,7 @@ pub struct Confinement {
 }
 
 /// Each step is required; a sandbox whose step fails does not start. (Landlock is required where the kernel has it.)
-pub fn confine(identity: Identity) -> Result<Confinement, (&'static str, io::Error)> {
+pub fn confine(identity: Identity, beneath: BorrowedFd<'_>) -> Result<Confinement, (&'static str, io::Error)> {
     let at = |step: &'static str| move |error: io::Error| (step, error);
     let errno = |step: &'static str| move |errno: rustix::io::Errno| (step, errno.into());
 
@@ -30,10 +30,8 @@ pub fn confine(identity: Identity) -> Result<Confinement, (&'static str, io::Err
     // 3. No setuid program gives anything back.
     rustix::thread::set_no_new_privs(true).map_err(errno("set no_new_privs"))?;
 
-    // 4. Nothing outside the new root can be opened, even through a descriptor that leads there.
-    let root =
-        rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(errno("open the root"))?;
-    let landlock_abi = landlock::confine_beneath(root).map_err(at("apply Landlock"))?;
+    // 4. Nothing outside the sandbox can be opened, even through a descriptor that leads there.
+    let landlock_abi = landlock::confine_beneath(beneath).map_err(at("apply Landlock"))?;
 
     // 5. The kernel's rarely needed and often exploited parts.
     seccomp::install().map_err(at("install the system call filter"))?;

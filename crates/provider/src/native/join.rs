@@ -1,7 +1,7 @@
 //! Inside the keeper: into the namespaces of the sandbox.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::process::{Gid, Uid};
 use rustix::thread::{
@@ -59,4 +59,9 @@ pub fn join_user_namespace(prepared: Option<&Prepared>, identity: Identity) -> i
         None if identity.started_by_root() => Err(io::Error::other("no user namespace was prepared")),
         None => Ok(()),
     }
+}
+
+/// For a helper from outside: an ordinary user owns the user namespaces of its sandboxes, and has every right in them.
+pub fn enter_user_namespace(user: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(move_into_link_name_space(user, Some(LinkNameSpaceType::User))?)
 }

@@ -1,0 +1,130 @@
+//! What reading and writing an archive can fail with.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use whatif_types::Explain;
+
+/// Names out of an archive are shown escaped and cut: they may be made to confuse a terminal.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    #[error("failed to {action} {}", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("failed to read the archive")]
+    Input(#[source] io::Error),
+    #[error("failed to write the archive")]
+    Output(#[source] io::Error),
+
+    #[error("this is not an archive of whatif")]
+    NotAnArchive,
+    #[error("the archive has format {found}, and this version of whatif reads format {}", crate::FORMAT)]
+    UnknownFormat { found: String },
+    #[error("the archive ends too early")]
+    Truncated,
+    #[error("the archive goes on after its end")]
+    Trailing,
+    #[error("the archive is damaged: {why}")]
+    Damaged { why: String },
+
+    #[error("the manifest {why}")]
+    Manifest { why: String },
+    #[error("'{id}' cannot be the id of a layer")]
+    LayerId { id: String },
+    #[error("the archive has layer '{layer}' where the manifest has {expected}")]
+    UnexpectedLayer { layer: String, expected: String },
+    #[error("layer '{layer}' of the manifest is not in the archive")]
+    MissingLayer { layer: String },
+    #[error("layer '{layer}' is not what the manifest says: {why}")]
+    Mismatch { layer: String, why: &'static str },
+
+    #[error("entry '{name}' {why}")]
+    Malformed { name: String, why: &'static str },
+    #[error("the name '{name}' {why}")]
+    Name { name: String, why: &'static str },
+    #[error("entry '{name}' is there twice or out of order")]
+    OutOfOrder { name: String },
+    #[error("entry '{name}' lies in something that is no directory of the archive")]
+    NoDirectory { name: String },
+    #[error("'{name}' is a hard link to '{target}', which {why}")]
+    HardLink { name: String, target: String, why: &'static str },
+    #[error("'{name}' is a device")]
+    Device { name: String },
+    #[error("'{name}' belongs to {id}, which is no user or group")]
+    Owner { name: String, id: u64 },
+    #[error("'{name}' has the attribute '{attribute}', which no archive may set")]
+    Attribute { name: String, attribute: String },
+    #[error("'{name}' has the overlay mark '{mark}', which {why}")]
+    Mark { name: String, mark: String, why: &'static str },
+
+    #[error("'{name}' {what}")]
+    Unsupported { name: String, what: &'static str },
+    #[error("the archive has more than {limit} {what}")]
+    Limit { what: &'static str, limit: u64 },
+    #[error("{} changed while it was being archived", path.display())]
+    Changed { path: PathBuf },
+}
+
+impl Explain for ArchiveError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Io { .. } | Self::Input(_) | Self::Output(_) => "io_error",
+            Self::NotAnArchive => "not_an_archive",
+            Self::UnknownFormat { .. } => "archive_format",
+            Self::Truncated | Self::Trailing | Self::Damaged { .. } | Self::Mismatch { .. } => "archive_damaged",
+            Self::Manifest { .. }
+            | Self::LayerId { .. }
+            | Self::UnexpectedLayer { .. }
+            | Self::MissingLayer { .. }
+            | Self::Malformed { .. }
+            | Self::Name { .. }
+            | Self::OutOfOrder { .. }
+            | Self::NoDirectory { .. }
+            | Self::HardLink { .. }
+            | Self::Device { .. }
+            | Self::Owner { .. }
+            | Self::Attribute { .. }
+            | Self::Mark { .. } => "archive_refused",
+            Self::Unsupported { .. } => "unsupported",
+            Self::Limit { .. } => "archive_too_large",
+            Self::Changed { .. } => "changed_meanwhile",
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self.code() {
+            "archive_format" => "use the version of whatif that made the archive, or a newer one",
+            "archive_damaged" => "copy or download the archive again; nothing of it was taken over",
+            "archive_refused" => "whatif does not write such archives: do not trust where this one comes from",
+            "unsupported" => "read the archive as root, or archive the sandbox after the change is undone",
+            "archive_too_large" => "raise the limit if you trust where the archive comes from",
+            "changed_meanwhile" => "stop what still writes to the layer and archive it again",
+            _ => return Vec::new(),
+        };
+        vec![hint.to_owned()]
+    }
+
+    fn retryable(&self) -> bool {
+        matches!(self, Self::Changed { .. })
+    }
+}
+
+/// A name out of an archive, fit to be printed.
+pub(crate) fn shown(name: &[u8]) -> String {
+    const LONGEST: usize = 160;
+    let text = String::from_utf8_lossy(name);
+    let mut shown: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Names the path in an error: `.map_err(on("open", &path))`.
+pub(crate) fn on<E: Into<io::Error>>(action: &'static str, path: &Path) -> impl FnOnce(E) -> ArchiveError {
+    move |error| ArchiveError::Io { action, path: path.to_owned(), source: error.into() }
+}

@@ -1,0 +1,74 @@
+//! From an archive to layers.
+
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use crate::budget::{Budget, Limits};
+use crate::entry::Kind;
+use crate::error::ArchiveError;
+use crate::frames;
+use crate::layers::Layers;
+use crate::manifest::{self, Manifest};
+use crate::marks::Marks;
+use crate::source::Source;
+use crate::unpack::Unpacking;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Which marks the overlays that will be mounted on the layers look for.
+    pub marks: Marks,
+    /// Whether things get the owners they had, which only root can do. Otherwise they are the caller's.
+    pub keep_owners: bool,
+    pub limits: Limits,
+}
+
+/// What was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extracted {
+    pub manifest: Manifest,
+    /// Files whose capabilities could not be given to them, since owners were not kept either.
+    pub capabilities_left_out: u64,
+}
+
+/// Makes `into/<layer id>/…` of all layers.
+///
+/// `into` is an empty directory that nobody else can reach. Nothing outside of it is touched, whatever the archive says. Only when
+/// all is read and every digest is right this succeeds; after an error `into` holds anything or nothing, and the caller removes
+/// it. Nothing is flushed to disk.
+///
+/// `progress` is told the bytes of content so far. The total is in the manifest.
+pub fn read(input: impl Read, into: &Path, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<Extracted, ArchiveError> {
+    let (manifest, input) = manifest::from_frame(BufReader::with_capacity(128 << 10, input))?;
+    let mut budget = Budget::new(options.limits);
+    let (bytes, entries) = manifest.totals();
+    budget.has_room(bytes, entries)?;
+
+    let mut source = Source::new(frames::decoder(input)?, &mut budget);
+    let mut layers = Layers::new(&manifest);
+    let mut unpacking = Unpacking::new(into, options)?;
+    let mut done = 0;
+    while let Some(entry) = source.entry()? {
+        layers.entry(&entry)?;
+        unpacking.enter(&entry)?;
+        if let Kind::File { .. } = entry.kind {
+            let mut file = unpacking.file(&entry)?;
+            source.content(&entry, &mut |piece| {
+                file.put(piece)?;
+                layers.content(piece);
+                done += piece.len() as u64;
+                progress(done);
+                Ok(())
+            })?;
+            unpacking.settle(&file.finish()?, &entry)?;
+        } else {
+            unpacking.make(entry)?;
+        }
+    }
+    let mut rest = frames::finish(source.into_inner())?;
+    if rest.read(&mut [0]).map_err(ArchiveError::Input)? != 0 {
+        return Err(ArchiveError::Trailing);
+    }
+    layers.finish()?;
+    let capabilities_left_out = unpacking.finish()?;
+    Ok(Extracted { manifest, capabilities_left_out })
+}

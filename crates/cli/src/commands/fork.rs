@@ -1,0 +1,63 @@
+//! `whatif fork`.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::Engine;
+use whatif_engine::fork::Fork;
+use whatif_engine::shift::Live;
+
+use super::Outcome;
+use super::snapshot::live;
+use crate::output::{Output, Style};
+
+/// Start new sandboxes from where another one is, or was
+///
+/// They share everything until they change it, and start when they are first used.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  whatif fork swift-otter           from what it is now\n  whatif fork swift-otter@green try --count 3"
+)]
+pub struct Args {
+    /// A sandbox, or a snapshot: LABEL or NAME@LABEL
+    #[arg(value_name = "NAME|LABEL")]
+    source: String,
+    /// Name the new one; memorable names are made up otherwise
+    #[arg(value_name = "NEW")]
+    name: Option<String>,
+    /// How many to make; a given name gets -1, -2, …
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = count)]
+    count: usize,
+    /// What becomes of processes that work in the sandbox meanwhile: copy (they go on, the changes are copied), refuse, or stop them
+    #[arg(long, value_name = "copy|refuse|stop", value_parser = live, default_value = "copy")]
+    live: Live,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let fork = Fork { source: &args.source, name: args.name.as_deref(), count: args.count, live: args.live };
+    let forked = engine.fork(&fork)?;
+    output.document(&json!({
+        "from": format!("{}@{}", forked.parent.name, forked.from.label),
+        "sandboxes": forked.sandboxes.iter().map(|s| json!({ "id": s.id, "name": s.name })).collect::<Vec<_>>(),
+    }));
+    for sandbox in &forked.sandboxes {
+        output.line(output.paint(Style::Bold, &sandbox.name));
+    }
+    if let [only] = forked.sandboxes.as_slice() {
+        output.note(format!("  use it: whatif exec {} -- COMMAND", only.name));
+    }
+    if !forked.parent.details.set_env.is_empty() {
+        let names = forked.parent.details.set_env.join(", ");
+        output.note(format!("  not carried along, as only {} knows their values: {names}", forked.parent.name));
+    }
+    super::squash_if_due(engine, &forked.parent);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(format!("'{text}' is not a number of sandboxes; 1 to 10000")),
+        Ok(number @ 1..=10_000) => Ok(number),
+        Ok(_) => Err("10000 at most".to_owned()),
+    }
+}

@@ -1,0 +1,47 @@
+//! `whatif rollback`.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::Engine;
+
+use super::Outcome;
+use super::snapshot::tell_ended;
+use crate::output::{Output, Style};
+
+/// Return a sandbox to one of its snapshots
+///
+/// Everything that runs in it is ended. What it was before is kept as a snapshot of its own, so this can be undone.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  whatif rollback green             the latest sandbox of this project\n  whatif rollback swift-otter @-1   to its latest snapshot; @-2 is the one before"
+)]
+pub struct Args {
+    /// The sandbox, then the label (or @-1, @-2, …); a single word is a label of the latest sandbox of this project
+    #[arg(value_name = "NAME] [LABEL", num_args = 1..=2, required = true, allow_hyphen_values = true)]
+    words: Vec<String>,
+    /// Leave processes running; what they still hold of the old files they cannot write any more
+    #[arg(long)]
+    keep_running: bool,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let (name, label) = match args.words.as_slice() {
+        [name, label, ..] => (Some(name.as_str()), label.as_str()),
+        // `whatif rollback NAME@LABEL` says both at once.
+        [word] => match word.split_once('@').filter(|(name, _)| !name.is_empty()) {
+            Some((name, _)) => (Some(name), word.as_str()),
+            None => (None, word.as_str()),
+        },
+        [] => (None, ""),
+    };
+    let done = engine.roll_back(name, label, args.keep_running)?;
+    let name = &done.sandbox.name;
+    output.document(&json!({ "sandbox": name, "to": done.to, "before": done.before, "ended": done.ended }));
+    output.line(format!("{} is back at {}", output.paint(Style::Bold, name), output.paint(Style::Bold, &done.to.label)));
+    tell_ended(&done.ended, output);
+    if let Some(before) = &done.before {
+        output.note(format!("  what it was before is kept; return to that: whatif rollback {name} {}", before.label));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,126 @@
+//! `whatif snapshot` and `whatif snapshot rm`.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::shift::{How, Live};
+use whatif_engine::snapshot::{Take, Taken};
+use whatif_engine::{Engine, EngineError, Process};
+use whatif_types::MadeBy;
+
+use super::Outcome;
+use crate::output::{Output, Style, counted, printable};
+
+/// Give what a sandbox is now a name, to return to it or to start others from it
+///
+/// Takes the same short time however much the sandbox has changed. What is in memory only (processes, /tmp) is not part of it.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(
+    after_help = "Examples:\n  whatif snapshot                   the latest sandbox of this project, label made up\n  whatif snapshot swift-otter green -m 'all tests pass'\n  whatif rollback swift-otter green\n  whatif snapshot rm swift-otter@green"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// The sandbox, then the label; a single word that is no sandbox is a label for the latest sandbox of this project
+    #[arg(value_name = "NAME] [LABEL", num_args = 0..=2)]
+    words: Vec<String>,
+    /// What it is about
+    #[arg(long, short)]
+    message: Option<String>,
+    /// What becomes of processes that work in the sandbox meanwhile: copy (they go on, the changes are copied), refuse, or stop them
+    #[arg(long, value_name = "copy|refuse|stop", value_parser = live, default_value = "copy")]
+    live: Live,
+    /// Return only when it would survive a power cut
+    #[arg(long)]
+    durable: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Remove snapshots; sandboxes made from them stay
+    Rm {
+        /// LABEL or NAME@LABEL
+        #[arg(required = true)]
+        labels: Vec<String>,
+    },
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    match &args.action {
+        Some(Action::Rm { labels }) => remove(engine, labels, output),
+        None => take(engine, args, output),
+    }
+}
+
+fn take(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let (name, label) = match args.words.as_slice() {
+        [] => (None, None),
+        [word] if engine.is_sandbox(word) => (Some(word.as_str()), None),
+        [word] => (None, Some(word.clone())),
+        [name, label, ..] => (Some(name.as_str()), Some(label.clone())),
+    };
+    let request = Take { label, message: args.message.clone(), live: args.live, durable: args.durable, made_by: MadeBy::Request };
+    let taken = engine.snapshot(name, &request)?;
+    tell(&taken, output);
+    super::squash_if_due(engine, &taken.sandbox);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(taken: &Taken, output: &Output) {
+    let (name, label) = (&taken.sandbox.name, &taken.snapshot.label);
+    output.document(&json!({
+        "sandbox": name,
+        "snapshot": taken.snapshot,
+        "copied": matches!(taken.how, How::Copied { .. }),
+        "ended": taken.ended,
+    }));
+    output.line(output.paint(Style::Bold, format!("{name}@{label}")));
+    if let How::Copied { because } = &taken.how {
+        output.note(format!("  its changes were copied, because {}", printable(because)));
+    }
+    tell_ended(&taken.ended, output);
+    output.note(format!("  return to it: whatif rollback {name} {label}   start another from it: whatif fork {name}@{label}"));
+}
+
+/// Nothing is ended without a word.
+pub fn tell_ended(ended: &[Process], output: &Output) {
+    if !ended.is_empty() {
+        let commands: Vec<String> = ended.iter().take(3).map(|p| printable(&p.command)).collect();
+        let more = if ended.len() > 3 { ", …" } else { "" };
+        output.note(format!(
+            "  {} ended: {}{more}",
+            counted(ended.len() as u64, "process").replace("processs", "processes"),
+            commands.join(", ")
+        ));
+    }
+}
+
+fn remove(engine: &Engine, labels: &[String], output: &Output) -> Outcome {
+    let removed = engine.remove_snapshots(labels)?;
+    output.document(&json!({ "removed": removed.iter().map(|s| &s.label).collect::<Vec<_>>() }));
+    for snapshot in &removed {
+        output.line(format!("{} is gone", snapshot.label));
+    }
+    super::in_background(&["tidy", "--layers"]);
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn live(text: &str) -> Result<Live, String> {
+    match text {
+        "copy" => Ok(Live::Copy),
+        "refuse" => Ok(Live::Refuse),
+        "stop" => Ok(Live::Stop),
+        other => Err(format!("'{other}' is not one of copy, refuse, stop")),
+    }
+}
+
+/// For `exec --auto-snapshot`.
+pub fn before_command(engine: &Engine, name: Option<&str>, output: &Output) -> Result<(), EngineError> {
+    if let Some(taken) = engine.snapshot_before_command(name)? {
+        let (name, label) = (&taken.sandbox.name, &taken.snapshot.label);
+        output.note(format!("{} step back with: whatif rollback {name} {label}", output.paint_note(Style::Dim, "whatif:")));
+        super::squash_if_due(engine, &taken.sandbox);
+    }
+    Ok(())
+}

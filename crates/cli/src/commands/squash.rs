@@ -1,0 +1,29 @@
+//! `whatif squash`.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::Engine;
+
+use super::Outcome;
+use crate::output::{Output, counted};
+
+/// Merge the layers of a sandbox into one; its content does not change
+///
+/// Done by itself in the background when there are many. Snapshots keep their own layers.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sandbox: its name or the beginning of its id
+    name: Option<String>,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let (sandbox, squashed) = engine.squash(args.name.as_deref())?;
+    output.document(&json!({ "sandbox": sandbox.name, "before": squashed.before, "after": squashed.after }));
+    output.line(if squashed.before == squashed.after {
+        format!("{} has {}; nothing to merge", sandbox.name, counted(squashed.after as u64, "layer"))
+    } else {
+        format!("{} stands on {} instead of {}", sandbox.name, counted(squashed.after as u64, "layer"), squashed.before)
+    });
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,64 @@
+//! What leads from one position to another: two stacks over the same reality, compared.
+
+use std::cmp::Ordering;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
+use crate::marks::Marks;
+use crate::scan::Found;
+
+/// The changes that make the second of the first. Where one of them changed nothing, it is as reality. `before` of the results is
+/// what the first has, so that nothing here has drifted: reality plays no part in it.
+#[must_use]
+pub fn between(before: &Found, after: &Found, owners_matter: bool) -> Vec<Change> {
+    let (mut old, mut new) = (before.changes.iter().peekable(), after.changes.iter().peekable());
+    let mut changes = Vec::new();
+    loop {
+        let order = match (old.peek(), new.peek()) {
+            (Some(old), Some(new)) => old.path.as_os_str().as_bytes().cmp(new.path.as_os_str().as_bytes()),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return changes,
+        };
+        let old = if order.is_le() { old.next() } else { None };
+        let new = if order.is_ge() { new.next() } else { None };
+        changes.extend(step(old, new, owners_matter));
+    }
+}
+
+/// The change at one path, of which at least one side is given.
+fn step(old: Option<&Change>, new: Option<&Change>, owners_matter: bool) -> Option<Change> {
+    let either = new.or(old)?;
+    // Taken from the scan that looked: what it was not shown is not there for it.
+    let untouched = || either.reality.clone().map(|node| State::new(node, either.path.clone(), Marks::None));
+    let side = |change: Option<&Change>| change.map_or_else(untouched, |c| c.after.clone());
+    let (before, after) = (side(old), side(new));
+    if is_same_file(before.as_ref(), after.as_ref()) {
+        return None;
+    }
+    let kind = difference(before.as_ref(), after.as_ref(), owners_matter)?;
+    let is_masked = [old, new].into_iter().flatten().any(|c| c.blocked == Some(Blocked::Masked));
+    let blocked = match kind {
+        ChangeKind::Special => Some(Blocked::Special),
+        _ => is_masked.then_some(Blocked::Masked),
+    };
+    Some(Change {
+        path: either.path.clone(),
+        kind,
+        before,
+        after,
+        base: Base::Reality,
+        reality: either.reality.clone(),
+        blocked,
+        flags: Vec::new(),
+        ignored: false,
+        outside: false,
+        deletion: None,
+        similarity: None,
+    })
+}
+
+/// Both stacks hold the same layer: there is nothing to read.
+fn is_same_file(before: Option<&State>, after: Option<&State>) -> bool {
+    before.zip(after).is_some_and(|(b, a)| b.at.as_os_str() == a.at.as_os_str() && b.node == a.node)
+}

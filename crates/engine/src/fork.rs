@@ -1,0 +1,106 @@
+//! `whatif fork`: new sandboxes that begin where another one is, sharing every layer with it.
+
+use whatif_store::{Origin, StoreError};
+use whatif_types::sandbox::{Position, StopReason};
+use whatif_types::{Sandbox, Snapshot, Status, name};
+
+use crate::create::{new_id, with_a_name};
+use crate::shift::Live;
+use crate::snapshot::origin;
+use crate::{Engine, EngineError, now};
+
+/// What to make from what.
+#[derive(Clone, Debug)]
+pub struct Fork<'a> {
+    /// A sandbox, or a snapshot.
+    pub source: &'a str,
+    pub name: Option<&'a str>,
+    pub count: usize,
+    pub live: Live,
+}
+
+/// Forks that were made.
+#[derive(Debug)]
+pub struct Forked {
+    pub from: Snapshot,
+    pub parent: Sandbox,
+    pub sandboxes: Vec<Sandbox>,
+}
+
+impl Engine {
+    pub fn fork(&self, fork: &Fork<'_>) -> Result<Forked, EngineError> {
+        if let Some(given) = fork.name {
+            name::validate(given)?;
+        }
+        let (parent, from) = match self.sandbox_called(fork.source)? {
+            Some(sandbox) => self.named_position(&sandbox, fork.live)?,
+            None => self.find_snapshot(fork.source).map_err(|error| match error {
+                EngineError::NoSuchSnapshot { sandbox: None, .. } => {
+                    EngineError::NothingToFork { name: fork.source.escape_debug().to_string() }
+                }
+                other => other,
+            })?,
+        };
+        let made_from = format!("{}@{}", parent.name, from.label);
+        let mut sandboxes = Vec::with_capacity(fork.count);
+        for number in 1..=fork.count {
+            let given = match fork.name {
+                Some(name) if fork.count > 1 => Some(format!("{name}-{number}")),
+                other => other.map(str::to_owned),
+            };
+            let position = Position {
+                stack: from.details.stack.clone(),
+                at: Some(from.id.clone()),
+                began_at: Some(parent.details.position.began_at.unwrap_or(parent.created_at)),
+                made_from: Some(made_from.clone()),
+                ..Position::default()
+            };
+            let made = with_a_name(given.as_deref(), |name| self.plant(&parent, name, position.clone(), &origin(&from)));
+            sandboxes.push(made?);
+        }
+        Ok(Forked { from, parent, sandboxes })
+    }
+
+    /// Records a sandbox that begins at a position, like the one it comes from in everything else. It is started when needed.
+    pub(crate) fn plant(
+        &self,
+        like: &Sandbox,
+        name: &str,
+        position: Position,
+        origin: &Origin<'_>,
+    ) -> Result<Sandbox, EngineError> {
+        let id = new_id()?;
+        let mut details = like.details.clone();
+        details.position = position;
+        details.labels.clear();
+        details.keeper_pid = None;
+        details.stop_reason = Some(StopReason::NotStarted);
+        details.error = None;
+        details.command.clear();
+        details.exit_code = None;
+        details.transient = false;
+        // Their values are known to the other one's keeper only.
+        details.set_env.clear();
+        let sandbox = Sandbox {
+            id: id.clone(),
+            name: name.to_owned(),
+            status: Status::Stopped,
+            version: 1,
+            created_at: now(),
+            updated_at: now(),
+            project: like.project.clone(),
+            provider: like.provider.clone(),
+            details,
+        };
+        let (directory, _lock) = self.state.create(&id)?;
+        if let Err(error) = self.store.insert_from(&sandbox, origin) {
+            let _ = whatif_layers::remove::tree(&directory);
+            return Err(match error {
+                StoreError::OriginGone => EngineError::NoSuchSnapshot { label: like.name.clone(), sandbox: None },
+                other => other.into(),
+            });
+        }
+        self.state.settle(&id)?;
+        Ok(sandbox)
+    }
+}

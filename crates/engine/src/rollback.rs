@@ -1,0 +1,75 @@
+//! `whatif rollback`: a sandbox returns to a snapshot. What it had is kept under a name of its own, until that is removed.
+
+use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot};
+
+use crate::shift::{Destination, Live};
+use crate::snapshot::{Take, new_snapshot};
+use crate::{Engine, EngineError, now};
+
+/// A rollback that happened.
+#[derive(Debug)]
+pub struct RolledBack {
+    pub sandbox: Sandbox,
+    pub to: Snapshot,
+    /// What the sandbox was before; roll back to it to undo this.
+    pub before: Option<Snapshot>,
+    /// Processes that were ended for it.
+    pub ended: Vec<whatif_keeper::protocol::Process>,
+}
+
+impl Engine {
+    /// Returns to the snapshot that `label` means for this sandbox. With `keep_running`, processes stay, where they can write
+    /// nothing any more.
+    pub fn roll_back(&self, name: Option<&str>, label: &str, keep_running: bool) -> Result<RolledBack, EngineError> {
+        let sandbox = self.resolve(name)?;
+        let _lock = self.lock_patiently(&sandbox)?;
+        let mut sandbox = self.refresh(&sandbox)?;
+        let to = self.snapshot_for(&sandbox, label)?;
+        let live = if keep_running { Live::Leave } else { Live::Stop };
+        self.keep_bases(&sandbox)?;
+        let take =
+            Take { message: Some(format!("before the rollback to {}", to.label)), ..Take::automatic(MadeBy::Rollback, live) };
+        let label = self.free_label(&sandbox, &take)?;
+        let left = sandbox.details.position.stack.clone();
+        let mut destination = There { engine: self, to: &to, take: &take, label, left, before: None };
+        let moved = self.shift(&mut sandbox, live, &mut destination)?;
+        let before = destination.before;
+        Ok(RolledBack { sandbox, to, before, ended: moved.ended })
+    }
+}
+
+struct There<'a> {
+    engine: &'a Engine,
+    to: &'a Snapshot,
+    take: &'a Take,
+    label: String,
+    /// The stack the sandbox stood on.
+    left: Vec<LayerId>,
+    before: Option<Snapshot>,
+}
+
+impl Destination for There<'_> {
+    fn stack(&self, _sandbox: &Sandbox, _layer: Option<&LayerId>) -> Vec<LayerId> {
+        self.to.details.stack.clone()
+    }
+
+    fn record(&mut self, sandbox: &mut Sandbox, layer: Option<&LayerId>) -> Result<(), EngineError> {
+        let Some(layer) = layer else {
+            sandbox.details.position.at = Some(self.to.id.clone());
+            sandbox.updated_at = now();
+            return Ok(self.engine.store.update(sandbox)?);
+        };
+        let left: Vec<LayerId> = self.left.iter().chain([layer]).cloned().collect();
+        let before = new_snapshot(sandbox, self.label.clone(), self.take, left)?;
+        sandbox.details.position.at = Some(self.to.id.clone());
+        sandbox.details.position.taken += 1;
+        sandbox.updated_at = now();
+        self.engine.store.insert_snapshot(&before, sandbox)?;
+        self.before = Some(before);
+        Ok(())
+    }
+
+    fn leaves_its_stack(&self) -> bool {
+        true
+    }
+}

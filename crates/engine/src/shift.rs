@@ -1,0 +1,306 @@
+//! Moves a sandbox from one stack of layers to another: the common part of `snapshot` and `rollback`.
+//!
+//! Its head becomes a layer, it gets an empty one, and if it runs, its mounts are changed under it. The records decide: until
+//! they are written everything can be taken back, and from then on a crash leaves a stopped sandbox with nothing missing.
+
+mod helper;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use whatif_layers::shift::{Note, Shift};
+use whatif_layers::state_dir::SandboxLock;
+use whatif_types::sandbox::StopReason;
+use whatif_types::{LayerId, Sandbox, SandboxId, Status};
+
+use self::helper::Helper;
+use crate::boot::Wish;
+use crate::create::new_id;
+use crate::inside::restack::Held;
+use crate::recover::mark_lost;
+use crate::{Engine, EngineError, secrets};
+
+/// How long a command waits for another one at the same sandbox.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What becomes of processes that would go on in the old layers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Live {
+    /// They go on undisturbed, and the layer is a copy of the head.
+    #[default]
+    Copy,
+    /// Nothing is done.
+    Refuse,
+    /// They are killed.
+    Stop,
+    /// They go on where they are, where they can write nothing any more.
+    Leave,
+}
+
+/// How the head became a layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// There was nothing in it.
+    Nothing,
+    /// It was taken as it is.
+    Frozen,
+    /// It was copied, because of whoever holds it.
+    Copied { because: String },
+}
+
+/// A move that was made.
+#[derive(Debug)]
+pub(crate) struct Moved {
+    pub how: How,
+    /// Processes that were killed for it.
+    pub ended: Vec<whatif_keeper::protocol::Process>,
+}
+
+/// Where to go, once it is known what became of the head.
+pub(crate) trait Destination {
+    /// The layers to stand on. `layer` is what the head became, if there was anything in it.
+    fn stack(&self, sandbox: &Sandbox, layer: Option<&LayerId>) -> Vec<LayerId>;
+    /// Writes it down, with the sandbox's new position in it.
+    fn record(&mut self, sandbox: &mut Sandbox, layer: Option<&LayerId>) -> Result<(), EngineError>;
+    /// Whether the sandbox has to be put on other layers even if nothing was in its head.
+    fn leaves_its_stack(&self) -> bool;
+}
+
+impl Engine {
+    /// Moves the sandbox. The caller holds its lock and has looked at its record since.
+    pub(crate) fn shift(&self, sandbox: &mut Sandbox, live: Live, to: &mut dyn Destination) -> Result<Moved, EngineError> {
+        let directory = self.directory(sandbox)?;
+        let is_active = sandbox.status == Status::Active;
+        let has_layer = !self.heads_are_empty(sandbox)? || directory.join("base").join("index").exists();
+        if !has_layer && !to.leaves_its_stack() {
+            to.record(sandbox, None)?;
+            self.publish_if(is_active, sandbox);
+            return Ok(Moved { how: How::Nothing, ended: Vec::new() });
+        }
+        // It loads while everything else is looked at.
+        let helper = if is_active { Some(Helper::start(sandbox)?) } else { None };
+        let layer = if has_layer { Some(new_layer_id()?) } else { None };
+        let note = Note { sandbox: sandbox.id.clone(), layer: layer.clone(), is_copy: false };
+        let shift = Shift::begin(&self.state, &directory, note)?;
+        let mut moving = Moving { engine: self, directory: &directory, layer: layer.as_ref(), to };
+        let moved = match helper {
+            None => moving.at_rest(sandbox, shift),
+            Some(helper) => moving.alive(sandbox, shift, helper, live),
+        }?;
+        self.publish_if(is_active && sandbox.status == Status::Active, sandbox);
+        Ok(moved)
+    }
+
+    fn publish_if(&self, wanted: bool, sandbox: &Sandbox) {
+        if wanted {
+            self.publish(sandbox);
+        }
+    }
+
+    /// The right to change a sandbox, waiting for whoever has it.
+    pub(crate) fn lock_patiently(&self, sandbox: &Sandbox) -> Result<SandboxLock, EngineError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.lock(sandbox) {
+                Err(EngineError::Busy { .. }) if Instant::now() < deadline => std::thread::sleep(PATIENCE / 2000),
+                other => return other,
+            }
+        }
+    }
+
+    /// Finishes a move that was interrupted, in one direction or the other.
+    pub(crate) fn recover_shift(&self, directory: &Path) -> Result<(), EngineError> {
+        let Some(shift) = Shift::inherit(&self.state, directory)? else { return Ok(()) };
+        let id = shift.note().sandbox.clone();
+        let Some(mut sandbox) = self.store.get(&id)? else { return Ok(shift.end()?) };
+        // Its mounts may be half changed. What it wrote since cannot have reached a layer.
+        if let Some(path) = self.state.find(&id) {
+            crate::recover::end_keeper_in(&path);
+        }
+        let has_happened = match &shift.note().layer {
+            Some(layer) => self.is_recorded(&id, &sandbox, layer)?,
+            None => true,
+        };
+        if has_happened {
+            shift.go_on()?
+        } else {
+            shift.go_back()?
+        }
+        if sandbox.status == Status::Active {
+            self.state.unpublish(&sandbox.name);
+            mark_lost(&mut sandbox);
+            self.store.update(&mut sandbox)?;
+        }
+        Ok(())
+    }
+
+    fn is_recorded(&self, id: &SandboxId, sandbox: &Sandbox, layer: &LayerId) -> Result<bool, EngineError> {
+        let in_snapshots = || Ok::<_, EngineError>(self.store.list_snapshots(id)?.iter().any(|s| s.details.stack.contains(layer)));
+        Ok(sandbox.details.position.stack.contains(layer) || in_snapshots()?)
+    }
+}
+
+struct Moving<'a> {
+    engine: &'a Engine,
+    directory: &'a Path,
+    layer: Option<&'a LayerId>,
+    to: &'a mut dyn Destination,
+}
+
+impl Moving<'_> {
+    /// Nothing is mounted, so there is nobody to mind.
+    fn at_rest(&mut self, sandbox: &mut Sandbox, shift: Shift) -> Result<Moved, EngineError> {
+        let done = shift.freeze().map_err(EngineError::from).and_then(|()| self.record(sandbox));
+        self.settle(shift, done)?;
+        Ok(Moved { how: self.frozen(), ended: Vec::new() })
+    }
+
+    fn alive(&mut self, sandbox: &mut Sandbox, mut shift: Shift, mut helper: Helper, live: Live) -> Result<Moved, EngineError> {
+        let mut client = self.engine.connect(sandbox)?;
+        let ended = if live == Live::Stop { client.end_all()? } else { Vec::new() };
+        client.freeze()?;
+        let boot = self.engine.boot_on(sandbox, self.directory, &self.to.stack(sandbox, self.layer))?;
+        let held = match helper.guard(&boot, live != Live::Leave && live != Live::Stop) {
+            Ok(held) => held,
+            Err(error) => {
+                shift.go_back()?;
+                return Err(error);
+            }
+        };
+        if !held.is_empty() {
+            let because = explain(&held);
+            if live != Live::Copy || self.to.leaves_its_stack() {
+                shift.go_back()?;
+                return Err(EngineError::Held { name: sandbox.name.clone(), because });
+            }
+            let done = shift.freeze_copy().map_err(EngineError::from).and_then(|()| self.record_copy(sandbox));
+            self.settle(shift, done)?;
+            return Ok(Moved { how: How::Copied { because }, ended });
+        }
+        let prepared = shift
+            .freeze()
+            .map_err(EngineError::from)
+            .and_then(|()| self.engine.prepare_heads(sandbox, &boot, self.to.stack(sandbox, self.layer)));
+        let prepared = prepared.and_then(|()| helper.prepare());
+        let done = prepared.and_then(|protection| {
+            let before = sandbox.clone();
+            sandbox.details.protection =
+                whatif_types::boot::Protection { landlock_abi: before.details.protection.landlock_abi, ..protection };
+            sandbox.details.position.work = boot.work;
+            self.record(sandbox).inspect_err(|_| *sandbox = before)
+        });
+        if let Err(error) = done {
+            helper.give_up();
+            shift.go_back()?;
+            return Err(error);
+        }
+        if let Err(error) = helper.switch() {
+            self.engine.stop_after_failure(sandbox)?;
+            shift.go_on()?;
+            return Err(error);
+        }
+        shift.go_on()?;
+        let _ = client.thaw();
+        Ok(Moved { how: self.frozen(), ended })
+    }
+
+    fn frozen(&self) -> How {
+        if self.layer.is_some() { How::Frozen } else { How::Nothing }
+    }
+
+    fn record(&mut self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+        let before = sandbox.clone();
+        let position = &mut sandbox.details.position;
+        position.stack = self.to.stack(&before, self.layer);
+        position.mounted = position.stack.clone();
+        self.to.record(sandbox, self.layer).inspect_err(|_| *sandbox = before)
+    }
+
+    /// The sandbox stays where it is; only the copy has a new place.
+    fn record_copy(&mut self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+        let before = sandbox.clone();
+        self.to.record(sandbox, self.layer).inspect_err(|_| *sandbox = before)
+    }
+
+    fn settle(&self, shift: Shift, done: Result<(), EngineError>) -> Result<(), EngineError> {
+        match done {
+            Ok(()) => Ok(shift.go_on()?),
+            Err(error) => {
+                shift.go_back()?;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// What a keeper of this sandbox would be told to become over these layers.
+    fn boot_on(&self, sandbox: &Sandbox, directory: &Path, stack: &[LayerId]) -> Result<whatif_types::Boot, EngineError> {
+        self.with_wish(sandbox, directory, stack, |wish| {
+            let (plan, masks) = self.plan_layers(wish, sandbox.details.backend)?;
+            Ok(self.describe_boot(wish, plan, masks, sandbox.details.identity, sandbox.details.position.work.other()))
+        })
+    }
+
+    fn prepare_heads(&self, sandbox: &Sandbox, boot: &whatif_types::Boot, stack: Vec<LayerId>) -> Result<(), EngineError> {
+        self.with_wish(sandbox, &boot.directory, &stack, |wish| self.make_heads(wish, &boot.plan, boot.work))
+    }
+
+    pub(crate) fn with_wish<T>(
+        &self,
+        sandbox: &Sandbox,
+        directory: &Path,
+        stack: &[LayerId],
+        work: impl FnOnce(&Wish<'_>) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let config = self.context.config_for(&sandbox.project)?;
+        let provider = whatif_provider::by_name(&sandbox.provider)?;
+        let secrets = secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed);
+        work(&Wish {
+            id: &sandbox.id,
+            directory,
+            project: &sandbox.project,
+            known_trees: Some(&sandbox.details.trees),
+            stack,
+            fill: None,
+            net: sandbox.details.net,
+            environment: &[],
+            provider: &*provider,
+            // Its head was made for this one; another could not read it.
+            backend: Some(sandbox.details.backend),
+            config: &config,
+            secrets: &secrets,
+        })
+    }
+
+    /// The records say what the mounts do not: it may not go on.
+    fn stop_after_failure(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+        self.stop_processes(sandbox, Duration::ZERO)?;
+        self.state.unpublish(&sandbox.name);
+        sandbox.status = Status::Stopped;
+        sandbox.details.stop_reason = Some(StopReason::Lost);
+        sandbox.details.keeper_pid = None;
+        Ok(self.store.update(sandbox)?)
+    }
+}
+
+fn explain(held: &[Held]) -> String {
+    let describe = |held: &Held| {
+        let place = held.holds.to_path();
+        match &held.process {
+            Some((pid, command)) => format!("'{command}' (process {pid}) holds {}", place.display()),
+            None => format!("a file in {} is open for writing", place.display()),
+        }
+    };
+    let mut text = held.first().map(describe).unwrap_or_default();
+    if held.len() > 1 {
+        text.push_str(&format!(", and {} more", held.len() - 1));
+    }
+    text
+}
+
+pub(crate) fn new_layer_id() -> Result<LayerId, EngineError> {
+    // Drawn as those of sandboxes are.
+    LayerId::parse(new_id()?.as_str())
+        .ok_or_else(|| EngineError::io("name", Path::new("a layer"), std::io::ErrorKind::InvalidData.into()))
+}

@@ -1,0 +1,225 @@
+//! `whatif snapshot`: a name for what a sandbox is at this moment.
+
+use whatif_store::Origin;
+use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot, SnapshotDetails, SnapshotId, Status, name};
+
+use crate::create::new_id;
+use crate::shift::{Destination, How, Live};
+use crate::{Engine, EngineError, now};
+
+/// What snapshot to take.
+#[derive(Clone, Debug)]
+pub struct Take {
+    /// Generated if there is none.
+    pub label: Option<String>,
+    pub message: Option<String>,
+    pub live: Live,
+    /// On the disk before it counts as taken.
+    pub durable: bool,
+    pub made_by: MadeBy,
+}
+
+impl Take {
+    #[must_use]
+    pub fn automatic(made_by: MadeBy, live: Live) -> Self {
+        Self { label: None, message: None, live, durable: false, made_by }
+    }
+}
+
+/// A snapshot that was taken.
+#[derive(Debug)]
+pub struct Taken {
+    pub sandbox: Sandbox,
+    pub snapshot: Snapshot,
+    pub how: How,
+    /// Processes that were ended for it.
+    pub ended: Vec<whatif_keeper::protocol::Process>,
+}
+
+impl Engine {
+    pub fn snapshot(&self, name: Option<&str>, take: &Take) -> Result<Taken, EngineError> {
+        if let Some(label) = &take.label {
+            name::validate(label)?;
+        }
+        let sandbox = self.resolve(name)?;
+        let _lock = self.lock_patiently(&sandbox)?;
+        let sandbox = self.refresh(&sandbox)?;
+        self.snapshot_locked(sandbox, take)
+    }
+
+    /// For a caller that holds the lock.
+    pub(crate) fn snapshot_locked(&self, mut sandbox: Sandbox, take: &Take) -> Result<Taken, EngineError> {
+        if sandbox.status == Status::Creating {
+            return Err(EngineError::Busy { name: sandbox.name });
+        }
+        let label = self.free_label(&sandbox, take)?;
+        self.make_room_on_stack(&mut sandbox)?;
+        // What the files of the head started from is frozen with them.
+        self.keep_bases(&sandbox)?;
+        let mut destination = HereNamed { engine: self, take, label, taken: None };
+        let moved = self.shift(&mut sandbox, take.live, &mut destination)?;
+        let snapshot = destination.taken.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })?;
+        if take.durable {
+            self.sync()?;
+        }
+        Ok(Taken { sandbox, snapshot, how: moved.how, ended: moved.ended })
+    }
+
+    /// The label asked for if it is free, or one that is.
+    pub(crate) fn free_label(&self, sandbox: &Sandbox, take: &Take) -> Result<String, EngineError> {
+        if let Some(label) = &take.label {
+            return match self.store.find_snapshot(&sandbox.id, label)? {
+                Some(_) => Err(whatif_store::StoreError::LabelTaken { label: label.clone() }.into()),
+                None => Ok(label.clone()),
+            };
+        }
+        let mut number = sandbox.details.position.taken + 1;
+        loop {
+            let label = match take.made_by {
+                MadeBy::Request => format!("s{number}"),
+                automatic => format!("{}-{number}", automatic.prefix()),
+            };
+            if self.store.find_snapshot(&sandbox.id, &label)?.is_none() {
+                return Ok(label);
+            }
+            number += 1;
+        }
+    }
+
+    /// Everything written so far, on the disk.
+    pub(crate) fn sync(&self) -> Result<(), EngineError> {
+        let root = self.state.root();
+        let directory = std::fs::File::open(root).map_err(|e| EngineError::io("open", root, e))?;
+        rustix::fs::syncfs(&directory).map_err(|e| EngineError::io("sync", root, e.into()))
+    }
+
+    /// Removes snapshots; what only they needed is deleted. Sandboxes made from them stay.
+    pub fn remove_snapshots(&self, labels: &[String]) -> Result<Vec<Snapshot>, EngineError> {
+        let mut removed = Vec::new();
+        for label in labels {
+            let (_, snapshot) = self.find_snapshot(label)?;
+            removed.push(snapshot);
+        }
+        let ids: Vec<SnapshotId> = removed.iter().map(|s| s.id.clone()).collect();
+        self.store.delete_snapshots(&ids)?;
+        Ok(removed)
+    }
+}
+
+/// Stays where it is, and gives it a name.
+struct HereNamed<'a> {
+    engine: &'a Engine,
+    take: &'a Take,
+    label: String,
+    taken: Option<Snapshot>,
+}
+
+impl Destination for HereNamed<'_> {
+    fn stack(&self, sandbox: &Sandbox, layer: Option<&LayerId>) -> Vec<LayerId> {
+        sandbox.details.position.stack.iter().chain(layer).cloned().collect()
+    }
+
+    fn record(&mut self, sandbox: &mut Sandbox, layer: Option<&LayerId>) -> Result<(), EngineError> {
+        // Where the sandbox did not move, its stack lacks the layer: it is a copy.
+        let mut stack = sandbox.details.position.stack.clone();
+        stack.extend(layer.filter(|l| !sandbox.details.position.stack.contains(l)).cloned());
+        let snapshot = new_snapshot(sandbox, self.label.clone(), self.take, stack)?;
+        step_to(sandbox, &snapshot);
+        self.engine.store.insert_snapshot(&snapshot, sandbox)?;
+        self.taken = Some(snapshot);
+        Ok(())
+    }
+
+    fn leaves_its_stack(&self) -> bool {
+        false
+    }
+}
+
+pub(crate) fn new_snapshot(sandbox: &Sandbox, label: String, take: &Take, stack: Vec<LayerId>) -> Result<Snapshot, EngineError> {
+    let id = SnapshotId::parse(new_id()?.as_str()).ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })?;
+    Ok(Snapshot {
+        id,
+        sandbox: sandbox.id.clone(),
+        label,
+        created_at: now(),
+        details: SnapshotDetails {
+            made_by: take.made_by,
+            message: take.message.clone(),
+            parent: sandbox.details.position.at.clone(),
+            stack,
+            durable: take.durable,
+        },
+    })
+}
+
+/// The sandbox is at this snapshot now.
+pub(crate) fn step_to(sandbox: &mut Sandbox, snapshot: &Snapshot) {
+    sandbox.details.position.at = Some(snapshot.id.clone());
+    sandbox.details.position.taken += 1;
+    sandbox.updated_at = now();
+}
+
+impl Engine {
+    /// A name for the present state of a sandbox that something can be made from: the snapshot it stands at if it has not
+    /// changed since, a new one otherwise.
+    pub(crate) fn named_position(&self, sandbox: &Sandbox, live: Live) -> Result<(Sandbox, Snapshot), EngineError> {
+        let _lock = self.lock_patiently(sandbox)?;
+        let sandbox = self.refresh(sandbox)?;
+        let at = match &sandbox.details.position.at {
+            Some(id) if self.heads_are_empty(&sandbox)? => self.store.get_snapshot(id)?,
+            _ => None,
+        };
+        if let Some(snapshot) = at.filter(|s| s.details.stack == sandbox.details.position.stack) {
+            return Ok((sandbox, snapshot));
+        }
+        let taken = self.snapshot_locked(sandbox, &Take::automatic(MadeBy::Fork, live))?;
+        Ok((taken.sandbox, taken.snapshot))
+    }
+}
+
+impl Engine {
+    /// Whether a command in this sandbox is to be preceded by a snapshot. Asked before every command, so it costs one small file.
+    #[must_use]
+    pub fn snapshots_before_commands(&self, name: Option<&str>) -> bool {
+        let published = name.and_then(|n| self.state.published(n));
+        match published.and_then(|(_, record)| serde_json::from_slice::<Sandbox>(&record).ok()) {
+            Some(sandbox) => sandbox.details.auto_snapshot,
+            None => self.resolve(name).is_ok_and(|s| s.details.auto_snapshot),
+        }
+    }
+
+    /// The snapshot before a command; none if nothing has changed since the last one. Old ones of its kind are removed.
+    pub fn snapshot_before_command(&self, name: Option<&str>) -> Result<Option<Taken>, EngineError> {
+        let sandbox = self.resolve(name)?;
+        let _lock = self.lock_patiently(&sandbox)?;
+        let sandbox = self.refresh(&sandbox)?;
+        if sandbox.details.position.at.is_some() && self.heads_are_empty(&sandbox)? {
+            return Ok(None);
+        }
+        let taken = self.snapshot_locked(sandbox, &Take::automatic(MadeBy::Exec, Live::Copy))?;
+        self.forget_old_snapshots(&taken.sandbox)?;
+        Ok(Some(taken))
+    }
+
+    /// Of automatic snapshots only the latest are kept.
+    fn forget_old_snapshots(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let keep = self.context.config_for(&sandbox.project)?.snapshots.keep;
+        let taken = sandbox.details.position.taken;
+        // Looked at now and then only: listing them is more work than leaving a few too many.
+        if taken % FORGET_EVERY != 0 {
+            return Ok(());
+        }
+        let mut automatic = self.store.list_snapshots(&sandbox.id)?;
+        automatic.retain(|s| s.details.made_by == MadeBy::Exec);
+        let old = automatic.len().saturating_sub(keep);
+        let ids: Vec<SnapshotId> = automatic.into_iter().take(old).map(|s| s.id).collect();
+        Ok(self.store.delete_snapshots(&ids)?)
+    }
+}
+
+const FORGET_EVERY: u64 = 8;
+
+/// What a snapshot is to whoever starts from it.
+pub(crate) fn origin(snapshot: &Snapshot) -> Origin<'_> {
+    Origin::Snapshot(&snapshot.id)
+}

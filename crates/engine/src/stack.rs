@@ -1,0 +1,171 @@
+//! The layers of a stack: how large they are, which of them nobody needs, and merging them when there are many.
+
+use std::path::{Path, PathBuf};
+
+use whatif_diff::base;
+use whatif_layers::shift::Note;
+use whatif_layers::squash::{self, Format};
+use whatif_layers::{measure, remove};
+use whatif_types::{Backend, LayerFacts, LayerId, Sandbox};
+
+use crate::shift::new_layer_id;
+use crate::{Engine, EngineError};
+
+/// The kernel takes five hundred layers, reality and its mask among them; this leaves room for a few snapshots more.
+const DEEPEST: usize = 480;
+
+/// A squash that was done.
+#[derive(Debug, Default)]
+pub struct Squashed {
+    /// How many layers there were, and how many there are.
+    pub before: usize,
+    pub after: usize,
+}
+
+impl Engine {
+    /// Number of files and bytes on the disk. A layer never changes, so it is measured once.
+    pub(crate) fn layer_size(&self, layer: &LayerId) -> Result<(u64, u64), EngineError> {
+        let facts = self.store.layer_facts(std::slice::from_ref(layer))?.pop().unwrap_or_default();
+        if let (Some(files), Some(bytes)) = (facts.files, facts.bytes) {
+            return Ok((files, bytes));
+        }
+        let measured = measure::tree(&self.state.layer_path(layer))?;
+        self.store.note_layer(layer, &LayerFacts { files: Some(measured.files), bytes: Some(measured.bytes), ..facts })?;
+        Ok((measured.files, measured.bytes))
+    }
+
+    /// Whether layers should be merged before they slow the sandbox down.
+    pub fn wants_squashing(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        Ok(self.due(&sandbox.details.position.stack)?.is_some())
+    }
+
+    fn due(&self, stack: &[LayerId]) -> Result<Option<std::ops::Range<usize>>, EngineError> {
+        let tiers: Vec<u8> = self.store.layer_facts(stack)?.iter().map(|f| f.tier).collect();
+        Ok(squash::policy::due(&tiers))
+    }
+
+    /// Before a snapshot adds a layer that the kernel would not mount any more.
+    pub(crate) fn make_room_on_stack(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+        if sandbox.details.position.stack.len() >= DEEPEST {
+            let run = 0..sandbox.details.position.stack.len();
+            self.squash_run(sandbox, run, true)?;
+        }
+        Ok(())
+    }
+
+    /// Merges what is due, until nothing is. Content does not change; a sandbox that runs uses the result from its next
+    /// snapshot, rollback or start on.
+    pub fn squash_due(&self, name: &str) -> Result<Squashed, EngineError> {
+        let mut sandbox = self.resolve(Some(name))?;
+        let mut squashed = Squashed { before: sandbox.details.position.stack.len(), after: 0 };
+        while let Some(run) = self.due(&sandbox.details.position.stack)? {
+            self.squash_run(&mut sandbox, run, false)?;
+        }
+        squashed.after = sandbox.details.position.stack.len();
+        Ok(squashed)
+    }
+
+    /// `whatif squash`: all layers of the sandbox become one.
+    pub fn squash(&self, name: Option<&str>) -> Result<(Sandbox, Squashed), EngineError> {
+        let mut sandbox = self.resolve(name)?;
+        let before = sandbox.details.position.stack.len();
+        if before > 1 {
+            self.squash_run(&mut sandbox, 0..before, false)?;
+        }
+        let after = sandbox.details.position.stack.len();
+        Ok((sandbox, Squashed { before, after }))
+    }
+
+    /// Merges one run. Layers do not change, so that needs no lock; only the record does.
+    fn squash_run(&self, sandbox: &mut Sandbox, run: std::ops::Range<usize>, is_locked: bool) -> Result<(), EngineError> {
+        let layers = sandbox.details.position.stack[run].to_vec();
+        let (place, _lock) = self.state.begin_squash(&sandbox.id)?;
+        let merged = self.merge(sandbox, &layers, &place);
+        let recorded = merged.and_then(|id| {
+            let tier = self.store.layer_facts(&layers)?.iter().map(|f| f.tier).max().unwrap_or(0);
+            self.store.note_layer(&id, &LayerFacts { tier: tier.saturating_add(1), ..LayerFacts::default() })?;
+            let _lock = if is_locked { None } else { Some(self.lock_patiently(sandbox)?) };
+            let mut fresh = self.refresh(sandbox)?;
+            let stack = &mut fresh.details.position.stack;
+            // It may have been rolled back meanwhile; then the result is of no use.
+            if let Some(start) = stack.windows(layers.len()).position(|w| w == layers) {
+                self.state.keep_layer(&place, &id)?;
+                stack.splice(start..start + layers.len(), [id]);
+                self.store.update(&mut fresh)?;
+            }
+            *sandbox = fresh;
+            Ok(())
+        });
+        remove::tree(&place)?;
+        recorded
+    }
+
+    fn merge(&self, sandbox: &Sandbox, layers: &[LayerId], place: &Path) -> Result<LayerId, EngineError> {
+        let id = new_layer_id()?;
+        let into = place.join(id.as_str());
+        std::fs::create_dir(&into).map_err(|e| EngineError::io("create", &into, e))?;
+        let format = match sandbox.details.backend {
+            Backend::Fuse => Format::Fuse,
+            Backend::Overlay if !sandbox.details.identity.started_by_root() => Format::User,
+            _ => Format::Trusted,
+        };
+        for tree in 0..sandbox.details.trees.len() {
+            let part = tree.to_string();
+            let newest_first: Vec<PathBuf> =
+                layers.iter().rev().map(|l| self.state.layer_path(l).join(&part)).filter(|p| p.is_dir()).collect();
+            let is_copy = sandbox.details.copied_trees.contains(&tree);
+            match newest_first.as_slice() {
+                [] => {}
+                // A copied tree is whole in every layer.
+                [newest, ..] if is_copy => {
+                    squash::merge(std::slice::from_ref(newest), &into.join(&part), format)?;
+                }
+                all => {
+                    squash::merge(all, &into.join(&part), format)?;
+                }
+            }
+        }
+        let bases: Vec<PathBuf> = layers.iter().map(|l| self.state.layer_path(l).join("base")).filter(|b| b.is_dir()).collect();
+        if !bases.is_empty() {
+            let bases: Vec<&Path> = bases.iter().map(PathBuf::as_path).collect();
+            base::join(&bases, &into.join("base")).map_err(|e| EngineError::io("merge", &into, e))?;
+        }
+        Ok(id)
+    }
+
+    /// Deletes the layers that no record needs. Returns them.
+    pub fn remove_unneeded_layers(&self) -> Result<Vec<LayerId>, EngineError> {
+        self.unneeded_layers(true)
+    }
+
+    /// The layers that no record needs; with `take`, they are deleted.
+    pub(crate) fn unneeded_layers(&self, take: bool) -> Result<Vec<LayerId>, EngineError> {
+        // In this order: what becomes a layer from here on is not in the list, and what is in flight is named by its note.
+        let existing = self.state.list_layers()?;
+        if existing.is_empty() {
+            return Ok(Vec::new());
+        }
+        let in_flight: Vec<LayerId> = self.notes()?.into_iter().filter_map(|n| n.layer).collect();
+        let mut unneeded = Vec::new();
+        let mut condemned = Ok(None);
+        self.store.with_needed_layers(&mut |needed| {
+            unneeded = existing.iter().filter(|l| !needed.contains(l) && !in_flight.contains(l)).cloned().collect();
+            if take {
+                condemned = self.state.condemn_layers(&unneeded);
+            }
+        })?;
+        if let Some((directory, _lock)) = condemned? {
+            remove::tree(&directory)?;
+        }
+        Ok(unneeded)
+    }
+
+    fn notes(&self) -> Result<Vec<Note>, EngineError> {
+        let unsettled = self.state.unsettled()?.into_iter();
+        let notes = unsettled.filter_map(|u| match u {
+            whatif_layers::state_dir::Unsettled::Shift(path) => whatif_layers::shift::note_in(&path),
+            _ => None,
+        });
+        Ok(notes.collect())
+    }
+}

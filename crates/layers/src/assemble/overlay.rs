@@ -1,0 +1,114 @@
+//! The overlay of one tree: its head over the frozen layers, over what is masked, over reality.
+
+use std::ffi::CString;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+use whatif_types::boot::Boot;
+
+use super::mounts::{Clones, attach};
+use super::{LAYERS, MASKS, STATE, head_of};
+
+/// What lies under one head, by names on the stage: short ones, so that the options fit a page however deep a stack is.
+pub(super) struct Lowers {
+    tree: usize,
+    /// Newest first.
+    layers: Vec<String>,
+    mask: Option<String>,
+    base: String,
+    /// The layers lie within the base.
+    overlap: bool,
+}
+
+pub(super) fn lay_out(boot: &Boot, clones: &Clones, path: &Path, tree: usize) -> io::Result<Lowers> {
+    let base = format!("{tree}.base");
+    rustix::fs::mkdir(&base, Mode::RWXU)?;
+    attach(clones.tree(path)?, CWD, Path::new(&base))?;
+    let mut layers = Vec::with_capacity(boot.stack.len());
+    for layer in &boot.stack {
+        let directory = Path::new(LAYERS).join(layer.as_str()).join(tree.to_string());
+        // A tree that came later, as a new mount does, has no part in the older layers.
+        if directory.is_dir() {
+            let name = format!("{tree}.{}", layers.len());
+            rustix::fs::symlink(&directory, &name)?;
+            layers.push(name);
+        }
+    }
+    let mask = boot.masks.iter().any(|m| m.tree == tree).then(|| format!("{MASKS}/{tree}"));
+    Ok(Lowers { tree, layers, mask, base, overlap: boot.layers.starts_with(path) })
+}
+
+impl Lowers {
+    /// The kernel refuses a lower layer that lies within another one, as a state directory lies within `/`. Then reality and
+    /// its mask become one read-only overlay, whose root lies within nothing, and the layers are stacked on that.
+    pub(super) fn mount(&self, boot: &Boot, target: &Path) -> io::Result<()> {
+        if !self.layers.is_empty() && self.overlap {
+            return self.mount_nested(boot, target);
+        }
+        match overlay(&self.options(&self.bottom(), boot), target) {
+            // By way of a bind mount the layers may lie within the base under another name.
+            Err(Errno::LOOP) if !self.layers.is_empty() => self.mount_nested(boot, target),
+            other => Ok(other?),
+        }
+    }
+
+    fn mount_nested(&self, boot: &Boot, target: &Path) -> io::Result<()> {
+        let inner = format!("{}.inner", self.tree);
+        rustix::fs::mkdir(&inner, Mode::RWXU)?;
+        let mask = match &self.mask {
+            Some(mask) => mask.clone(),
+            // An overlay without a head needs two layers.
+            None => {
+                let empty = format!("{}.empty", self.tree);
+                rustix::fs::mkdir(&empty, Mode::RWXU)?;
+                empty
+            }
+        };
+        let options = format!(
+            "lowerdir={mask}:{},{}",
+            self.base,
+            if boot.identity.started_by_root() { "redirect_dir=follow" } else { "userxattr" }
+        );
+        overlay(&options, Path::new(&inner))?;
+        Ok(overlay(&self.options(&inner, boot), target)?)
+    }
+
+    /// Runs the user-space implementation; it returns when its mount is up and serves it from the background.
+    pub(super) fn mount_in_user_space(&self, boot: &Boot, target: &Path) -> io::Result<()> {
+        let output = std::process::Command::new("fuse-overlayfs")
+            .arg("-o")
+            .arg(self.layered(&self.bottom(), boot))
+            .arg(target)
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .output()?;
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+        }
+    }
+
+    fn bottom(&self) -> String {
+        self.mask.iter().chain([&self.base]).map(String::as_str).collect::<Vec<_>>().join(":")
+    }
+
+    fn layered(&self, bottom: &str, boot: &Boot) -> String {
+        let lowers = self.layers.iter().map(String::as_str).chain([bottom]).collect::<Vec<_>>().join(":");
+        let (head, work) = (head_of(self.tree), Path::new(STATE).join(boot.work.directory(self.tree)));
+        format!("lowerdir={lowers},upperdir={},workdir={}", head.display(), work.display())
+    }
+
+    fn options(&self, bottom: &str, boot: &Boot) -> String {
+        // `volatile`: a head is not reality; it need not survive a power cut, and syncing it would stall every tear-down.
+        let mode = if boot.identity.started_by_root() { "redirect_dir=on" } else { "userxattr" };
+        format!("{},{mode},index=off,metacopy=off,volatile", self.layered(bottom, boot))
+    }
+}
+
+fn overlay(options: &str, target: &Path) -> Result<(), Errno> {
+    let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+    mount("overlay", target, "overlay", MountFlags::NODEV, Some(options.as_c_str()))
+}

@@ -1,0 +1,160 @@
+//! Puts a running sandbox on another stack of layers, from outside, while its processes are held still.
+//!
+//! The keeper has given up every right to mount, so a helper comes in: it takes clones of reality where it is, enters the
+//! sandbox's mount namespace, and puts together a second root beside the first. What lives only in memory (`/tmp`, `/dev`, …) is
+//! carried over; then the roots change places, for the keeper and for every process whose root or working directory is `/`.
+//!
+//! The layers of the first root are about to be frozen. A descriptor opened on it could write to them for ever, so it is made
+//! read-only first: the kernel refuses that while anybody has a file open for writing, and afterwards nobody can.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount_change, open_tree, unmount};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use whatif_sys::mount::{self, Reach};
+use whatif_types::boot::{Boot, Protection};
+use whatif_types::{Place, PlaceKind};
+
+use super::mounts::{self, Clones, attach_on, target};
+use super::{AssembleError, ROOT, cover, put_together, raise_stage, relative, set_stage, step, verify};
+
+/// Where a sandbox is, taken from its keeper.
+#[derive(Clone, Copy, Debug)]
+pub struct Namespaces<'a> {
+    pub user: BorrowedFd<'a>,
+    pub mount: BorrowedFd<'a>,
+    /// The keeper's root directory.
+    pub root: BorrowedFd<'a>,
+}
+
+/// The first root, from within the sandbox's mount namespace, with all that is needed for the second.
+#[derive(Debug)]
+pub struct Restack<'a> {
+    boot: &'a Boot,
+    clones: Clones,
+    /// What covers the underlay.
+    cover: OwnedFd,
+    first: OwnedFd,
+    guarded: Vec<OwnedFd>,
+    is_staged: bool,
+}
+
+impl<'a> Restack<'a> {
+    /// Takes clones of reality and enters the sandbox's mount namespace, and there the root its keeper has. The calling process
+    /// is not of much use afterwards.
+    pub fn enter(boot: &'a Boot, sandbox: Namespaces<'_>) -> Result<Self, AssembleError> {
+        whatif_sys::namespaces::unshare(UnshareFlags::NEWNS).map_err(step("leave the mount namespace"))?;
+        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).map_err(step("make mounts private"))?;
+        let clones = Clones::open(boot, Some(sandbox.user))?;
+        move_into_link_name_space(sandbox.mount, Some(LinkNameSpaceType::Mount))
+            .map_err(step("enter the sandbox's mount namespace"))?;
+        let cover = rustix::fs::open("/", mounts::DIRECTORY, Mode::empty()).map_err(step("open the sandbox's underlay"))?;
+        rustix::process::fchdir(sandbox.root).map_err(step("enter the sandbox's root"))?;
+        rustix::process::chroot(".").map_err(step("enter the sandbox's root"))?;
+        let first = rustix::fs::open("/", mounts::DIRECTORY, Mode::empty()).map_err(step("open the sandbox's root"))?;
+        Ok(Self { boot, clones, cover, first, guarded: Vec::new(), is_staged: false })
+    }
+
+    /// The mounts whose layers are about to be frozen.
+    pub fn trees(&self) -> Result<Vec<(PathBuf, OwnedFd)>, AssembleError> {
+        let is_tree = |p: &&Place| matches!(p.kind, PlaceKind::Writable { .. } | PlaceKind::Skeleton { .. });
+        let opened = self.boot.plan.places.iter().filter(is_tree).map(|place| {
+            let opened = target(&self.first, relative(&place.path));
+            (&place.path, opened)
+        });
+        let mut trees = Vec::new();
+        for (path, opened) in opened {
+            match opened {
+                Ok(tree) => trees.push((path.clone(), tree)),
+                // A mount that came to reality since: the first root has no such tree.
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(step(format!("open {}", path.display()))(errno)),
+            }
+        }
+        Ok(trees)
+    }
+
+    /// Makes the trees read-only. `Some` names the one that somebody writes to; then nothing has changed.
+    pub fn guard(&mut self) -> Result<Option<PathBuf>, AssembleError> {
+        for (path, tree) in self.trees()? {
+            match mount::add_attributes(&tree, mount::READ_ONLY, Reach::One) {
+                Ok(()) => self.guarded.push(tree),
+                Err(error) => {
+                    self.release();
+                    let is_busy = error.raw_os_error() == Some(Errno::BUSY.raw_os_error());
+                    return if is_busy { Ok(Some(path)) } else { Err(step(format!("make {} read-only", path.display()))(error)) };
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the guard back.
+    pub fn release(&mut self) {
+        for tree in self.guarded.drain(..) {
+            let _ = mount::remove_attributes(&tree, mount::READ_ONLY, Reach::One);
+        }
+    }
+
+    /// Puts the second root together, where no process of the sandbox can see it.
+    pub fn prepare(&mut self) -> Result<(OwnedFd, Protection), AssembleError> {
+        // On top of the root: paths begin below that, at the root that each process has.
+        let stage = raise_stage(Path::new("/"))?;
+        self.is_staged = true;
+        set_stage(&stage, &self.clones)?;
+        rustix::fs::mkdir(ROOT, Mode::RWXU).map_err(step("make room for the new root"))?;
+        let mut protection = Protection::default();
+        let root = put_together(self.boot, &self.clones, Path::new(ROOT), Some(&self.first), &mut protection)?;
+        for path in ["/dev", "/proc", "/sys"].map(Path::new) {
+            carry_over(&self.first, path, &root).map_err(step(format!("carry over {}", path.display())))?;
+        }
+        Ok((root, protection))
+    }
+
+    /// Takes away what was prepared: the sandbox stays on its first root.
+    pub fn give_up(mut self) {
+        let _ = rustix::process::chdir("/");
+        if std::mem::take(&mut self.is_staged) {
+            // The way to "/" ends at what was mounted there last, which is the stage.
+            let _ = unmount("/", UnmountFlags::DETACH);
+        }
+        self.release();
+    }
+
+    /// The second root takes the place of the first.
+    pub fn switch(self, root: &OwnedFd, protection: &Protection) -> Result<(), AssembleError> {
+        rustix::process::fchdir(root).map_err(step("enter the new root"))?;
+        rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
+        unmount(".", UnmountFlags::DETACH).map_err(step("detach the old root"))?;
+        rustix::process::chdir("/").map_err(step("enter the new root"))?;
+        verify::plan(self.boot, protection)?;
+        if self.boot.identity.started_by_root() {
+            self.cover_again(root).map_err(step("cover the underlay"))?;
+        }
+        Ok(())
+    }
+
+    /// The old cover still shows the old root. The way to the underlay leads up from the new one, for who is not rooted there.
+    fn cover_again(&self, root: &OwnedFd) -> io::Result<()> {
+        rustix::process::fchdir(&self.cover)?;
+        rustix::process::chroot(".")?;
+        unmount(".", UnmountFlags::DETACH)?;
+        let underlay = rustix::fs::openat(root, "..", mounts::DIRECTORY, Mode::empty())?;
+        cover(&underlay, root)
+    }
+}
+
+/// Shows in a new root what the first one has at this path, with everything mounted beneath it.
+pub(super) fn carry_over(first: &OwnedFd, path: &Path, root: &OwnedFd) -> io::Result<()> {
+    let source = target(first, relative(path))?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let clone = open_tree(&source, "", flags)?;
+    Ok(attach_on(&clone, &target(root, relative(path))?)?)
+}

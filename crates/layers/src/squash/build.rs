@@ -1,0 +1,127 @@
+//! Writes down what a run shows, directory by directory.
+//!
+//! A directory is finished before those in it are begun: they exist by then, so nothing moves its times any more. No more than
+//! one place is open at a time, however deep it lies.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, fstat, mkdirat, mknodat, removexattr};
+use rustix::io::Errno;
+
+use super::attributes::{self, At};
+use super::leaf;
+use super::lookup::{Below, Entry, Held, Leaf, Place, Run};
+use super::marks::Mark;
+use super::trail::{Trail, Tree};
+use super::{Format, Merged};
+use crate::{PathError, on};
+
+/// Fills the new directory `into`.
+pub(super) fn build(run: &Run<'_>, into: &Path) -> Result<Merged, PathError> {
+    forget_inherited(into)?;
+    let tree = Tree::new(into).map_err(on("open", into))?;
+    let mut build = Build { run, into, tree, merged: Merged::default(), pending: Vec::new() };
+    build.pending.push(Visit { place: run.top(), to: Trail::default(), mark: Mark::None });
+    while let Some(visit) = build.pending.pop() {
+        build.visit(&visit)?;
+    }
+    Ok(build.merged)
+}
+
+/// Access lists that the directory above hands down were nobody's in the layers.
+fn forget_inherited(directory: &Path) -> Result<(), PathError> {
+    for list in ["system.posix_acl_default", "system.posix_acl_access"] {
+        match removexattr(directory, list) {
+            Ok(()) | Err(Errno::NODATA | Errno::NOTSUP) => {}
+            Err(errno) => return Err(on("take the access lists of", directory)(errno)),
+        }
+    }
+    Ok(())
+}
+
+struct Build<'a> {
+    run: &'a Run<'a>,
+    into: &'a Path,
+    tree: Tree,
+    merged: Merged,
+    pending: Vec<Visit>,
+}
+
+/// A directory that exists and is to be filled.
+struct Visit {
+    place: Place,
+    to: Trail,
+    mark: Mark,
+}
+
+impl Build<'_> {
+    fn visit(&mut self, visit: &Visit) -> Result<(), PathError> {
+        let mut held = self.run.hold(&visit.place)?;
+        let to = self.tree.open(&visit.to).map_err(|errno| on("open", &self.path(visit))(errno))?;
+        let mut has_whiteouts = false;
+        for name in self.run.list(&mut held)? {
+            match self.run.find(&held, &visit.place.below, &name)? {
+                Entry::Nothing => {}
+                // Where nothing shows through there is nothing to take away.
+                Entry::Whiteout(_) if matches!(visit.place.below, Below::Nothing) => {}
+                Entry::Whiteout(leaf) => {
+                    self.bring_whiteout(&leaf, &name, &to, visit)?;
+                    has_whiteouts = true;
+                }
+                Entry::Other(leaf) => self.bring(&leaf, &to)?,
+                Entry::Directory(place) => {
+                    let made = mkdirat(&*to, &name, Mode::RWXU);
+                    made.map_err(|errno| on("create", &self.path(visit).join(&name))(errno))?;
+                    let mark = place.below.mark(&name, &visit.place.below);
+                    self.pending.push(Visit { place, to: visit.to.join(&name), mark });
+                }
+            }
+        }
+        self.finish(visit, &held, &to, has_whiteouts)
+    }
+
+    fn bring(&mut self, leaf: &Leaf<'_>, to: &OwnedFd) -> Result<(), PathError> {
+        let from = At::new(&*leaf.held.directory, &leaf.name);
+        let brought = leaf::bring(from, &leaf.stat, At::new(to, &leaf.name), &mut self.merged);
+        brought.map_err(|error| on("merge", &self.run.path_of(leaf.held).join(&leaf.name))(error))
+    }
+
+    /// A whiteout in the form of a marked file would need a mark on its directory too; a device speaks for itself.
+    fn bring_whiteout(&mut self, leaf: &Leaf<'_>, name: &OsString, to: &OwnedFd, visit: &Visit) -> Result<(), PathError> {
+        let is_marked_file = leaf.name == *name && FileType::from_raw_mode(leaf.stat.st_mode).is_file();
+        if !is_marked_file {
+            return self.bring(leaf, to);
+        }
+        let made = mknodat(to, name, FileType::CharacterDevice, Mode::empty(), 0);
+        made.map_err(|errno| on("create", &self.path(visit).join(name))(errno))?;
+        self.merged.files += 1;
+        self.merged.copied += 1;
+        Ok(())
+    }
+
+    /// Gives a directory what the newest of its parts has, and the mark it needs.
+    fn finish(&self, visit: &Visit, held: &[Held], to: &OwnedFd, has_whiteouts: bool) -> Result<(), PathError> {
+        let format = self.run.format;
+        let (Some(newest), Some(oldest)) = (held.first(), held.last()) else { return Ok(()) };
+        let inner = || -> io::Result<()> {
+            format.write(to, &visit.mark)?;
+            // The oldest part knows whether anything was there below the run; newer ones only know of the run itself.
+            let origin = if matches!(visit.place.below, Below::At(_)) { format.origin(&oldest.directory)? } else { None };
+            match origin {
+                Some(origin) => format.write_origin(to, &origin)?,
+                None if has_whiteouts && format != Format::Fuse && !visit.to.is_root() => format.write_origin(to, b"")?,
+                None => {}
+            }
+            let stat = fstat(&*newest.directory)?;
+            attributes::copy(At::itself(&*newest.directory), &stat, At::itself(to), |name| !format.owns(name))
+        };
+        inner().map_err(|error| on("copy the attributes of", &self.run.path_of(newest))(error))
+    }
+
+    fn path(&self, visit: &Visit) -> PathBuf {
+        self.into.join(visit.to.to_path())
+    }
+}

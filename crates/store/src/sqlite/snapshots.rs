@@ -1,0 +1,101 @@
+//! The rows of snapshots, templates and layers.
+
+use rusqlite::{Connection, ErrorCode, Params, Row, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use whatif_types::{LayerFacts, LayerId, SandboxId, Snapshot, SnapshotId, Template};
+
+use crate::{Origin, StoreError};
+
+/// Fails unless the origin is still recorded.
+pub(super) fn require(connection: &Connection, origin: &Origin<'_>) -> Result<(), StoreError> {
+    let (sql, key) = match origin {
+        Origin::Sandbox(id) => ("SELECT 1 FROM sandboxes WHERE id = ?1", id.as_str()),
+        Origin::Snapshot(id) => ("SELECT 1 FROM snapshots WHERE id = ?1", id.as_str()),
+        Origin::Template(name) => ("SELECT 1 FROM templates WHERE name = ?1", *name),
+    };
+    if connection.prepare_cached(sql)?.exists([key])? { Ok(()) } else { Err(StoreError::OriginGone) }
+}
+
+pub(super) fn insert(connection: &Connection, snapshot: &Snapshot) -> Result<(), StoreError> {
+    let mut insert =
+        connection.prepare_cached("INSERT INTO snapshots (id, sandbox, label, created_at, details) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let details = to_json(&snapshot.details)?;
+    let (id, sandbox) = (snapshot.id.as_str(), snapshot.sandbox.as_str());
+    let inserted = insert.execute(params![id, sandbox, snapshot.label, snapshot.created_at as i64, details]);
+    taken(inserted, || StoreError::LabelTaken { label: snapshot.label.clone() })
+}
+
+pub(super) fn insert_template(connection: &Connection, template: &Template) -> Result<(), StoreError> {
+    let mut insert = connection.prepare_cached("INSERT INTO templates (name, created_at, details) VALUES (?1, ?2, ?3)")?;
+    let inserted = insert.execute(params![template.name, template.created_at as i64, to_json(template)?]);
+    taken(inserted, || StoreError::TemplateTaken { name: template.name.clone() })
+}
+
+fn taken(inserted: rusqlite::Result<usize>, error: impl FnOnce() -> StoreError) -> Result<(), StoreError> {
+    match inserted {
+        Err(e) if e.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => Err(error()),
+        other => Ok(other.map(|_| ())?),
+    }
+}
+
+pub(super) fn select(connection: &Connection, condition: &str, parameters: impl Params) -> Result<Vec<Snapshot>, StoreError> {
+    let sql = format!("SELECT id, sandbox, label, created_at, details FROM snapshots WHERE {condition}");
+    connection.prepare_cached(&sql)?.query_map(parameters, read)?.map(|row| row?).collect()
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Result<Snapshot, StoreError>> {
+    let (id, sandbox): (String, String) = (row.get(0)?, row.get(1)?);
+    let (label, created_at): (String, i64) = (row.get(2)?, row.get(3)?);
+    let details: String = row.get(4)?;
+    Ok(SnapshotId::parse(&id)
+        .zip(SandboxId::parse(&sandbox))
+        .ok_or_else(|| StoreError::Malformed(format!("snapshot '{id}'")))
+        .and_then(|(id, sandbox)| {
+            Ok(Snapshot { id, sandbox, label, created_at: created_at as u64, details: from_json(&details)? })
+        }))
+}
+
+pub(super) fn templates(connection: &Connection, rest: &str, parameters: impl Params) -> Result<Vec<Template>, StoreError> {
+    let mut select = connection.prepare_cached(&format!("SELECT details FROM templates {rest}"))?;
+    let rows = select.query_map(parameters, |row| row.get::<_, String>(0))?;
+    rows.map(|text| from_json(&text?)).collect()
+}
+
+pub(super) fn facts(connection: &Connection, layer: &LayerId) -> Result<LayerFacts, StoreError> {
+    let mut select = connection.prepare_cached("SELECT facts FROM layers WHERE id = ?1")?;
+    let mut rows = select.query([layer.as_str()])?;
+    match rows.next()? {
+        Some(row) => from_json(&row.get::<_, String>(0)?),
+        None => Ok(LayerFacts::default()),
+    }
+}
+
+pub(super) fn note(connection: &Connection, layer: &LayerId, facts: &LayerFacts) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO layers (id, facts) VALUES (?1, ?2)")?
+        .execute(params![layer.as_str(), to_json(facts)?])?;
+    Ok(())
+}
+
+pub(super) fn known_layers(connection: &Connection) -> Result<Vec<LayerId>, StoreError> {
+    let mut select = connection.prepare_cached("SELECT id FROM layers")?;
+    let ids = select.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    Ok(ids.iter().filter_map(|id| LayerId::parse(id)).collect())
+}
+
+pub(super) fn forget(connection: &Connection, layers: &[LayerId]) -> Result<(), StoreError> {
+    let mut delete = connection.prepare_cached("DELETE FROM layers WHERE id = ?1")?;
+    for layer in layers {
+        delete.execute([layer.as_str()])?;
+    }
+    Ok(())
+}
+
+fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|e| StoreError::Malformed(e.to_string()))
+}
+
+fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|e| StoreError::Malformed(e.to_string()))
+}
