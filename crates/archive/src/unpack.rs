@@ -103,8 +103,8 @@ impl<'o> Unpacking<'o> {
         while let Some(complete) = self.open.pop() {
             self.leave(&complete)?;
         }
-        // What lies deeper came later.
-        for (path, mode) in std::mem::take(&mut self.closed).into_iter().rev() {
+        // What lies deeper was left earlier.
+        for (path, mode) in std::mem::take(&mut self.closed) {
             let full = self.into.full_path(&path);
             let descriptor = self.into.resolve(&path, OFlags::PATH | OFlags::DIRECTORY).map_err(on("open", &full))?;
             set_mode(&descriptor, mode).map_err(on("change the mode of", &full))?;

@@ -419,7 +419,7 @@ fn bombs() -> Vec<Case> {
         if path.len() > 100 { item.with("path", path.as_bytes()) } else { item }
     });
     refused!(cases, "a hundred thousand deep", archive_of(deepest.collect()), E::Limit { .. });
-    let closed: Vec<Item> = (0..10_001).map(|n| Item { mode: 0, ..directory(&format!("a/{n:05}")) }).collect();
+    let closed: Vec<Item> = (0..10_001).map(|n| Item { mode: 0o600, ..directory(&format!("a/{n:05}")) }).collect();
     refused!(cases, "many closed directories", archive_of(closed), E::Limit { .. });
     let mut window = compressed(&head(&manifest(vec![])));
     // A frame that asks for a window of 2 GiB: magic, descriptor without a single segment, window.

@@ -7,8 +7,8 @@ use clap::builder::styling::AnsiColor;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    apply, completions, cp, diff, doctor, exec, fork, gc, history, kill, logs, ls, new, ps, rebase, reject, review, rm, rollback,
-    run, shell, show, snapshot, snapshots, squash, start, status, stop, undo,
+    apply, completions, cp, diff, doctor, du, exec, fork, gc, history, kill, logs, ls, new, ps, rebase, reject, review, rm,
+    rollback, run, shell, show, snapshot, snapshots, squash, start, status, stop, template, undo,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -48,6 +48,7 @@ pub enum Command {
     Rollback(rollback::Args),
     Fork(fork::Args),
     Squash(squash::Args),
+    Template(template::Args),
     Rebase(rebase::Args),
     Reject(reject::Args),
     Ls(ls::Args),
@@ -59,6 +60,7 @@ pub enum Command {
     Start(start::Args),
     Rm(rm::Args),
     Cp(cp::Args),
+    Du(du::Args),
     Gc(gc::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),

@@ -6,6 +6,7 @@ pub mod completions;
 pub mod cp;
 pub mod diff;
 pub mod doctor;
+pub mod du;
 pub mod exec;
 pub mod fork;
 pub mod gc;
@@ -30,6 +31,7 @@ pub mod squash;
 pub mod start;
 pub mod status;
 pub mod stop;
+pub mod template;
 pub mod undo;
 
 use std::os::unix::process::CommandExt;
@@ -70,6 +72,8 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Rollback(args) => with_engine(output, |engine| rollback::execute(engine, &args, output)),
         Command::Fork(args) => with_engine(output, |engine| fork::execute(engine, &args, output)),
         Command::Squash(args) => with_engine(output, |engine| squash::execute(engine, &args, output)),
+        Command::Template(args) => with_engine(output, |engine| template::execute(engine, &args, output)),
+        Command::Du(args) => with_engine(output, |engine| du::execute(engine, &args, output)),
         Command::Rebase(args) => with_engine(output, |engine| rebase::execute(engine, &args, output)),
         Command::Reject(args) => with_engine(output, |engine| reject::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),

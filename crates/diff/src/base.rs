@@ -17,7 +17,6 @@ mod writer;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -32,8 +31,6 @@ use crate::change::{Base, Change, State};
 use crate::content;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
-
-const INDEX: &str = "index";
 
 /// What is known about one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,12 +94,8 @@ impl Bases {
     }
 
     fn read(&mut self, directory: usize) -> io::Result<()> {
-        match fs::read(self.directories[directory].join(INDEX)) {
-            // A line that a crash cut short says nothing.
-            Ok(bytes) => index::read(&bytes, |line| self.remember(line, directory)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+        let bytes = index::load(&self.directories[directory])?;
+        index::read(&bytes, |line| self.remember(line, directory));
         Ok(())
     }
 
@@ -246,6 +239,7 @@ impl Bases {
             return Ok(());
         }
         let (mut writer, own) = self.begin()?;
+        let history = self.history(&new)?;
         for base in new {
             let line = match base {
                 NewBase::Identity { path, node, equal_to } => {
@@ -256,33 +250,48 @@ impl Bases {
                     Line::Known(Record { content, reconciled, ..Record::new(&path, node) })
                 }
                 NewBase::Forget { path } => Line::Forgotten(path),
-                NewBase::Again(record) => Line::Known(self.bring_back(record, &mut writer)?),
+                NewBase::Again(record) => Line::Known(self.bring_back(record, &history, &mut writer)?),
             };
             self.add(&mut writer, own, line);
         }
         writer.end()
     }
 
-    /// A record of earlier, whose bytes may lie in a directory that was frozen meanwhile. They are its bytes only where a line says
-    /// so: numbers alone mean nothing in another directory.
-    fn bring_back(&self, record: Record, writer: &mut Writer) -> io::Result<Record> {
-        let Some(number) = record.content else { return Ok(record) };
-        for (position, directory) in self.directories.iter().enumerate().rev() {
-            let mut is_known = false;
-            let bytes = match fs::read(directory.join(INDEX)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                other => other?,
-            };
-            index::read(&bytes, |line| is_known |= matches!(line, Line::Known(known) if known == record));
-            if is_known && position + 1 == self.directories.len() {
-                return Ok(record);
-            }
-            if is_known {
-                let content = writer.take_over(&directory.join(number.to_string()))?;
-                return Ok(Record { content, ..record });
-            }
+    /// All that was ever said about the paths whose earlier records come back with bytes, oldest first.
+    fn history(&self, new: &[NewBase]) -> io::Result<HashMap<OsString, Vec<Placed>>> {
+        let returns = |base: &NewBase| match base {
+            NewBase::Again(record) if record.content.is_some() => Some((record.path.clone().into_os_string(), Vec::new())),
+            _ => None,
+        };
+        let mut history: HashMap<OsString, Vec<Placed>> = new.iter().filter_map(returns).collect();
+        if history.is_empty() {
+            return Ok(history);
         }
-        Ok(Record { content: None, ..record })
+        for (directory, path) in self.directories.iter().enumerate() {
+            index::read(&index::load(path)?, |line| {
+                if let Line::Known(record) = line
+                    && let Some(said) = history.get_mut(record.path.as_os_str())
+                {
+                    said.push(Placed { record, directory });
+                }
+            });
+        }
+        Ok(history)
+    }
+
+    /// A record of earlier as the own directory can say it. Its bytes may lie in a directory that was frozen meanwhile; they are its
+    /// bytes only where the same was said before, because a number alone means something else in each directory.
+    fn bring_back(&self, record: Record, history: &HashMap<OsString, Vec<Placed>>, writer: &mut Writer) -> io::Result<Record> {
+        let said = history.get(record.path.as_os_str()).and_then(|said| said.iter().rev().find(|p| p.record == record));
+        let content = match said {
+            Some(said) if said.directory + 1 == self.directories.len() => record.content,
+            Some(said) => match self.kept(said) {
+                Some(kept) => writer.take_over(&kept.at)?,
+                None => None,
+            },
+            None => None,
+        };
+        Ok(Record { content, ..record })
     }
 
     /// Begins to write to the own directory, and says which one that is.

@@ -58,6 +58,12 @@ pub fn short(path: &OsStr) -> String {
     hex(&Sha256::digest(path.as_bytes())[..4])
 }
 
+/// SHA-256 of some bytes, in hexadecimal.
+#[must_use]
+pub fn of_bytes(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";

@@ -6,6 +6,7 @@
 
 mod compare;
 mod directory;
+mod hidden;
 mod queue;
 mod stack;
 mod walk;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use whatif_diff::set::Options;
 use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Scope, Summary, Tree, scan, summarize};
 use whatif_keeper::Client;
-use whatif_types::{Backend, LayerId, Sandbox, Status};
+use whatif_types::{Backend, LayerId, Sandbox, Snapshot, Status};
 
 use crate::git::Git;
 use crate::{Engine, EngineError, secrets};
@@ -55,19 +55,30 @@ impl Engine {
 
     /// Looks at everything the sandbox changed, and keeps what the changed files started from.
     pub(crate) fn look(&self, sandbox: &Sandbox) -> Result<Found, EngineError> {
-        self.look_at(sandbox, Whole::Stack)
+        self.look_at(sandbox, View::Whole)
     }
 
-    /// Of the head alone only the paths it touched can be told, not what it did to them.
-    fn look_at(&self, sandbox: &Sandbox, whole: Whole) -> Result<Found, EngineError> {
+    /// The raw changes of a sandbox as it was at a snapshot.
+    pub(crate) fn changes_at(&self, sandbox: &Sandbox, snapshot: &Snapshot) -> Result<Found, EngineError> {
+        self.scan(sandbox, View::Past(&snapshot.details.stack)).map(|(found, _)| found)
+    }
+
+    fn look_at(&self, sandbox: &Sandbox, view: View<'_>) -> Result<Found, EngineError> {
+        let (found, mut bases) = self.scan(sandbox, view)?;
+        // Without room for it, a later merge has no base; what is to be shown now is not affected.
+        let _ = bases.keep(&found.changes);
+        Ok(found)
+    }
+
+    fn scan(&self, sandbox: &Sandbox, view: View<'_>) -> Result<(Found, Bases), EngineError> {
         let directory = self.directory(sandbox)?;
-        let mut bases = self.bases(sandbox)?;
+        let bases = self.bases_of(sandbox, view)?;
         let config = self.context.config_for(&sandbox.project)?;
         let secrets = secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed);
         let mut masked = secrets.hidden;
         masked.push(self.state.root().to_owned());
         let rewritten: Vec<PathBuf> = secrets.rewrites.into_iter().map(|r| r.path).collect();
-        let trees = self.trees(sandbox, &directory, whole);
+        let trees = self.trees(sandbox, &directory, view);
         let found = scan(&Scope {
             trees: &trees,
             masked: &masked,
@@ -76,9 +87,7 @@ impl Engine {
             made_at: seconds(sandbox.details.position.began_at.unwrap_or(sandbox.created_at)),
             as_root: self.context.is_root(),
         });
-        // Without room for it, a later merge has no base; what is to be shown now is not affected.
-        let _ = bases.keep(&found.changes);
-        Ok(found)
+        Ok((found, bases))
     }
 
     /// The quick answer for the usual case of a command that wrote nothing.
@@ -96,10 +105,10 @@ impl Engine {
     /// Keeps what newly changed files started from, if there are any. Called after each command, and now and then during it.
     pub fn keep_bases(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         let directory = self.directory(sandbox)?;
-        let heads: Vec<PathBuf> = self.trees(sandbox, &directory, Whole::Head).into_iter().flat_map(|t| t.layers).collect();
+        let heads: Vec<PathBuf> = self.trees(sandbox, &directory, View::Head).into_iter().flat_map(|t| t.layers).collect();
         if !self.heads_are_empty(sandbox)? && whatif_diff::watch::has_news(&directory.join("base"), &heads) {
             // What the layers touched was kept when it was in the head.
-            let found = self.look_at(sandbox, Whole::Head)?;
+            let found = self.look_at(sandbox, View::Head)?;
             self.remember(sandbox, &found)?;
         }
         Ok(())
@@ -126,14 +135,26 @@ impl Engine {
 impl Engine {
     /// What the sandbox started from, layer by layer.
     pub(crate) fn bases(&self, sandbox: &Sandbox) -> Result<Bases, EngineError> {
+        self.bases_of(sandbox, View::Whole)
+    }
+
+    fn bases_of(&self, sandbox: &Sandbox, view: View<'_>) -> Result<Bases, EngineError> {
         let own = self.directory(sandbox)?.join("base");
-        let layers = sandbox.details.position.stack.iter().map(|l| self.state.layer_path(l).join("base"));
-        let chain: Vec<PathBuf> = layers.chain([own.clone()]).collect();
+        let (stack, last) = match view {
+            View::Past(stack) => (stack, None),
+            _ => (sandbox.details.position.stack.as_slice(), Some(own.clone())),
+        };
+        let chain: Vec<PathBuf> = stack.iter().map(|l| self.state.layer_path(l).join("base")).chain(last).collect();
         let chain: Vec<&Path> = chain.iter().map(PathBuf::as_path).collect();
         Bases::load_chain(&chain).map_err(|e| EngineError::io("use", &own, e))
     }
 
-    fn trees(&self, sandbox: &Sandbox, directory: &Path, whole: Whole) -> Vec<Tree> {
+    fn trees(&self, sandbox: &Sandbox, directory: &Path, view: View<'_>) -> Vec<Tree> {
+        let (has_head, stack) = match view {
+            View::Whole => (true, sandbox.details.position.stack.as_slice()),
+            View::Head => (true, &[][..]),
+            View::Past(stack) => (false, stack),
+        };
         let numbered = sandbox.details.trees.iter().enumerate();
         numbered
             .map(|(number, path)| {
@@ -147,21 +168,24 @@ impl Engine {
                 };
                 let part = number.to_string();
                 let head = directory.join("head").join(&part);
-                let stack: &[LayerId] = if whole == Whole::Stack { &sandbox.details.position.stack } else { &[] };
                 let layers = stack.iter().rev().map(|l| self.state.layer_path(l).join(&part));
                 // A sandbox that was never started has no head yet.
-                let layers = [head].into_iter().chain(layers).filter(|l| l.is_dir()).collect();
+                let layers = has_head.then_some(head).into_iter().chain(layers).filter(|l| l.is_dir()).collect();
                 Tree { path: path.clone(), layers, marks, copied }
             })
             .collect()
     }
 }
 
-/// How far to look.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Whole {
+/// What of a sandbox to look at.
+#[derive(Clone, Copy)]
+enum View<'a> {
+    /// Everything it changed.
+    Whole,
+    /// What it touched since the last snapshot: the paths, not what was done to them, as layers below may have them too.
     Head,
-    Stack,
+    /// What it had changed at a snapshot.
+    Past(&'a [LayerId]),
 }
 
 /// From milliseconds since 1970.

@@ -14,7 +14,7 @@ use whatif_store::{Inserted, StoreError};
 use whatif_types::boot::Protection;
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::{Details, Position};
-use whatif_types::{Backend, NetMode, PlaceKind, Sandbox, SandboxId, Status, name};
+use whatif_types::{Backend, NetMode, PlaceKind, Sandbox, SandboxId, Status, Template, name};
 
 use crate::boot::{Booting, Fill, Wish, wait_for_end};
 use crate::{Engine, EngineError, now, secrets};
@@ -38,6 +38,8 @@ pub struct NewSandbox {
     pub idempotency_key: Option<String>,
     /// Take a snapshot before each command.
     pub auto_snapshot: bool,
+    /// Start from this template instead of from reality alone.
+    pub template: Option<String>,
 }
 
 /// A sandbox that stands, still owned by the command that made it.
@@ -58,12 +60,26 @@ pub(crate) struct Start<'a> {
     pub fill: Option<&'a Fill<'a>>,
 }
 
+impl<'a> Start<'a> {
+    fn from_template(template: &'a Template) -> Self {
+        let position = Position {
+            stack: template.details.position.stack.clone(),
+            mounted: template.details.position.stack.clone(),
+            began_at: template.details.position.began_at,
+            made_from: Some(template.name.clone()),
+            ..Position::default()
+        };
+        Self { trees: &template.details.trees, position, fill: None }
+    }
+}
+
 /// Everything about a new sandbox that can be known before anything is made.
 pub(crate) struct Validated {
     pub cwd: PathBuf,
     pub project: PathBuf,
     pub config: UserConfig,
     pub net: NetMode,
+    pub template: Option<Template>,
 }
 
 impl Engine {
@@ -122,9 +138,16 @@ impl Engine {
                 hint: "name what is to be hidden: --mask ~/letters".to_owned(),
             });
         }
+        let template = new.template.as_deref().map(|name| self.template(name)).transpose()?;
         let cwd = new.cwd.clone().unwrap_or_else(|| self.context.cwd.clone());
         let cwd = std::fs::canonicalize(&cwd).ok().filter(|d| d.is_dir()).ok_or(EngineError::BadDirectory { path: cwd })?;
         let project = self.context.project_of(&cwd);
+        if let Some(template) = template.as_ref().filter(|t| t.project != project) {
+            return Err(EngineError::Usage {
+                message: format!("template '{}' was made for {}", template.name, template.project.display()),
+                hint: format!("use it there: --cwd {}", template.project.display()),
+            });
+        }
         let config = self.context.config_for(&project)?;
         let net = new.net.or(config.network.mode).unwrap_or_default();
         if net == NetMode::Host && config.network.closed_by_project {
@@ -133,7 +156,7 @@ impl Engine {
                 hint: "leave out --net host, or change that file".to_owned(),
             });
         }
-        Ok(Validated { cwd, project, config, net })
+        Ok(Validated { cwd, project, config, net, template })
     }
 
     pub(crate) fn create_with(
@@ -145,11 +168,14 @@ impl Engine {
         first: Option<(&Exec, &[BorrowedFd<'_>])>,
         start: Option<&Start<'_>>,
     ) -> Result<Created, EngineError> {
+        let from_template = validated.template.as_ref().map(Start::from_template);
+        let start = start.or(from_template.as_ref());
         let provider = whatif_provider::by_name(new.provider.as_deref().unwrap_or(whatif_provider::native::NAME))?;
         let secrets = secrets::of(&self.context, &validated.config, &new.mask, &new.expose);
         let id = new_id()?;
         let (directory, lock) = self.state.create(&id)?;
-        let backend = new.backend.or(validated.config.layers.backend);
+        // Layers are read by what wrote them.
+        let backend = validated.template.as_ref().map(|t| t.details.backend).or(new.backend).or(validated.config.layers.backend);
         let set: Vec<(String, String)> =
             new.env.iter().filter_map(|e| e.split_once('=')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
         let wish = Wish {
@@ -219,6 +245,10 @@ impl Engine {
             details,
         };
         self.reserve(&sandbox, new).map_err(|e| unwind(Some(&booting), e))?;
+        // Its layers are needed from here on; had it been removed just before, they might be gone.
+        if let Some(template) = &validated.template {
+            self.template(&template.name).map_err(|e| unwind(Some(&booting), e))?;
+        }
 
         let (booting, protection) = self.finish_boot(&wish, booting, first).map_err(|e| unwind(None, e))?;
         sandbox.details.protection = protection;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use whatif_types::Status;
-
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
+use whatif_types::{LayerId, MadeBy, SnapshotId, Status};
 
 use crate::choice::Choice;
-use crate::{Engine, EngineError};
+use crate::lineage::{LayerUse, Lineage, Owner, sizes};
+use crate::{Engine, EngineError, now};
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Collected {
@@ -20,24 +20,51 @@ pub struct Collected {
     /// Directories no record knows. They may hold work, so they are named, not deleted.
     #[serde(with = "whatif_types::text::paths")]
     pub unknown: Vec<PathBuf>,
+    /// Automatic snapshots that outlived their use.
+    pub snapshots: Vec<Removal>,
+    /// Layers that nothing needs (any more).
+    pub layers: Vec<LayerUse>,
+    /// What all of that frees.
+    pub freed_bytes: u64,
+    /// The layers that stay, and why. Only in a dry run.
+    pub kept: Vec<LayerUse>,
+    /// What removing each sandbox, snapshot or template would free. Only in a dry run.
+    pub would_free: Vec<Removal>,
     pub dry_run: bool,
+}
+
+/// Something that can be removed, and what only it needs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Removal {
+    pub owner: Owner,
+    pub bytes: u64,
 }
 
 impl Engine {
     /// `whatif gc`. (What crashes left is repaired before any command, so here it is done already.)
     pub fn collect(&self, dry_run: bool) -> Result<Collected, EngineError> {
         let mut collected = Collected { dry_run, ..Collected::default() };
+        self.reconcile(&mut collected)?;
+        self.collect_layers(&mut collected)?;
+        if !dry_run {
+            // A better way may work by now.
+            Choice::forget(&self.context.state_dir);
+        }
+        Ok(collected)
+    }
+
+    fn reconcile(&self, collected: &mut Collected) -> Result<(), EngineError> {
         let settled: BTreeSet<_> = self.state.settled()?.into_iter().collect();
         let mut known = BTreeSet::new();
         for sandbox in self.store.list()? {
             let was_active = sandbox.status == Status::Active;
-            let sandbox = if dry_run { sandbox } else { self.refreshed(sandbox)? };
+            let sandbox = if collected.dry_run { sandbox } else { self.refreshed(sandbox)? };
             if was_active && sandbox.status == Status::Stopped {
                 collected.found_stopped.push(sandbox.name.clone());
             }
             if self.state.find(&sandbox.id).is_none() {
                 collected.forgotten.push(sandbox.name.clone());
-                if !dry_run {
+                if !collected.dry_run {
                     self.store.delete(&sandbox.id)?;
                 }
                 continue;
@@ -58,10 +85,53 @@ impl Engine {
         }
         let unknown = settled.difference(&known).map(|id| self.state.sandboxes().join(id.as_str()));
         collected.unknown.extend(unknown);
-        if !dry_run {
-            // A better way may work by now.
-            Choice::forget(&self.context.state_dir);
+        Ok(())
+    }
+
+    /// First the snapshots that nobody will return to, then the layers that nobody needs without them.
+    fn collect_layers(&self, collected: &mut Collected) -> Result<(), EngineError> {
+        let lineage = self.lineage()?;
+        let uses = self.layers_in_use(&lineage)?;
+        let bytes_of = sizes(&uses);
+        let frees = |owner: &Owner| lineage.only_needed_by(owner).filter_map(|l| bytes_of.get(l)).sum();
+        let old = self.outlived(&lineage);
+        let mut ids: Vec<SnapshotId> = Vec::new();
+        for (owner, id) in &old {
+            collected.snapshots.push(Removal { owner: owner.clone(), bytes: frees(owner) });
+            ids.push(id.clone());
         }
-        Ok(collected)
+        let goes = |layer: &LayerId| lineage.owners(layer).iter().all(|o| old.iter().any(|(gone, _)| gone == o));
+        let (gone, kept): (Vec<LayerUse>, Vec<LayerUse>) = uses.iter().cloned().partition(|u| goes(&u.layer));
+        if collected.dry_run {
+            let sandboxes = lineage.sandboxes.iter().map(|(s, _)| Owner::Sandbox(s.name.clone()));
+            let snapshots = lineage
+                .sandboxes
+                .iter()
+                .flat_map(|(s, all)| all.iter().map(move |l| Owner::Snapshot(format!("{}@{}", s.name, l.label))));
+            let templates = lineage.templates.iter().map(|t| Owner::Template(t.name.clone()));
+            for owner in sandboxes.chain(snapshots).chain(templates) {
+                collected.would_free.push(Removal { bytes: frees(&owner), owner });
+            }
+            collected.would_free.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.owner.cmp(&b.owner)));
+            collected.kept = kept;
+            collected.layers = gone;
+        } else {
+            self.store.delete_snapshots(&ids)?;
+            let removed = self.remove_unneeded_layers()?;
+            collected.layers = uses.into_iter().filter(|u| removed.contains(&u.layer)).collect();
+        }
+        collected.freed_bytes = collected.layers.iter().map(|l| l.bytes).sum();
+        Ok(())
+    }
+
+    /// Automatic snapshots that are older than the configuration keeps them, unless a sandbox stands on one.
+    fn outlived(&self, lineage: &Lineage) -> Vec<(Owner, SnapshotId)> {
+        let oldest = now().saturating_sub(self.context.config.snapshots.keep_days.saturating_mul(86_400_000));
+        let stood_on: BTreeSet<&SnapshotId> =
+            lineage.sandboxes.iter().filter_map(|(s, _)| s.details.position.at.as_ref()).collect();
+        let all = lineage.sandboxes.iter().flat_map(|(sandbox, snapshots)| snapshots.iter().map(move |s| (sandbox, s)));
+        all.filter(|(_, s)| s.details.made_by != MadeBy::Request && s.created_at <= oldest && !stood_on.contains(&s.id))
+            .map(|(sandbox, s)| (Owner::Snapshot(format!("{}@{}", sandbox.name, s.label)), s.id.clone()))
+            .collect()
     }
 }

@@ -22,6 +22,7 @@ mod git_identity;
 pub mod history;
 pub mod inside;
 mod label;
+pub mod lineage;
 mod list;
 mod logs;
 pub mod rebase;
@@ -41,8 +42,10 @@ pub mod stack;
 mod start;
 pub mod status;
 mod stop;
+pub mod template;
 mod trial;
 pub mod undo;
+pub mod usage;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::base::NewBase;
 use whatif_diff::{Change, Kind, Node, State, content};
+use whatif_layers::copy;
 use whatif_patch::Merge;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
@@ -53,7 +54,8 @@ impl Engine {
                 }
             };
             if let (Some(after), Some(node)) = (&change.after, Node::of(&change.path)) {
-                rewrite(&directory, &after.at, &bytes).map_err(|e| EngineError::io("rewrite", &change.path, e))?;
+                let file = in_head(&sandbox, &directory, change, &after.at)?;
+                rewrite(&directory, &after.at, &file, &bytes).map_err(|e| EngineError::io("rewrite", &change.path, e))?;
                 bases.push(NewBase::Identity { path: change.path.clone(), node, equal_to: None });
                 list.push(change.path.clone());
             }
@@ -123,9 +125,30 @@ pub(crate) fn has_markers(change: &Change) -> bool {
     begins("<<<<<<<", REALITY) && begins(">>>>>>>", SANDBOX)
 }
 
-/// Replaces a file of a head, at once.
-fn rewrite(directory: &Path, file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let metadata = fs::symlink_metadata(file)?;
+/// Where a changed file belongs in the head. One that lies in a frozen layer so far gets the directories it needs.
+fn in_head(sandbox: &Sandbox, directory: &Path, change: &Change, at: &Path) -> Result<PathBuf, EngineError> {
+    let head = directory.join("head");
+    if at.starts_with(&head) {
+        return Ok(at.to_owned());
+    }
+    let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| change.path.starts_with(tree));
+    let Some((number, tree)) = trees.max_by_key(|(_, tree)| tree.as_os_str().len()) else { return Ok(at.to_owned()) };
+    let inside = change.path.strip_prefix(tree).unwrap_or(&change.path);
+    let root = head.join(number.to_string());
+    let file = root.join(inside);
+    let missing: Vec<(&Path, &Path)> =
+        file.ancestors().skip(1).zip(at.ancestors().skip(1)).take_while(|(d, _)| *d != root && !d.is_dir()).collect();
+    for (made, like) in missing.into_iter().rev() {
+        let metadata = fs::symlink_metadata(like).map_err(|e| EngineError::io("examine", like, e))?;
+        fs::create_dir(made).map_err(|e| EngineError::io("create", made, e))?;
+        copy::copy_looks(like, made, &metadata)?;
+    }
+    Ok(file)
+}
+
+/// Replaces a file of a head, at once. It keeps the owner and mode it has `at` its present place.
+fn rewrite(directory: &Path, at: &Path, file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(at)?;
     let new = directory.join("rebase.new");
     let mut out = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     out.write_all(bytes)?;

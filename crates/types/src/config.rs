@@ -1,6 +1,7 @@
 //! Configuration: the user's own, and the project's, which may only tighten.
 
 mod apply;
+mod disk;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Backend, NetMode};
 
 pub use self::apply::{ApplyRules, AutoApprove, Check, CommitRules, PolicyRules, Rejected, Times};
+pub use self::disk::{DiskRules, Size};
 
 /// `$XDG_CONFIG_HOME/whatif/config.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +25,8 @@ pub struct UserConfig {
     pub policy: PolicyRules,
     pub commit: CommitRules,
     pub snapshots: SnapshotRules,
+    pub disk: DiskRules,
+    pub pool: PoolRules,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -80,12 +84,21 @@ pub struct SnapshotRules {
     pub auto: bool,
     /// How many of those are kept.
     pub keep: usize,
+    /// For how many days `gc` leaves what a rollback or a fork made.
+    pub keep_days: u64,
 }
 
 impl Default for SnapshotRules {
     fn default() -> Self {
-        Self { auto: false, keep: 50 }
+        Self { auto: false, keep: 50, keep_days: 7 }
     }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PoolRules {
+    /// How many ready-made sandboxes are kept for each project they were asked for in.
+    pub size: usize,
 }
 
 /// `.whatif.toml` in the project: it can be written by whatever runs in the project, so every key only takes away.

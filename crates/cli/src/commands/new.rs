@@ -26,6 +26,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     new.name = new.name.or(args.positional_name);
     new.idempotency_key = args.idempotency_key;
     let sandbox = engine.create(&new)?;
+    super::template::tell_moved(engine, &sandbox, output);
     let name = sandbox.name.clone();
     if output.json {
         output.document(&engine.listed(sandbox)?);

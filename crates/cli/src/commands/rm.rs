@@ -41,10 +41,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     // One that cannot be removed does not keep the others.
     let mut removed = Vec::new();
     let mut first_failure = None;
+    let mut had_layers = false;
     for name in &names {
         match engine.remove(Some(name), args.stopped) {
             Ok(sandbox) => {
                 output.line(format!("{} is gone", sandbox.name));
+                had_layers |= sandbox.details.position.taken > 0 || !sandbox.details.position.stack.is_empty();
                 removed.push(sandbox.name);
             }
             Err(error) => {
@@ -54,6 +56,9 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
                 }
             }
         }
+    }
+    if had_layers {
+        super::in_background(&["tidy", "--layers"]);
     }
     output.document(&json!({ "removed": removed }));
     first_failure.map_or(Ok(ExitCode::SUCCESS), Err)

@@ -35,6 +35,9 @@ pub struct SandboxOptions {
     /// Show a path that is hidden by default
     #[arg(long, value_name = "PATH")]
     pub expose: Vec<String>,
+    /// Start from a template instead of from reality alone
+    #[arg(long, value_name = "NAME")]
+    pub template: Option<String>,
     /// Take a snapshot before each command, to be able to step back
     #[arg(long)]
     pub auto_snapshot: bool,
@@ -55,6 +58,7 @@ impl SandboxOptions {
             cwd: self.cwd,
             idempotency_key: None,
             auto_snapshot: self.auto_snapshot,
+            template: self.template,
         }
     }
 }

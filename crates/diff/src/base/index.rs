@@ -10,6 +10,8 @@
 //! All numbers are little-endian. A line that a crash cut short ends the index; what follows it was never written.
 
 use std::ffi::OsString;
+use std::fs;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +27,8 @@ const ABSENT: u8 = 8;
 const IS_EQUAL: u8 = 16;
 const KINDS: [Kind; 6] = [Kind::File, Kind::Directory, Kind::Link, Kind::Fifo, Kind::Socket, Kind::Device];
 const NUMBERS: usize = 15;
+
+pub(super) const FILE: &str = "index";
 
 pub(super) enum Line {
     Known(Record),
@@ -69,7 +73,15 @@ pub(super) fn write(line: &Line, out: &mut Vec<u8>) {
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// All lines that are whole.
+/// The bytes of a directory's index; none if there is no index.
+pub(super) fn load(directory: &Path) -> io::Result<Vec<u8>> {
+    match fs::read(directory.join(FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other,
+    }
+}
+
+/// All lines that are whole. One that a crash cut short says nothing.
 pub(super) fn read(bytes: &[u8], mut each: impl FnMut(Line)) {
     let mut rest = bytes;
     while let Some((line, after)) = split(rest) {

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::Record;
 use super::index::{self, Line};
 use super::writer::{Writer, link_or_copy, make, numbers};
-use super::{INDEX, Record};
 
 /// Writes one directory that says what the chain says, oldest first. What was forgotten stays forgotten: there may be older
 /// directories below. Nothing is made if there is nothing to say.
@@ -63,13 +63,12 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     writer.end().map_err(|e| named(e, to))
 }
 
-/// The index of a directory, not while somebody writes it; empty if there is none.
-pub(super) fn lines(directory: &Path) -> io::Result<Vec<u8>> {
-    let path = directory.join(INDEX);
-    match File::open(&path) {
-        Ok(index) => {
-            flock(&index, FlockOperation::LockShared)?;
-            fs::read(&path)
+/// The index of a directory, not while somebody writes it.
+fn lines(directory: &Path) -> io::Result<Vec<u8>> {
+    match File::open(directory.join(index::FILE)) {
+        Ok(file) => {
+            flock(&file, FlockOperation::LockShared)?;
+            index::load(directory)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::INDEX;
 use super::index::{self, Line};
 use crate::change::State;
 use crate::marks::Marks;
@@ -27,7 +26,7 @@ impl Writer {
     /// Waits for whoever else is writing.
     pub(super) fn begin(directory: &Path) -> io::Result<Self> {
         make(directory)?;
-        let path = directory.join(INDEX);
+        let path = directory.join(index::FILE);
         let index = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
         flock(&index, FlockOperation::LockExclusive)?;
         // What is appended to a line that a crash cut short would be read as its rest.

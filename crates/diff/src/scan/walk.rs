@@ -1,15 +1,15 @@
 //! The walk through one tree.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 
 use super::compare::belong_to;
 use super::directory::{beneath, hold, list};
+use super::hidden::Hidden;
 use super::queue::Queue;
 use super::stack::{Layer, LookUp, Part};
 use super::{Found, Scope, Tree};
@@ -25,8 +25,7 @@ pub(super) struct Walk<'a> {
     layers: Vec<Layer>,
     reality: Option<OwnedFd>,
     dev: u64,
-    /// Names that are hidden, by their directory.
-    hidden: HashMap<&'a OsStr, Vec<&'a OsStr>>,
+    hidden: Hidden<'a>,
 }
 
 /// What one thread found, and what it found to be looked at.
@@ -137,10 +136,7 @@ impl<'a> Walk<'a> {
             is_in_place: true,
             itself: before.is_some().then(|| (before.clone(), State::new(after, newest.path.clone(), tree.marks))),
         };
-        let mut hidden: HashMap<&OsStr, Vec<&OsStr>> = HashMap::new();
-        for (directory, name) in scope.masked.iter().filter_map(|m| m.parent().zip(m.file_name())) {
-            hidden.entry(directory.as_os_str()).or_default().push(name);
-        }
+        let hidden = Hidden::new(scope.masked);
         let dev = before.map_or(0, |n| n.dev);
         Ok(Some((Self { scope, tree, layers, reality, dev, hidden }, top)))
     }
@@ -188,7 +184,7 @@ impl<'a> Walk<'a> {
         }
         // Where something else than reality shows through, both have to be listed.
         let (elsewhere, hidden_elsewhere) = match &views.lower {
-            Lower::Elsewhere(path, directory) => (Some(directory), self.hidden_in(&self.tree.path.join(path))),
+            Lower::Elsewhere(path, directory) => (Some(directory), self.hidden.within(&self.tree.path.join(path))),
             _ => (None, &[][..]),
         };
         if !is_plain {
@@ -199,7 +195,7 @@ impl<'a> Walk<'a> {
             }
         }
         let directory = self.tree.path.join(&visit.path);
-        let hidden = self.hidden_in(&directory);
+        let hidden = self.hidden.within(&directory);
         for (name, entry) in names {
             let is_masked = visit.masked || hidden.contains(&name.as_os_str());
             let full = directory.join(&name);
@@ -312,7 +308,7 @@ impl<'a> Walk<'a> {
     /// What of reality shows through at another path than its own.
     fn elsewhere(&self, path: PathBuf) -> Result<Lower, Errno> {
         let Some(reality) = &self.reality else { return Ok(Lower::Nothing) };
-        if self.is_hidden(&path) {
+        if self.hidden.covers(&self.tree.path, &path) {
             return Ok(Lower::Nothing);
         }
         match beneath(reality, &path) {
@@ -320,17 +316,6 @@ impl<'a> Walk<'a> {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Lower::Nothing),
             Err(errno) => Err(errno),
         }
-    }
-
-    /// Names in a directory of reality that the sandbox was not shown.
-    fn hidden_in(&self, directory: &Path) -> &[&'a OsStr] {
-        self.hidden.get(without_slash(directory)).map_or(&[][..], Vec::as_slice)
-    }
-
-    /// Whether the sandbox was not shown a path of the tree, or something above it.
-    fn is_hidden(&self, path: &Path) -> bool {
-        let mut names = path.ancestors().filter_map(|p| Some((p.parent()?, p.file_name()?)));
-        names.any(|(parent, name)| self.hidden_in(&self.tree.path.join(parent)).contains(&name))
     }
 
     /// Lists one layer's directory; what a newer layer says about a name stands.
@@ -403,15 +388,6 @@ impl<'a> Walk<'a> {
             is_in_place: matches!(views.lower, Lower::Plain),
             itself: None,
         })
-    }
-}
-
-/// The root of a tree joined with nothing ends in a slash.
-fn without_slash(path: &Path) -> &OsStr {
-    let bytes = path.as_os_str().as_bytes();
-    match bytes.strip_suffix(b"/") {
-        Some(bytes) if !bytes.is_empty() => OsStr::from_bytes(bytes),
-        _ => path.as_os_str(),
     }
 }
 

@@ -24,7 +24,9 @@ pub(super) fn build(run: &Run<'_>, into: &Path) -> Result<Merged, PathError> {
     forget_inherited(into)?;
     let tree = Tree::new(into).map_err(on("open", into))?;
     let mut build = Build { run, into, tree, merged: Merged::default(), pending: Vec::new() };
-    build.pending.push(Visit { place: run.top(), to: Trail::default(), mark: Mark::None });
+    let place = run.top()?;
+    let mark = if matches!(place.below, Below::Nothing) { Mark::Opaque } else { Mark::None };
+    build.pending.push(Visit { place, to: Trail::default(), mark });
     while let Some(visit) = build.pending.pop() {
         build.visit(&visit)?;
     }

@@ -88,9 +88,21 @@ impl<'a> Run<'a> {
         Ok(Self { format, layers, trees })
     }
 
-    /// The root of the tree. Whatever its directories say about themselves: overlayfs does not ask them.
-    pub(super) fn top(&self) -> Place {
-        self.top_from(0)
+    /// The root of the tree. The kernel does not ask its directories what they say about themselves. fuse-overlayfs does, and
+    /// lets anybody mark them.
+    pub(super) fn top(&self) -> Result<Place, PathError> {
+        let mut top = self.top_from(0);
+        if self.format == Format::Fuse {
+            for (position, held) in self.hold(&top)?.iter().enumerate() {
+                let mark = self.format.read(&held.directory);
+                if matches!(mark.map_err(|error| on("examine", &self.path(&held.part))(error))?, Mark::Opaque) {
+                    top.parts.truncate(position + 1);
+                    top.below = Below::Nothing;
+                    break;
+                }
+            }
+        }
+        Ok(top)
     }
 
     fn top_from(&self, layer: usize) -> Place {

@@ -1,0 +1,121 @@
+//! `whatif template`.
+
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+use whatif_engine::Engine;
+use whatif_engine::shift::Live;
+use whatif_types::timestamp::age;
+
+use super::Outcome;
+use super::snapshot::live;
+use crate::output::{Output, Style, bytes, printable, visible_path};
+use crate::table;
+
+/// Prepared starts for new sandboxes: dependencies installed, caches warm
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  whatif exec swift-otter -- npm ci\n  whatif template save swift-otter deps\n  whatif run --template deps -- npm test"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Make a template of what a sandbox is now
+    Save {
+        /// The sandbox, then the name of the template; a single word is a template of the latest sandbox of this project
+        #[arg(value_name = "NAME] [TEMPLATE", num_args = 1..=2, required = true)]
+        words: Vec<String>,
+        /// What it is about
+        #[arg(long, short)]
+        message: Option<String>,
+        /// Replace the one of this name
+        #[arg(long)]
+        replace: bool,
+        /// What becomes of processes that work in the sandbox meanwhile
+        #[arg(long, value_name = "copy|refuse|stop", value_parser = live, default_value = "copy")]
+        live: Live,
+    },
+    /// List the templates, newest first
+    Ls,
+    /// Remove templates; sandboxes made from them stay
+    Rm {
+        #[arg(required = true, value_name = "TEMPLATE")]
+        names: Vec<String>,
+    },
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    match &args.action {
+        Action::Save { words, message, replace, live } => {
+            let (sandbox, name) = match words.as_slice() {
+                [sandbox, name, ..] => (Some(sandbox.as_str()), name.as_str()),
+                [name] => (None, name.as_str()),
+                [] => (None, ""),
+            };
+            let template = engine.save_template(sandbox, name, message.clone(), *replace, *live)?;
+            output.document(&template);
+            output.line(output.paint(Style::Bold, &template.name));
+            output.note(format!("  use it: whatif new --template {}", template.name));
+            if *replace {
+                super::in_background(&["tidy", "--layers"]);
+            }
+        }
+        Action::Ls => list(engine, output)?,
+        Action::Rm { names } => {
+            for name in names {
+                engine.remove_template(name)?;
+                output.line(format!("{name} is gone"));
+            }
+            output.document(&json!({ "removed": names }));
+            super::in_background(&["tidy", "--layers"]);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(engine: &Engine, output: &Output) -> Result<(), whatif_engine::EngineError> {
+    let templates = engine.templates()?;
+    output.document(&templates);
+    if templates.is_empty() {
+        output.note("no templates; save one: whatif template save NAME TEMPLATE");
+        return Ok(());
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
+    let mut rows = vec![["TEMPLATE", "AGE", "SIZE", "STATE", "PROJECT", "ABOUT"].map(|h| output.paint(Style::Dim, h)).to_vec()];
+    for listed in &templates {
+        let state = match listed.moved.as_slice() {
+            [] => output.paint(Style::Green, "current"),
+            [only] => output.paint(Style::Yellow, format!("{} moved on", visible_path(only))),
+            all => output.paint(Style::Yellow, format!("{} lockfiles moved on", all.len())),
+        };
+        rows.push(vec![
+            output.paint(Style::Bold, &listed.template.name),
+            age(now.saturating_sub(listed.template.created_at)),
+            bytes(listed.bytes),
+            state,
+            printable(&listed.template.project.to_string_lossy()),
+            printable(listed.template.message.as_deref().unwrap_or_default()),
+        ]);
+    }
+    output.line(table::render(&rows));
+    Ok(())
+}
+
+/// A template that reality has moved past is used all the same, but not without a word.
+pub fn tell_moved(engine: &Engine, sandbox: &whatif_engine::Sandbox, output: &Output) {
+    let moved = engine.template_moved(sandbox);
+    if let Some(first) = moved.first() {
+        let more = if moved.len() > 1 { format!(" and {} more", moved.len() - 1) } else { String::new() };
+        let name = sandbox.details.position.made_from.as_deref().unwrap_or_default();
+        output.note(format!(
+            "{} {}{more} changed in reality since template '{name}' was saved; what it installed may be outdated",
+            output.paint_note(Style::Yellow, "whatif:"),
+            visible_path(first)
+        ));
+    }
+}

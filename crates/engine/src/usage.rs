@@ -1,0 +1,161 @@
+//! `whatif du`: what takes how much room, and what could go.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use whatif_diff::Depth;
+use whatif_layers::measure;
+use whatif_types::Sandbox;
+
+use crate::lineage::{LayerUse, Owner, sizes};
+use crate::{Engine, EngineError};
+
+/// A directory that holds at least this share of a sandbox's changes is worth a word.
+const REMARKABLE_PERCENT: u64 = 50;
+/// Nobody minds a large share of little.
+const REMARKABLE_BYTES: u64 = 1 << 20;
+
+/// All there is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Usage {
+    pub sandboxes: Vec<SandboxUsage>,
+    pub templates: Vec<TemplateUsage>,
+    /// Layers of all of them, each counted once.
+    pub layers_bytes: u64,
+    /// What undo and history keep.
+    pub applies_bytes: u64,
+    /// Everything in the state directory, as it is on the disk.
+    pub total_bytes: u64,
+    /// Free in its file system.
+    pub free_bytes: u64,
+    /// What the configuration says about that, if it says anything.
+    pub alert: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct SandboxUsage {
+    pub name: String,
+    /// Changed since the last snapshot.
+    pub head_bytes: u64,
+    pub head_files: u64,
+    /// The layers it stands on, shared ones too.
+    pub layers_bytes: u64,
+    /// What removing it, with its snapshots, would free.
+    pub own_bytes: u64,
+    pub snapshots: Vec<SnapshotUsage>,
+    pub hint: Option<Hint>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct SnapshotUsage {
+    pub label: String,
+    /// What changed from the one before to this.
+    pub layer_bytes: u64,
+    /// What removing it alone would free.
+    pub own_bytes: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct TemplateUsage {
+    pub name: String,
+    pub layers_bytes: u64,
+    pub own_bytes: u64,
+}
+
+/// Where most of it is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hint {
+    #[serde(with = "whatif_types::text::path")]
+    pub directory: PathBuf,
+    pub percent: u64,
+    pub bytes: u64,
+    /// The project ignores it, so it can be made again.
+    pub is_ignored: bool,
+}
+
+impl Engine {
+    /// Of all sandboxes, or of one.
+    pub fn usage(&self, name: Option<&str>) -> Result<Usage, EngineError> {
+        let lineage = self.lineage()?;
+        let uses = self.layers_in_use(&lineage)?;
+        let bytes_of = sizes(&uses);
+        let sum = |layers: &[whatif_types::LayerId]| layers.iter().filter_map(|l| bytes_of.get(l)).sum::<u64>();
+        let only = |owner: &Owner| lineage.only_needed_by(owner).filter_map(|l| bytes_of.get(l)).sum::<u64>();
+        let wanted = name.map(|n| self.resolve(Some(n))).transpose()?;
+        let mut sandboxes = Vec::new();
+        for (sandbox, snapshots) in &lineage.sandboxes {
+            if wanted.as_ref().is_some_and(|w| w.id != sandbox.id) {
+                continue;
+            }
+            let Some(directory) = self.state.find(&sandbox.id) else { continue };
+            let head = measure::tree(&directory.join("head"))?;
+            let rest = measure::tree(&directory)?;
+            let snapshots = snapshots.iter().map(|s| SnapshotUsage {
+                label: s.label.clone(),
+                layer_bytes: s.details.stack.last().and_then(|l| bytes_of.get(l)).copied().unwrap_or(0),
+                own_bytes: only(&Owner::Snapshot(format!("{}@{}", sandbox.name, s.label))),
+            });
+            sandboxes.push(SandboxUsage {
+                name: sandbox.name.clone(),
+                head_bytes: head.bytes,
+                head_files: head.files,
+                layers_bytes: sum(&sandbox.details.position.stack),
+                own_bytes: rest.bytes + only(&Owner::Sandbox(sandbox.name.clone())),
+                snapshots: snapshots.collect(),
+                hint: self.heaviest(sandbox)?,
+            });
+        }
+        let templates = lineage.templates.iter().map(|t| TemplateUsage {
+            name: t.name.clone(),
+            layers_bytes: sum(&t.details.position.stack),
+            own_bytes: only(&Owner::Template(t.name.clone())),
+        });
+        let total_bytes = measure::tree(self.state.root())?.bytes;
+        let free_bytes = self.free_bytes()?;
+        Ok(Usage {
+            sandboxes,
+            templates: templates.collect(),
+            layers_bytes: layers_once(&uses),
+            applies_bytes: measure::tree(&self.state.root().join("applies"))?.bytes,
+            total_bytes,
+            free_bytes,
+            alert: self.context.config.disk.alert(total_bytes, free_bytes),
+        })
+    }
+
+    pub(crate) fn free_bytes(&self) -> Result<u64, EngineError> {
+        let root = self.state.root();
+        let found = rustix::fs::statvfs(root).map_err(|e| EngineError::io("examine", root, e.into()))?;
+        Ok(found.f_bavail * found.f_frsize)
+    }
+
+    /// The directory of the project that holds most of what a sandbox changed.
+    fn heaviest(&self, sandbox: &Sandbox) -> Result<Option<Hint>, EngineError> {
+        if self.is_unchanged(sandbox)? {
+            return Ok(None);
+        }
+        let set = self.change_set(sandbox, Depth::Names)?;
+        let mut directories: BTreeMap<&Path, (u64, bool)> = BTreeMap::new();
+        let mut total = 0;
+        for change in &set.changes {
+            let Some(bytes) = change.after.as_ref().map(|a| a.node.blocks * 512) else { continue };
+            total += bytes;
+            let inside = change.path.strip_prefix(&sandbox.project).ok();
+            let Some(first) = inside.and_then(|p| p.components().next()).map(|c| Path::new(c.as_os_str())) else { continue };
+            let entry = directories.entry(first).or_insert((0, true));
+            entry.0 += bytes;
+            entry.1 &= change.ignored;
+        }
+        let heaviest = directories.into_iter().max_by_key(|(_, (bytes, _))| *bytes);
+        Ok(heaviest.and_then(|(directory, (bytes, is_ignored))| {
+            let percent = bytes * 100 / total.max(1);
+            let is_worth_it = percent >= REMARKABLE_PERCENT && bytes >= REMARKABLE_BYTES;
+            is_worth_it.then(|| Hint { directory: directory.to_owned(), percent, bytes, is_ignored })
+        }))
+    }
+}
+
+fn layers_once(uses: &[LayerUse]) -> u64 {
+    uses.iter().map(|u| u.bytes).sum()
+}
