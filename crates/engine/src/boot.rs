@@ -12,6 +12,7 @@ use whatif_keeper::protocol::{Exec, Reason, Reply, Request};
 use whatif_keeper::{Channel, Client};
 use whatif_layers::copy::{self, Depth};
 use whatif_layers::plan::{self, Inputs};
+use whatif_layers::shift::SPARE_WORK;
 use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{masks, remove};
@@ -71,7 +72,7 @@ impl Engine {
         let (plan, masks) = self.prepare_layers(wish, choice.backend).inspect_err(|_| {
             let _ = pidfd_send_signal(&launched.pidfd, Signal::KILL);
         })?;
-        let boot = self.describe_boot(wish, plan.clone(), masks, identity, Work::First);
+        let boot = self.describe_boot(wish, plan.clone(), masks, identity, Work::default());
         let mut client = Client::over(Channel::new(launched.birth));
         let prepared: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
         // A keeper that ended during its start has said why; `finish_boot` reads it.
@@ -180,7 +181,7 @@ impl Engine {
 
     fn prepare_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<(Plan, Vec<TreeMask>), EngineError> {
         let (plan, masks) = self.plan_layers(wish, backend)?;
-        self.make_heads(wish, &plan, Work::First)?;
+        self.make_heads(wish, &plan, Work::default(), Heads::MayExist)?;
         if let Some(fill) = wish.fill {
             fill(wish.directory)?;
         }
@@ -195,26 +196,21 @@ impl Engine {
         Ok((plan, masks))
     }
 
-    /// A head and fresh work directories for every tree. Heads that exist are what the sandbox already changed.
-    pub(crate) fn make_heads(&self, wish: &Wish<'_>, plan: &Plan, work: Work) -> Result<(), EngineError> {
+    /// A head and fresh work directories for every tree.
+    pub(crate) fn make_heads(&self, wish: &Wish<'_>, plan: &Plan, work: Work, heads: Heads) -> Result<(), EngineError> {
         for place in &plan.places {
             let (tree, depth) = match place.kind {
                 PlaceKind::Writable { tree } => (tree, (plan.backend == Backend::Copy).then_some(Depth::Tree)),
                 PlaceKind::Skeleton { tree } => (tree, Some(Depth::Level)),
                 _ => continue,
             };
-            let work = wish.directory.join(work.directory(tree));
-            // A volatile overlay leaves a mark that forbids mounting again; the work directory holds nothing worth keeping.
-            if work.is_dir() {
-                remove::contents(&work)?;
-            } else {
-                make_private(&work)?;
-            }
+            make_work(wish.directory, &work.name(tree), tree)?;
             let head = wish.directory.join("head").join(tree.to_string());
-            if head.is_dir() {
-                continue;
+            match (head.is_dir(), heads) {
+                (true, Heads::MayExist) => continue,
+                (true, Heads::AreNew) => {}
+                (false, _) => make_private(&head)?,
             }
-            make_private(&head)?;
             let topmost = wish.stack.iter().rev().map(|l| self.state.layer_path(l).join(tree.to_string())).find(|l| l.is_dir());
             match (depth, topmost) {
                 // A copied tree is whole in every layer.
@@ -292,6 +288,27 @@ fn next_best(backend: Backend) -> Option<Backend> {
         Backend::Overlay => Some(Backend::Fuse),
         Backend::Fuse => Some(Backend::Copy),
         Backend::Copy => None,
+    }
+}
+
+/// What heads that are there already are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heads {
+    /// What the sandbox already changed.
+    MayExist,
+    /// Made beforehand, and empty.
+    AreNew,
+}
+
+fn make_work(directory: &Path, name: &str, tree: usize) -> Result<(), EngineError> {
+    let work = directory.join("work").join(name);
+    // A volatile overlay leaves a mark that forbids mounting again; the work directory holds nothing worth keeping.
+    if work.is_dir() {
+        return Ok(remove::contents(&work)?);
+    }
+    match fs::rename(directory.join(SPARE_WORK).join(tree.to_string()), &work) {
+        Ok(()) => Ok(()),
+        Err(_) => make_private(&work),
     }
 }
 

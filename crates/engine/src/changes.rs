@@ -169,8 +169,7 @@ impl Engine {
                 let part = number.to_string();
                 let head = directory.join("head").join(&part);
                 let layers = stack.iter().rev().map(|l| self.state.layer_path(l).join(&part));
-                // A sandbox that was never started has no head yet.
-                let layers = has_head.then_some(head).into_iter().chain(layers).filter(|l| l.is_dir()).collect();
+                let layers = has_head.then_some(head).into_iter().chain(layers).collect();
                 Tree { path: path.clone(), layers, marks, copied }
             })
             .collect()

@@ -21,6 +21,7 @@ impl Engine {
     /// Returns to the snapshot that `label` means for this sandbox. With `keep_running`, processes stay, where they can write
     /// nothing any more.
     pub fn roll_back(&self, name: Option<&str>, label: &str, keep_running: bool) -> Result<RolledBack, EngineError> {
+        let helper = self.helper_ahead(name, true);
         let sandbox = self.resolve(name)?;
         let _lock = self.lock_patiently(&sandbox)?;
         let mut sandbox = self.refresh(&sandbox)?;
@@ -32,7 +33,7 @@ impl Engine {
         let label = self.free_label(&sandbox, &take)?;
         let left = sandbox.details.position.stack.clone();
         let mut destination = There { engine: self, to: &to, take: &take, label, left, before: None };
-        let moved = self.shift(&mut sandbox, live, &mut destination)?;
+        let moved = self.shift(&mut sandbox, live, helper, &mut destination)?;
         let before = destination.before;
         Ok(RolledBack { sandbox, to, before, ended: moved.ended })
     }

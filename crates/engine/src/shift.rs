@@ -3,7 +3,7 @@
 //! Its head becomes a layer, it gets an empty one, and if it runs, its mounts are changed under it. The records decide: until
 //! they are written everything can be taken back, and from then on a crash leaves a stopped sandbox with nothing missing.
 
-mod helper;
+pub(crate) mod helper;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{LayerId, Sandbox, SandboxId, Status};
 
 use self::helper::Helper;
-use crate::boot::Wish;
+use crate::boot::{Heads, Wish};
 use crate::create::new_id;
 use crate::inside::restack::Held;
 use crate::recover::mark_lost;
@@ -68,7 +68,13 @@ pub(crate) trait Destination {
 
 impl Engine {
     /// Moves the sandbox. The caller holds its lock and has looked at its record since.
-    pub(crate) fn shift(&self, sandbox: &mut Sandbox, live: Live, to: &mut dyn Destination) -> Result<Moved, EngineError> {
+    pub(crate) fn shift(
+        &self,
+        sandbox: &mut Sandbox,
+        live: Live,
+        helper: Option<Helper>,
+        to: &mut dyn Destination,
+    ) -> Result<Moved, EngineError> {
         let directory = self.directory(sandbox)?;
         let is_active = sandbox.status == Status::Active;
         let has_layer = !self.heads_are_empty(sandbox)? || directory.join("base").join("index").exists();
@@ -77,8 +83,11 @@ impl Engine {
             self.publish_if(is_active, sandbox);
             return Ok(Moved { how: How::Nothing, ended: Vec::new() });
         }
-        // It loads while everything else is looked at.
-        let helper = if is_active { Some(Helper::start(sandbox)?) } else { None };
+        // It loads while everything else is looked at, if it was not started before.
+        let helper = match helper {
+            None if is_active => Some(Helper::start()?),
+            started => started.filter(|_| is_active),
+        };
         let layer = if has_layer { Some(new_layer_id()?) } else { None };
         let note = Note { sandbox: sandbox.id.clone(), layer: layer.clone(), is_copy: false };
         let shift = Shift::begin(&self.state, &directory, note)?;
@@ -87,8 +96,24 @@ impl Engine {
             None => moving.at_rest(sandbox, shift),
             Some(helper) => moving.alive(sandbox, shift, helper, live),
         }?;
-        self.publish_if(is_active && sandbox.status == Status::Active, sandbox);
+        if matches!(moved.how, How::Copied { .. }) {
+            self.publish(sandbox);
+        }
         Ok(moved)
+    }
+
+    /// Starts a helper before the records are even opened, if a sandbox by this name runs and has something to freeze.
+    pub(crate) fn helper_ahead(&self, name: Option<&str>, always: bool) -> Option<Helper> {
+        let (_, record) = self.state.published(name?)?;
+        let sandbox: Sandbox = serde_json::from_slice(&record).ok()?;
+        if always || !self.heads_are_empty(&sandbox).ok()? { Helper::start().ok() } else { None }
+    }
+
+    /// An ordinary user's sandbox may have closed files to itself, which have to be read all the same. Without it, those fail.
+    pub(crate) fn own_everything(&self) {
+        if !self.context.is_root() {
+            let _ = whatif_sys::namespaces::own_everything(self.context.uid, self.context.gid);
+        }
     }
 
     fn publish_if(&self, wanted: bool, sandbox: &Sandbox) {
@@ -160,7 +185,7 @@ impl Moving<'_> {
         let ended = if live == Live::Stop { client.end_all()? } else { Vec::new() };
         client.freeze()?;
         let boot = self.engine.boot_on(sandbox, self.directory, &self.to.stack(sandbox, self.layer))?;
-        let held = match helper.guard(&boot, live != Live::Leave && live != Live::Stop) {
+        let held = match helper.guard(sandbox.details.keeper_pid.unwrap_or(0), &boot, live != Live::Leave && live != Live::Stop) {
             Ok(held) => held,
             Err(error) => {
                 shift.go_back()?;
@@ -173,6 +198,7 @@ impl Moving<'_> {
                 shift.go_back()?;
                 return Err(EngineError::Held { name: sandbox.name.clone(), because });
             }
+            self.engine.own_everything();
             let done = shift.freeze_copy().map_err(EngineError::from).and_then(|()| self.record_copy(sandbox));
             self.settle(shift, done)?;
             return Ok(Moved { how: How::Copied { because }, ended });
@@ -201,6 +227,7 @@ impl Moving<'_> {
         }
         shift.go_on()?;
         let _ = client.thaw();
+        self.engine.publish(sandbox);
         Ok(Moved { how: self.frozen(), ended })
     }
 
@@ -238,12 +265,12 @@ impl Engine {
     fn boot_on(&self, sandbox: &Sandbox, directory: &Path, stack: &[LayerId]) -> Result<whatif_types::Boot, EngineError> {
         self.with_wish(sandbox, directory, stack, |wish| {
             let (plan, masks) = self.plan_layers(wish, sandbox.details.backend)?;
-            Ok(self.describe_boot(wish, plan, masks, sandbox.details.identity, sandbox.details.position.work.other()))
+            Ok(self.describe_boot(wish, plan, masks, sandbox.details.identity, sandbox.details.position.work.next()))
         })
     }
 
     fn prepare_heads(&self, sandbox: &Sandbox, boot: &whatif_types::Boot, stack: Vec<LayerId>) -> Result<(), EngineError> {
-        self.with_wish(sandbox, &boot.directory, &stack, |wish| self.make_heads(wish, &boot.plan, boot.work))
+        self.with_wish(sandbox, &boot.directory, &stack, |wish| self.make_heads(wish, &boot.plan, boot.work, Heads::AreNew))
     }
 
     pub(crate) fn with_wish<T>(

@@ -4,6 +4,7 @@ use whatif_store::Origin;
 use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot, SnapshotDetails, SnapshotId, Status, name};
 
 use crate::create::new_id;
+use crate::shift::helper::Helper;
 use crate::shift::{Destination, How, Live};
 use crate::{Engine, EngineError, now};
 
@@ -41,14 +42,19 @@ impl Engine {
         if let Some(label) = &take.label {
             name::validate(label)?;
         }
+        let helper = self.helper_ahead(name, false);
         let sandbox = self.resolve(name)?;
         let _lock = self.lock_patiently(&sandbox)?;
         let sandbox = self.refresh(&sandbox)?;
-        self.snapshot_locked(sandbox, take)
+        self.snapshot_with(sandbox, take, helper)
     }
 
     /// For a caller that holds the lock.
-    pub(crate) fn snapshot_locked(&self, mut sandbox: Sandbox, take: &Take) -> Result<Taken, EngineError> {
+    pub(crate) fn snapshot_locked(&self, sandbox: Sandbox, take: &Take) -> Result<Taken, EngineError> {
+        self.snapshot_with(sandbox, take, None)
+    }
+
+    fn snapshot_with(&self, mut sandbox: Sandbox, take: &Take, helper: Option<Helper>) -> Result<Taken, EngineError> {
         if sandbox.status == Status::Creating {
             return Err(EngineError::Busy { name: sandbox.name });
         }
@@ -57,7 +63,7 @@ impl Engine {
         // What the files of the head started from is frozen with them.
         self.keep_bases(&sandbox)?;
         let mut destination = HereNamed { engine: self, take, label, taken: None };
-        let moved = self.shift(&mut sandbox, take.live, &mut destination)?;
+        let moved = self.shift(&mut sandbox, take.live, helper, &mut destination)?;
         let snapshot = destination.taken.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })?;
         if take.durable {
             self.sync()?;

@@ -13,6 +13,8 @@ use crate::{Engine, EngineError};
 
 /// The kernel takes five hundred layers, reality and its mask among them; this leaves room for a few snapshots more.
 const DEEPEST: usize = 480;
+/// A merge holds directories of all its layers open.
+const MOST_AT_ONCE: usize = 200;
 
 /// A squash that was done.
 #[derive(Debug, Default)]
@@ -36,7 +38,7 @@ impl Engine {
 
     /// Whether layers should be merged before they slow the sandbox down.
     pub fn wants_squashing(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
-        Ok(self.due(&sandbox.details.position.stack)?.is_some())
+        Ok(can_squash(sandbox) && self.due(&sandbox.details.position.stack)?.is_some())
     }
 
     fn due(&self, stack: &[LayerId]) -> Result<Option<std::ops::Range<usize>>, EngineError> {
@@ -46,8 +48,8 @@ impl Engine {
 
     /// Before a snapshot adds a layer that the kernel would not mount any more.
     pub(crate) fn make_room_on_stack(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
-        if sandbox.details.position.stack.len() >= DEEPEST {
-            let run = 0..sandbox.details.position.stack.len();
+        if sandbox.details.position.stack.len() >= DEEPEST && can_squash(sandbox) {
+            let run = 0..MOST_AT_ONCE;
             self.squash_run(sandbox, run, true)?;
         }
         Ok(())
@@ -57,20 +59,45 @@ impl Engine {
     /// snapshot, rollback or start on.
     pub fn squash_due(&self, name: &str) -> Result<Squashed, EngineError> {
         let mut sandbox = self.resolve(Some(name))?;
+        self.clear_old_work(&sandbox)?;
         let mut squashed = Squashed { before: sandbox.details.position.stack.len(), after: 0 };
-        while let Some(run) = self.due(&sandbox.details.position.stack)? {
+        while can_squash(&sandbox)
+            && let Some(run) = self.due(&sandbox.details.position.stack)?
+        {
             self.squash_run(&mut sandbox, run, false)?;
         }
         squashed.after = sandbox.details.position.stack.len();
         Ok(squashed)
     }
 
+    /// Deletes the work directories of mounts that are gone. Deleting a directory can take longer than a whole snapshot, so that
+    /// is not done when one is taken.
+    fn clear_old_work(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let _lock = self.lock_patiently(sandbox)?;
+        let sandbox = self.refresh(sandbox)?;
+        let work = self.directory(&sandbox)?.join("work");
+        let used: Vec<String> = (0..sandbox.details.trees.len()).map(|tree| sandbox.details.position.work.name(tree)).collect();
+        for entry in std::fs::read_dir(&work).map_err(|e| EngineError::io("list", &work, e))?.filter_map(Result::ok) {
+            if !used.iter().any(|name| entry.file_name() == name.as_str()) {
+                remove::tree(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
     /// `whatif squash`: all layers of the sandbox become one.
     pub fn squash(&self, name: Option<&str>) -> Result<(Sandbox, Squashed), EngineError> {
         let mut sandbox = self.resolve(name)?;
         let before = sandbox.details.position.stack.len();
-        if before > 1 {
-            self.squash_run(&mut sandbox, 0..before, false)?;
+        if !can_squash(&sandbox) {
+            return Err(EngineError::Usage {
+                message: "fuse-overlayfs mistakes files for each other in merged layers, so they stay as they are".to_owned(),
+                hint: "nothing needs to be done; its stacks may be as deep as they like".to_owned(),
+            });
+        }
+        while sandbox.details.position.stack.len() > 1 {
+            let run = 0..sandbox.details.position.stack.len().min(MOST_AT_ONCE);
+            self.squash_run(&mut sandbox, run, false)?;
         }
         let after = sandbox.details.position.stack.len();
         Ok((sandbox, Squashed { before, after }))
@@ -80,10 +107,14 @@ impl Engine {
     fn squash_run(&self, sandbox: &mut Sandbox, run: std::ops::Range<usize>, is_locked: bool) -> Result<(), EngineError> {
         let layers = sandbox.details.position.stack[run].to_vec();
         let (place, _lock) = self.state.begin_squash(&sandbox.id)?;
+        // A caller that goes on with the sandbox's namespaces cannot have that.
+        if !is_locked {
+            self.own_everything();
+        }
         let merged = self.merge(sandbox, &layers, &place);
         let recorded = merged.and_then(|id| {
-            let tier = self.store.layer_facts(&layers)?.iter().map(|f| f.tier).max().unwrap_or(0);
-            self.store.note_layer(&id, &LayerFacts { tier: tier.saturating_add(1), ..LayerFacts::default() })?;
+            let tiers: Vec<u8> = self.store.layer_facts(&layers)?.iter().map(|f| f.tier).collect();
+            self.store.note_layer(&id, &LayerFacts { tier: squash::policy::merged(&tiers), ..LayerFacts::default() })?;
             let _lock = if is_locked { None } else { Some(self.lock_patiently(sandbox)?) };
             let mut fresh = self.refresh(sandbox)?;
             let stack = &mut fresh.details.position.stack;
@@ -168,4 +199,9 @@ impl Engine {
         });
         Ok(notes.collect())
     }
+}
+
+/// fuse-overlayfs goes by inode numbers, and hard links give one to several files.
+fn can_squash(sandbox: &Sandbox) -> bool {
+    sandbox.details.backend != Backend::Fuse
 }

@@ -48,7 +48,7 @@ impl Engine {
         sandbox.details.trees = known_and_new(&sandbox, &trees_by_number(&booting));
         sandbox.details.copied_trees = copied_trees(&booting);
         sandbox.details.position.mounted = sandbox.details.position.stack.clone();
-        sandbox.details.position.work = Work::First;
+        sandbox.details.position.work = Work::default();
         sandbox.details.protection = protection;
         sandbox.details.keeper_pid = Some(booting.pid);
         sandbox.details.stop_reason = None;

@@ -84,6 +84,7 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
     let underlay = lay_underlay().map_err(step("make an underlay"))?;
 
     // 4. The places of the plan, and what the kernel shows of itself.
+    mask_layers::make(&boot.masks, boot.identity)?;
     let mut protection = Protection::default();
     let root = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), None, &mut protection)?;
     for (link, target) in &boot.plan.run_links {
@@ -154,7 +155,6 @@ fn put_together(
     first: Option<&OwnedFd>,
     protection: &mut Protection,
 ) -> Result<OwnedFd, AssembleError> {
-    mask_layers::make(&boot.masks, boot.identity)?;
     // Overlays keep the credentials of who mounts them; over idmapped layers those must be ids the mapping knows.
     if let Identity::Mapped { base, .. } = boot.identity {
         whatif_sys::filesystem_ids::assume(base, base).map_err(step("assume the sandbox's file ids"))?;

@@ -1,12 +1,11 @@
 //! A sandbox on its way from one stack of layers to another.
 //!
 //! ```text
-//! transient/shift-<sandbox>/shift.json   the layer that its head becomes
-//! transient/shift-<sandbox>/layer/       a copy of the head, when it cannot be taken away from whoever writes to it
+//! transient/shift-<sandbox>    a note: the layer that its head becomes
 //! ```
 //!
-//! The head becomes a layer by a rename, and whether that has happened is decided by the records. As long as this directory
-//! exists it is not: whoever finds it without an owner asks the records and goes forward or back.
+//! The head becomes a layer by a rename, and whether that has happened is decided by the records. As long as the note exists it
+//! is not: whoever finds it without an owner asks the records and goes forward or back.
 
 use std::fs;
 use std::io;
@@ -15,13 +14,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use whatif_types::{LayerId, SandboxId};
 
-use crate::state_dir::{SandboxLock, StateDir, make_private};
+use crate::state_dir::{NOTE, SandboxLock, StateDir, make_private};
 use crate::{PathError, copy, on, remove};
 
-const NOTE: &str = "shift.json";
-const COPY: &str = "layer";
+/// Directories made beforehand, in a sandbox's directory: one for a head, and in it one for each tree, and those for work.
+pub const SPARE_HEAD: &str = "spare-head";
+pub const SPARE_WORK: &str = "spare-work";
 
-/// What `shift.json` says.
+/// What the note says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Note {
     pub sandbox: SandboxId,
@@ -35,7 +35,7 @@ pub struct Note {
 /// A shift under way, owned by this process.
 #[derive(Debug)]
 pub struct Shift {
-    directory: PathBuf,
+    path: PathBuf,
     sandbox: PathBuf,
     layer: Option<PathBuf>,
     note: Note,
@@ -45,34 +45,26 @@ pub struct Shift {
 impl Shift {
     /// Announces it. From here on a crash is noticed by the next command.
     pub fn begin(state: &StateDir, sandbox: &Path, note: Note) -> Result<Self, PathError> {
-        let (directory, lock) = state.begin_shift(&note.sandbox, |directory| write(directory, &note))?;
+        let (path, lock) = state.begin_shift(&note.sandbox, &text(&note))?;
         let layer = note.layer.as_ref().map(|l| state.layer_path(l));
         if layer.is_some() {
             make_private(&state.layers())?;
         }
-        Ok(Self { directory, sandbox: sandbox.to_owned(), layer, note, _lock: lock })
+        Ok(Self { path, sandbox: sandbox.to_owned(), layer, note, _lock: lock })
     }
 
-    /// Takes over one that a crash left. `None`: its owner is at work.
-    pub fn inherit(state: &StateDir, directory: &Path) -> Result<Option<Self>, PathError> {
-        let Some(lock) = SandboxLock::take(directory)? else { return Ok(None) };
-        let path = directory.join(NOTE);
-        let note: Note = match fs::read(&path).map(|bytes| serde_json::from_slice(&bytes)) {
-            Ok(Ok(note)) => note,
-            // Nothing had begun.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                remove::tree(directory)?;
-                return Ok(None);
-            }
-            Ok(Err(error)) => return Err(on("understand", &path)(io::Error::from(error))),
-            Err(error) => return Err(on("read", &path)(error)),
+    /// Takes over one that a crash left. `None`: its owner is at work, or nothing is left to do.
+    pub fn inherit(state: &StateDir, path: &Path) -> Result<Option<Self>, PathError> {
+        let Some(lock) = SandboxLock::take(path)? else { return Ok(None) };
+        let Some(note) = note_in(path) else {
+            return Err(on("understand", path)(io::Error::from(io::ErrorKind::InvalidData)));
         };
         let Some(sandbox) = state.find(&note.sandbox) else {
-            remove::tree(directory)?;
+            fs::remove_file(path).map_err(on("remove", path))?;
             return Ok(None);
         };
         let layer = note.layer.as_ref().map(|l| state.layer_path(l));
-        Ok(Some(Self { directory: directory.to_owned(), sandbox, layer, note, _lock: lock }))
+        Ok(Some(Self { path: path.to_owned(), sandbox, layer, note, _lock: lock }))
     }
 
     #[must_use]
@@ -92,30 +84,30 @@ impl Shift {
         let (head, base) = (self.sandbox.join("head"), self.sandbox.join("base"));
         rename_if_there(&base, &head.join("base"))?;
         fs::rename(&head, layer).map_err(on("freeze", &head))?;
-        make_private(&head)
+        // One made beforehand, if there is one.
+        match fs::rename(self.sandbox.join(SPARE_HEAD), &head) {
+            Ok(()) => Ok(()),
+            Err(_) => make_private(&head),
+        }
     }
 
     /// A copy of the head becomes a layer; the head stays.
     pub fn freeze_copy(&mut self) -> Result<(), PathError> {
         let Some(layer) = &self.layer else { return Ok(()) };
         self.note.is_copy = true;
-        write(&self.directory, &self.note)?;
-        let copy = self.directory.join(COPY);
-        make_private(&copy)?;
-        let head = self.sandbox.join("head");
-        for entry in fs::read_dir(&head).map_err(on("list", &head))? {
-            let entry = entry.map_err(on("list", &head))?;
-            let to = copy.join(entry.file_name());
-            make_private(&to)?;
-            copy::layer(&entry.path(), &to)?;
+        let new = layer.with_extension("note");
+        fs::write(&new, text(&self.note)).and_then(|()| fs::rename(&new, &self.path)).map_err(on("write", &self.path))?;
+        make_private(layer)?;
+        for part in ["head", "base"] {
+            let from = self.sandbox.join(part);
+            let parts = if part == "head" { children(&from)? } else { vec![from].into_iter().filter(|b| b.is_dir()).collect() };
+            for from in parts {
+                let to = layer.join(from.file_name().unwrap_or(from.as_os_str()));
+                make_private(&to)?;
+                copy::layer(&from, &to)?;
+            }
         }
-        let base = self.sandbox.join("base");
-        if base.is_dir() {
-            let to = copy.join("base");
-            make_private(&to)?;
-            copy::layer(&base, &to)?;
-        }
-        fs::rename(&copy, layer).map_err(on("keep", layer))
+        Ok(())
     }
 
     /// What the records say did not happen is taken back.
@@ -141,21 +133,23 @@ impl Shift {
 
     /// Nothing is left to decide.
     pub fn end(self) -> Result<(), PathError> {
-        remove::tree(&self.directory)
+        fs::rename(&self.path, self.sandbox.join(NOTE)).map_err(on("remove", &self.path))
     }
 }
 
 /// What a shift under way says about itself.
 #[must_use]
-pub fn note_in(directory: &Path) -> Option<Note> {
-    serde_json::from_slice(&fs::read(directory.join(NOTE)).ok()?).ok()
+pub fn note_in(path: &Path) -> Option<Note> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Replaced at once: a torn note would say nothing.
-fn write(directory: &Path, note: &Note) -> Result<(), PathError> {
-    let (new, path) = (directory.join("shift.new"), directory.join(NOTE));
-    let text = serde_json::to_vec(note).map_err(io::Error::from).map_err(on("write", &path))?;
-    fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).map_err(on("write", &path))
+fn text(note: &Note) -> Vec<u8> {
+    serde_json::to_vec(note).unwrap_or_default()
+}
+
+fn children(directory: &Path) -> Result<Vec<PathBuf>, PathError> {
+    let entries = fs::read_dir(directory).map_err(on("list", directory))?;
+    Ok(entries.filter_map(Result::ok).map(|e| e.path()).collect())
 }
 
 fn rename_if_there(from: &Path, to: &Path) -> Result<(), PathError> {

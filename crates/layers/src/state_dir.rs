@@ -38,6 +38,9 @@ const LAST_MOMENTS: Duration = Duration::from_secs(2);
 /// The copy of a sandbox's record in its own directory.
 const RECORD: &str = "sandbox.json";
 
+/// Where the note of a shift waits for the next one, in a sandbox's directory.
+pub(crate) const NOTE: &str = "shift";
+
 /// Something under way, or what a crash left of it.
 #[derive(Debug)]
 pub enum Unsettled {
@@ -157,8 +160,12 @@ impl StateDir {
         let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(directory.join(RECORD));
         file.and_then(|mut f| f.write_all(record)).map_err(on("write", &directory))?;
         let link = self.root.join("names").join(name);
+        let target = Path::new("../sandboxes").join(id.as_str());
+        if fs::read_link(&link).is_ok_and(|there| there == target) {
+            return Ok(());
+        }
         let _ = fs::remove_file(&link);
-        std::os::unix::fs::symlink(Path::new("../sandboxes").join(id.as_str()), &link).map_err(on("create", &link))
+        std::os::unix::fs::symlink(target, &link).map_err(on("create", &link))
     }
 
     pub fn unpublish(&self, name: &str) {
@@ -234,21 +241,25 @@ impl StateDir {
 
     /// Makes the directory of an apply, in `transient/`, owned by the returned lock.
     pub fn begin_apply(&self, id: &str) -> Result<(PathBuf, SandboxLock), PathError> {
-        self.begin(&format!("{APPLY}{id}"), |_| Ok(()))
+        self.begin(&format!("{APPLY}{id}"))
     }
 
-    /// Makes the directory of a shift, in `transient/`, owned by the returned lock.
-    pub(crate) fn begin_shift(
-        &self,
-        sandbox: &SandboxId,
-        fill: impl FnOnce(&Path) -> Result<(), PathError>,
-    ) -> Result<(PathBuf, SandboxLock), PathError> {
-        self.begin(&format!("{SHIFT}{sandbox}"), fill)
+    /// Makes the note of a shift, in `transient/`, owned by the returned lock.
+    /// The file is kept in the sandbox's directory for the next time: making one can take longer than all the rest.
+    pub(crate) fn begin_shift(&self, sandbox: &SandboxId, text: &[u8]) -> Result<(PathBuf, SandboxLock), PathError> {
+        // Locked before anybody can find it and take it for what a crash left.
+        let (hidden, path) = (self.settled_path(sandbox).join(NOTE), self.transient().join(format!("{SHIFT}{sandbox}")));
+        let failed = |e: io::Error| on("create", &path)(e);
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&hidden).map_err(failed)?;
+        file.write_all(text).map_err(failed)?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| failed(e.into()))?;
+        fs::rename(&hidden, &path).map_err(failed)?;
+        Ok((path, SandboxLock { directory: file }))
     }
 
     /// Makes room for layers that are being merged, in `transient/`, owned by the returned lock. Fails if somebody is at it.
     pub fn begin_squash(&self, sandbox: &SandboxId) -> Result<(PathBuf, SandboxLock), PathError> {
-        self.begin(&format!("{SQUASH}{sandbox}"), |_| Ok(()))
+        self.begin(&format!("{SQUASH}{sandbox}"))
     }
 
     /// Moves a merged layer to the others.
@@ -261,7 +272,7 @@ impl StateDir {
     /// Takes layers out of sight; they are deleted from there.
     pub fn condemn_layers(&self, layers: &[LayerId]) -> Result<Option<(PathBuf, SandboxLock)>, PathError> {
         let Some(first) = layers.first() else { return Ok(None) };
-        let (directory, lock) = self.begin(&format!("layers-{first}"), |_| Ok(()))?;
+        let (directory, lock) = self.begin(&format!("layers-{first}"))?;
         for layer in layers {
             let to = directory.join(layer.as_str());
             match fs::rename(self.layer_path(layer), &to) {
@@ -282,12 +293,11 @@ impl StateDir {
         }
     }
 
-    fn begin(&self, name: &str, fill: impl FnOnce(&Path) -> Result<(), PathError>) -> Result<(PathBuf, SandboxLock), PathError> {
+    fn begin(&self, name: &str) -> Result<(PathBuf, SandboxLock), PathError> {
         // Locked before anybody can find it and take it for what a crash left.
         let hidden = self.cache().join(name);
         make_private(&hidden)?;
         let lock = SandboxLock::take(&hidden)?.ok_or_else(|| on("lock", &hidden)(io::Error::from(io::ErrorKind::WouldBlock)))?;
-        fill(&hidden)?;
         let path = self.transient().join(name);
         fs::rename(&hidden, &path).map_err(on("create", &path))?;
         Ok((path, lock))

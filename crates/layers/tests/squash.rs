@@ -14,11 +14,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps, XattrFlags, lgetxattr, llistxattr, lsetxattr, mkdirat,
     mknodat, openat, renameat_with, setxattr, statat, utimensat,
 };
+use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount, mount_change, move_mount, unmount,
@@ -253,8 +255,8 @@ fn a_merge_is_whole_or_not_there() {
 fn no_depth_and_no_name_is_too_much() {
     const DEPTH: usize = 10_000;
     // In memory where there is some: deleting so many directories can take a disk minutes.
-    let memory = Path::new("/dev/shm");
-    let dir = directory_in(if memory.is_dir() { memory } else { &std::env::temp_dir() }, "deep");
+    let memory = PathBuf::from("/dev/shm");
+    let dir = directory_in(&if memory.is_dir() { memory } else { std::env::temp_dir() }, "deep");
     let layers = [dir.join("newer"), dir.join("older")];
     for layer in &layers {
         fs::create_dir_all(layer).unwrap();
@@ -351,7 +353,7 @@ impl World {
             _ => mount_kernel(&lowers, &head, &work, &root, self.format),
         }
         let result = look(&root, &head);
-        unmount(&root, UnmountFlags::empty()).unwrap();
+        unmount_idle(&root);
         result
     }
 }
@@ -361,6 +363,15 @@ impl Drop for World {
         if !std::thread::panicking() {
             remove::tree(&self.dir).unwrap();
         }
+    }
+}
+
+/// Not at once: what another test starts holds all our descriptors for a moment.
+fn unmount_idle(root: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while let Err(errno) = unmount(root, UnmountFlags::empty()) {
+        assert!(errno == Errno::BUSY && Instant::now() < deadline, "{} stays mounted: {errno}", root.display());
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

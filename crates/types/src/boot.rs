@@ -47,31 +47,22 @@ impl Identity {
     }
 }
 
-/// Overlayfs needs a work directory beside each head, and two mounts may not share one.
+/// Overlayfs needs a work directory beside each head, and no two mounts may share one: which of them a mount has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Work {
-    #[default]
-    First,
-    Second,
-}
+#[serde(transparent)]
+pub struct Work(u64);
 
 impl Work {
+    /// For the mounts that take the place of those with this one.
     #[must_use]
-    pub fn other(self) -> Self {
-        match self {
-            Self::First => Self::Second,
-            Self::Second => Self::First,
-        }
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
     }
 
-    /// The work directory of a tree, below the sandbox's directory.
+    /// The work directory of a tree, below the sandbox's `work/`.
     #[must_use]
-    pub fn directory(self, tree: usize) -> PathBuf {
-        PathBuf::from("work").join(match self {
-            Self::First => tree.to_string(),
-            Self::Second => format!("{tree}.2"),
-        })
+    pub fn name(self, tree: usize) -> String {
+        if self.0 == 0 { tree.to_string() } else { format!("{tree}.{}", self.0) }
     }
 }
 
@@ -82,7 +73,6 @@ pub struct Boot {
     /// The sandbox's directory in the state directory: `head/`, `work/`.
     #[serde(with = "text::path")]
     pub directory: PathBuf,
-    /// Which of two sets of work directories to use: a new mount may not have those of the one it replaces.
     pub work: Work,
     /// Where the frozen layers lie, if there are any.
     #[serde(with = "text::path")]

@@ -28,8 +28,13 @@ pub fn generate(random: [u8; 4], with_suffix: bool) -> String {
 
 /// A name may be typed, printed and used as a DNS label: letters, digits, `-`, `_` and `.`, starting with a letter or digit.
 pub fn validate(name: &str) -> Result<(), InvalidName> {
+    // Two dots stand between two names.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || name.len() > LONGEST || !name.chars().all(plain) || !name.starts_with(|c: char| c.is_ascii_alphanumeric())
+    if name.is_empty()
+        || name.len() > LONGEST
+        || name.contains("..")
+        || !name.chars().all(plain)
+        || !name.starts_with(|c: char| c.is_ascii_alphanumeric())
     {
         return Err(InvalidName { name: name.escape_debug().to_string() });
     }
@@ -56,7 +61,7 @@ mod tests {
 
     #[test]
     fn hostile_names_are_refused() {
-        for name in ["", ".", "..", "-rf", "a/b", "a b", "x\n", "é", "\u{202e}abc", &"a".repeat(64)] {
+        for name in ["", ".", "..", "a..b", "a..", "-rf", "a/b", "a b", "x\n", "é", "\u{202e}abc", &"a".repeat(64)] {
             assert!(validate(name).is_err(), "{name:?} was accepted");
         }
     }

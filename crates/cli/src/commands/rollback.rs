@@ -18,7 +18,7 @@ use crate::output::{Output, Style};
 )]
 pub struct Args {
     /// The sandbox, then the label (or @-1, @-2, …); a single word is a label of the latest sandbox of this project
-    #[arg(value_name = "NAME] [LABEL", num_args = 1..=2, required = true, allow_hyphen_values = true)]
+    #[arg(value_name = "NAME] [LABEL", num_args = 1..=2, required = true)]
     words: Vec<String>,
     /// Leave processes running; what they still hold of the old files they cannot write any more
     #[arg(long)]

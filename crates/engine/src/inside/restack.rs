@@ -106,6 +106,11 @@ fn follow(channel: &mut Channel, boot: &Boot, mind_holders: bool, sandbox: Names
     }
     channel.send(&Answer::Guarded, &[])?;
 
+    // Most of the way to a new root does not depend on what becomes of the head.
+    if let Err(error) = restack.set_stage() {
+        restack.give_up();
+        return Err(trouble(&error));
+    }
     let mut ready = None;
     loop {
         match channel.receive()? {
@@ -122,7 +127,9 @@ fn follow(channel: &mut Channel, boot: &Boot, mind_holders: bool, sandbox: Names
             Order::Switch => {
                 let Some((root, protection)) = &ready else { return Err(Trouble::Channel(ChannelError::Closed)) };
                 restack.switch(root, protection).map_err(|e| trouble(&e))?;
-                return Ok(channel.send(&Answer::Done, &[])?);
+                channel.send(&Answer::Done, &[])?;
+                restack.lay_up();
+                return Ok(());
             }
             Order::GiveUp | Order::Guard { .. } => {
                 restack.give_up();

@@ -11,8 +11,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use whatif_keeper::Channel;
+use whatif_types::Boot;
 use whatif_types::boot::Protection;
-use whatif_types::{Boot, Sandbox};
 
 use crate::EngineError;
 use crate::inside::restack::{Answer, COMMAND, Held, Order};
@@ -20,19 +20,17 @@ use crate::inside::restack::{Answer, COMMAND, Held, Order};
 /// Mounting takes a moment; entering namespaces of a machine under heavy load may take longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A process that enters the sandbox. It ends with its last order, and at the latest when it is dropped.
-pub(super) struct Helper {
+/// A process that enters the sandbox. It ends with its last order.
+pub(crate) struct Helper {
     child: Child,
     channel: Channel,
-    user_namespace: OwnedFd,
-    mount_namespace: OwnedFd,
-    root: OwnedFd,
+    is_done: bool,
 }
 
 impl Helper {
-    /// Starts it for a sandbox that runs.
-    pub(super) fn start(sandbox: &Sandbox) -> Result<Self, EngineError> {
-        let failed = |e: io::Error| EngineError::io("start a helper for", Path::new(&sandbox.name), e);
+    /// Starts it, to be told later what it is for: loading takes as long as most of what it will do.
+    pub(crate) fn start() -> Result<Self, EngineError> {
+        let failed = |e: io::Error| EngineError::Restack { message: format!("a helper cannot be started: {e}") };
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(|e| failed(e.into()))?;
         set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE)).map_err(|e| failed(e.into()))?;
@@ -44,21 +42,20 @@ impl Helper {
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
-        // The keeper's pid is good as long as somebody is connected to it, which the caller sees to.
-        let keeper = sandbox.details.keeper_pid.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-        let namespace = |kind: &str| File::open(format!("/proc/{keeper}/ns/{kind}")).map(OwnedFd::from).map_err(failed);
-        let (user_namespace, mount_namespace) = (namespace("user")?, namespace("mnt")?);
-        let root =
-            rustix::fs::open(format!("/proc/{keeper}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        let root = root.map_err(|e| failed(e.into()))?;
-        Ok(Self { child, channel: Channel::new(ours), user_namespace, mount_namespace, root })
+        Ok(Self { child, channel: Channel::new(ours), is_done: false })
     }
 
-    /// Sees to it that nobody can write any more. Returns who prevents that.
-    pub(super) fn guard(&mut self, boot: &Boot, mind_holders: bool) -> Result<Vec<Held>, EngineError> {
+    /// Sees to it that nobody can write any more. Returns who prevents that. The keeper's pid is good as long as somebody is
+    /// connected to it, which the caller is.
+    pub(super) fn guard(&mut self, keeper: u32, boot: &Boot, mind_holders: bool) -> Result<Vec<Held>, EngineError> {
+        let place = format!("/proc/{keeper}");
+        let failed = |e: io::Error| EngineError::io("enter the namespaces of", Path::new(&place), e);
+        let namespace = |kind: &str| File::open(format!("{place}/ns/{kind}")).map(OwnedFd::from).map_err(failed);
+        let (user, mount) = (namespace("user")?, namespace("mnt")?);
+        let root = rustix::fs::open(format!("{place}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let root = root.map_err(|e| failed(e.into()))?;
         let order = Order::Guard { boot: Box::new(boot.clone()), mind_holders };
-        let descriptors = [self.user_namespace.as_fd(), self.mount_namespace.as_fd(), self.root.as_fd()];
-        self.channel.send(&order, &descriptors).map_err(lost)?;
+        self.channel.send(&order, &[user.as_fd(), mount.as_fd(), root.as_fd()]).map_err(lost)?;
         match self.answer()? {
             Answer::Guarded => Ok(Vec::new()),
             Answer::Held(held) => Ok(held),
@@ -77,7 +74,10 @@ impl Helper {
     pub(super) fn switch(&mut self) -> Result<(), EngineError> {
         self.channel.send(&Order::Switch, &[]).map_err(lost)?;
         match self.answer()? {
-            Answer::Done => Ok(()),
+            Answer::Done => {
+                self.is_done = true;
+                Ok(())
+            }
             _ => Err(out_of_turn()),
         }
     }
@@ -99,10 +99,11 @@ impl Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        // Without orders it ends by itself; one that hangs must not be waited for.
+        // Without orders it ends by itself. Having done its work it makes something for the next one, which nobody waits for.
         let _ = rustix::net::shutdown(self.channel.as_fd(), rustix::net::Shutdown::Both);
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if !self.is_done {
+            let _ = self.child.wait();
+        }
     }
 }
 

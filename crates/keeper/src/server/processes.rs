@@ -45,15 +45,31 @@ fn read(pid: i32, is_exec: bool) -> Option<Process> {
     let fields: Vec<&str> = tail.split_whitespace().collect();
     let number = |index: usize| fields.get(index).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
     let ticks = rustix::param::clock_ticks_per_second().max(1);
+    let mut state = fields.first()?.chars().next()?;
+    if state == 'Z' {
+        // The first thread may end before the others.
+        state = state_of_others(pid).unwrap_or(state);
+    }
     Some(Process {
         pid,
         parent: fields.get(1)?.parse().ok()?,
-        state: fields.first()?.chars().next()?,
+        state,
         command: command_line(pid).unwrap_or_else(|| format!("[{}]", head.split_once('(').map_or("", |(_, name)| name))),
         cpu_ms: (number(11) + number(12)) * 1000 / ticks,
         memory_bytes: number(21) * rustix::param::page_size() as u64,
         is_exec,
     })
+}
+
+/// The state of a thread that is alive, if there is one; one that runs before one that is stopped.
+fn state_of_others(pid: i32) -> Option<char> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let states = threads.filter_map(|t| {
+        let stat = fs::read_to_string(t.ok()?.path().join("stat")).ok()?;
+        stat.rsplit_once(')')?.1.trim_start().chars().next()
+    });
+    let alive: Vec<char> = states.filter(|s| !matches!(s, 'Z' | 'X')).collect();
+    alive.iter().find(|s| **s != 'T').or(alive.first()).copied()
 }
 
 fn command_line(pid: i32) -> Option<String> {

@@ -97,7 +97,7 @@ impl Lowers {
 
     fn layered(&self, bottom: &str, boot: &Boot) -> String {
         let lowers = self.layers.iter().map(String::as_str).chain([bottom]).collect::<Vec<_>>().join(":");
-        let (head, work) = (head_of(self.tree), Path::new(STATE).join(boot.work.directory(self.tree)));
+        let (head, work) = (head_of(self.tree), Path::new(STATE).join("work").join(boot.work.name(self.tree)));
         format!("lowerdir={lowers},upperdir={},workdir={}", head.display(), work.display())
     }
 

@@ -20,7 +20,8 @@ use whatif_types::boot::{Boot, Protection};
 use whatif_types::{Place, PlaceKind};
 
 use super::mounts::{self, Clones, attach_on, target};
-use super::{AssembleError, ROOT, cover, put_together, raise_stage, relative, set_stage, step, verify};
+use super::{AssembleError, ROOT, cover, mask_layers, put_together, raise_stage, relative, set_stage, step, verify};
+use crate::shift::{SPARE_HEAD, SPARE_WORK};
 
 /// Where a sandbox is, taken from its keeper.
 #[derive(Clone, Copy, Debug)]
@@ -100,13 +101,18 @@ impl<'a> Restack<'a> {
         }
     }
 
-    /// Puts the second root together, where no process of the sandbox can see it.
-    pub fn prepare(&mut self) -> Result<(OwnedFd, Protection), AssembleError> {
+    /// Lays out everything that does not depend on the head, where no process of the sandbox can see it.
+    pub fn set_stage(&mut self) -> Result<(), AssembleError> {
         // On top of the root: paths begin below that, at the root that each process has.
         let stage = raise_stage(Path::new("/"))?;
         self.is_staged = true;
         set_stage(&stage, &self.clones)?;
         rustix::fs::mkdir(ROOT, Mode::RWXU).map_err(step("make room for the new root"))?;
+        mask_layers::make(&self.boot.masks, self.boot.identity)
+    }
+
+    /// Puts the second root together.
+    pub fn prepare(&mut self) -> Result<(OwnedFd, Protection), AssembleError> {
         let mut protection = Protection::default();
         let root = put_together(self.boot, &self.clones, Path::new(ROOT), Some(&self.first), &mut protection)?;
         for path in ["/dev", "/proc", "/sys"].map(Path::new) {
@@ -126,7 +132,7 @@ impl<'a> Restack<'a> {
     }
 
     /// The second root takes the place of the first.
-    pub fn switch(self, root: &OwnedFd, protection: &Protection) -> Result<(), AssembleError> {
+    pub fn switch(&self, root: &OwnedFd, protection: &Protection) -> Result<(), AssembleError> {
         rustix::process::fchdir(root).map_err(step("enter the new root"))?;
         rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
         unmount(".", UnmountFlags::DETACH).map_err(step("detach the old root"))?;
@@ -136,6 +142,17 @@ impl<'a> Restack<'a> {
             self.cover_again(root).map_err(step("cover the underlay"))?;
         }
         Ok(())
+    }
+
+    /// Makes the directories that the next one will need. On some disks that takes longer than mounting.
+    pub fn lay_up(&self) {
+        let state = &self.clones.state;
+        for part in [SPARE_HEAD, SPARE_WORK] {
+            let _ = rustix::fs::mkdirat(state, part, Mode::RWXU);
+            for (tree, _) in self.boot.plan.trees() {
+                let _ = rustix::fs::mkdirat(state, Path::new(part).join(tree.to_string()), Mode::RWXU);
+            }
+        }
     }
 
     /// The old cover still shows the old root. The way to the underlay leads up from the new one, for who is not rooted there.
