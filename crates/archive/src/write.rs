@@ -26,7 +26,7 @@ pub struct Layer {
 }
 
 /// What was found in layers and has no place in an archive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct LeftOut {
     pub sockets: u64,
     /// All but whiteouts.

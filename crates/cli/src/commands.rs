@@ -8,9 +8,11 @@ pub mod diff;
 pub mod doctor;
 pub mod du;
 pub mod exec;
+pub mod export;
 pub mod fork;
 pub mod gc;
 pub mod history;
+pub mod import;
 pub mod kill;
 pub mod logs;
 pub mod ls;
@@ -73,6 +75,8 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Fork(args) => with_engine(output, |engine| fork::execute(engine, &args, output)),
         Command::Squash(args) => with_engine(output, |engine| squash::execute(engine, &args, output)),
         Command::Template(args) => with_engine(output, |engine| template::execute(engine, &args, output)),
+        Command::Export(args) => with_engine(output, |engine| export::execute(engine, &args, output)),
+        Command::Import(args) => with_engine(output, |engine| import::execute(engine, &args, output)),
         Command::Du(args) => with_engine(output, |engine| du::execute(engine, &args, output)),
         Command::Rebase(args) => with_engine(output, |engine| rebase::execute(engine, &args, output)),
         Command::Reject(args) => with_engine(output, |engine| reject::execute(engine, &args, output)),

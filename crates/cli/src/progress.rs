@@ -9,29 +9,26 @@ use crate::output::Output;
 const PATIENCE: Duration = Duration::from_millis(400);
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// Any such line.
 #[derive(Debug)]
-pub struct Progress {
+pub struct Line {
+    word: &'static str,
     wanted: bool,
     began: Instant,
     last: Option<Instant>,
 }
 
-impl Progress {
+impl Line {
     #[must_use]
-    pub fn new(output: &Output) -> Self {
-        Self { wanted: !output.json && std::io::stderr().is_terminal(), began: Instant::now(), last: None }
+    pub fn new(word: &'static str, output: &Output) -> Self {
+        Self { word, wanted: !output.json && std::io::stderr().is_terminal(), began: Instant::now(), last: None }
     }
 
-    pub fn show(&mut self, progress: &whatif_engine::apply::Progress) {
+    pub fn show(&mut self, state: &str) {
         let due = self.began.elapsed() > PATIENCE && self.last.is_none_or(|l| l.elapsed() > INTERVAL);
         if self.wanted && due {
             self.last = Some(Instant::now());
-            let word = match progress.stage {
-                whatif_engine::apply::Stage::Staging => "preparing",
-                whatif_engine::apply::Stage::Swapping => "applying",
-                whatif_engine::apply::Stage::Finishing => "finishing",
-            };
-            let _ = write!(std::io::stderr(), "\r{word} {} of {}\x1b[K", progress.done, progress.total);
+            let _ = write!(std::io::stderr(), "\r{} {state}\x1b[K", self.word);
         }
     }
 
@@ -42,8 +39,34 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for Line {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+/// How far an apply has come.
+#[derive(Debug)]
+pub struct Progress {
+    line: Line,
+}
+
+impl Progress {
+    #[must_use]
+    pub fn new(output: &Output) -> Self {
+        Self { line: Line::new("", output) }
+    }
+
+    pub fn show(&mut self, progress: &whatif_engine::apply::Progress) {
+        self.line.word = match progress.stage {
+            whatif_engine::apply::Stage::Staging => "preparing",
+            whatif_engine::apply::Stage::Swapping => "applying",
+            whatif_engine::apply::Stage::Finishing => "finishing",
+        };
+        self.line.show(&format!("{} of {}", progress.done, progress.total));
+    }
+
+    pub fn clear(&mut self) {
+        self.line.clear();
     }
 }

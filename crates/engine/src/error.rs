@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use whatif_apply::ApplyError;
+use whatif_archive::ArchiveError;
 use whatif_diff::pattern::BadPattern;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::{Failed, Reason};
@@ -35,6 +36,10 @@ pub enum EngineError {
     Held { name: String, because: String },
     #[error("the sandbox's layers could not be changed: {message}")]
     Restack { message: String },
+    #[error("the archive cannot be used: {why}")]
+    BadArchive { why: String },
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     #[error("there is no template called '{name}'")]
     NoSuchTemplate { name: String },
     #[error("sandbox '{name}' is stopped")]
@@ -130,6 +135,8 @@ impl Explain for EngineError {
             Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } => "not_found",
             Self::NoSuchSnapshot { .. } | Self::NothingToFork { .. } | Self::NoSuchTemplate { .. } => "not_found",
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } => "ambiguous_name",
+            Self::BadArchive { .. } => "bad_archive",
+            Self::Archive(error) => error.code(),
             Self::Held { .. } => "in_use",
             Self::Restack { .. } => "restack_failed",
             Self::Stopped { .. } => "stopped",
@@ -180,6 +187,8 @@ impl Explain for EngineError {
             }
             Self::NothingToFork { .. } => vec!["'whatif ls' lists the sandboxes, 'whatif snapshots NAME' their snapshots".to_owned()],
             Self::Held { .. } => vec!["end it first, or let it be done: --live stop (or --live copy, which leaves it running)".to_owned()],
+            Self::BadArchive { .. } => vec!["nothing was imported; 'whatif import --list FILE' shows what is in it".to_owned()],
+            Self::Archive(error) => error.hints(),
             Self::Restack { .. } => vec!["nothing is lost; 'whatif start' brings the sandbox up again if it was stopped".to_owned()],
             Self::NoSuchTemplate { .. } => vec!["'whatif template ls' lists them; save one: whatif template save NAME TEMPLATE".to_owned()],
             Self::Stopped { name } => vec![format!("start it again: whatif start {name}")],

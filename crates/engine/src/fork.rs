@@ -55,7 +55,7 @@ impl Engine {
                 made_from: Some(made_from.clone()),
                 ..Position::default()
             };
-            let made = with_a_name(given.as_deref(), |name| self.plant(&parent, name, position.clone(), &origin(&from)));
+            let made = with_a_name(given.as_deref(), |name| self.plant(&parent, name, position.clone(), Some(&origin(&from))));
             sandboxes.push(made?);
         }
         Ok(Forked { from, parent, sandboxes })
@@ -67,7 +67,7 @@ impl Engine {
         like: &Sandbox,
         name: &str,
         position: Position,
-        origin: &Origin<'_>,
+        origin: Option<&Origin<'_>>,
     ) -> Result<Sandbox, EngineError> {
         let id = new_id()?;
         let mut details = like.details.clone();
@@ -93,7 +93,11 @@ impl Engine {
             details,
         };
         let (directory, _lock) = self.state.create(&id)?;
-        if let Err(error) = self.store.insert_from(&sandbox, origin) {
+        let inserted = match origin {
+            Some(origin) => self.store.insert_from(&sandbox, origin),
+            None => self.store.insert(&sandbox, None).map(|_| ()),
+        };
+        if let Err(error) = inserted {
             let _ = whatif_layers::remove::tree(&directory);
             return Err(match error {
                 StoreError::OriginGone => EngineError::NoSuchSnapshot { label: like.name.clone(), sandbox: None },

@@ -15,6 +15,7 @@ pub mod diff;
 pub mod doctor;
 pub mod error;
 mod exec;
+pub mod export;
 pub mod fork;
 mod gc;
 mod git;

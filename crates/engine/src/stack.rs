@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use whatif_diff::base;
-use whatif_layers::shift::Note;
 use whatif_layers::squash::{self, Format};
-use whatif_layers::{measure, remove};
+use whatif_layers::state_dir::Unsettled;
+use whatif_layers::{measure, remove, shift};
 use whatif_types::{Backend, LayerFacts, LayerId, Sandbox};
 
 use crate::shift::new_layer_id;
@@ -176,7 +176,7 @@ impl Engine {
         if existing.is_empty() {
             return Ok(Vec::new());
         }
-        let in_flight: Vec<LayerId> = self.notes()?.into_iter().filter_map(|n| n.layer).collect();
+        let in_flight = self.layers_in_flight()?;
         let mut unneeded = Vec::new();
         let mut condemned = Ok(None);
         self.store.with_needed_layers(&mut |needed| {
@@ -191,13 +191,16 @@ impl Engine {
         Ok(unneeded)
     }
 
-    fn notes(&self) -> Result<Vec<Note>, EngineError> {
+    /// Layers that some command has made and not yet recorded.
+    fn layers_in_flight(&self) -> Result<Vec<LayerId>, EngineError> {
         let unsettled = self.state.unsettled()?.into_iter();
-        let notes = unsettled.filter_map(|u| match u {
-            whatif_layers::state_dir::Unsettled::Shift(path) => whatif_layers::shift::note_in(&path),
-            _ => None,
-        });
-        Ok(notes.collect())
+        Ok(unsettled
+            .flat_map(|u| match u {
+                Unsettled::Shift(path) => shift::note_in(&path).and_then(|n| n.layer).into_iter().collect(),
+                Unsettled::Layers(path) => self.state.coming(&path),
+                _ => Vec::new(),
+            })
+            .collect())
     }
 }
 

@@ -38,6 +38,8 @@ const LAST_MOMENTS: Duration = Duration::from_secs(2);
 /// The copy of a sandbox's record in its own directory.
 const RECORD: &str = "sandbox.json";
 
+/// Names the layers of an import, in its directory.
+const COMING: &str = "coming.json";
 /// Where the note of a shift waits for the next one, in a sandbox's directory.
 pub(crate) const NOTE: &str = "shift";
 
@@ -267,6 +269,24 @@ impl StateDir {
         make_private(&self.layers())?;
         let to = self.layer_path(id);
         fs::rename(place.join(id.as_str()), &to).map_err(on("keep", &to))
+    }
+
+    /// Makes room for layers that come from outside, in `transient/`, owned by the returned lock.
+    pub fn begin_import(&self, id: &str) -> Result<(PathBuf, SandboxLock), PathError> {
+        self.begin(&format!("layers-{id}"))
+    }
+
+    /// Names the layers that will soon be recorded, so that nobody takes them for unneeded ones.
+    pub fn note_import(&self, place: &Path, layers: &[LayerId]) -> Result<(), PathError> {
+        let path = place.join(COMING);
+        let text = serde_json::to_vec(layers).map_err(io::Error::from);
+        text.and_then(|text| fs::write(&path, text)).map_err(on("write", &path))
+    }
+
+    /// The layers that an import under way is about to record.
+    #[must_use]
+    pub fn coming(&self, place: &Path) -> Vec<LayerId> {
+        fs::read(place.join(COMING)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
     /// Takes layers out of sight; they are deleted from there.

@@ -135,7 +135,10 @@ impl<'a> Restack<'a> {
     pub fn switch(&self, root: &OwnedFd, protection: &Protection) -> Result<(), AssembleError> {
         rustix::process::fchdir(root).map_err(step("enter the new root"))?;
         rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
-        unmount(".", UnmountFlags::DETACH).map_err(step("detach the old root"))?;
+        // The way to "." ends at what was mounted there last: the stage, which lies on the old root, then that itself.
+        for what in ["detach the stage", "detach the old root"] {
+            unmount(".", UnmountFlags::DETACH).map_err(step(what))?;
+        }
         rustix::process::chdir("/").map_err(step("enter the new root"))?;
         verify::plan(self.boot, protection)?;
         if self.boot.identity.started_by_root() {

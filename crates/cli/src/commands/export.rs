@@ -1,0 +1,80 @@
+//! `whatif export`.
+
+use std::fs::{self, File};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::export::Exported;
+use whatif_engine::shift::Live;
+use whatif_engine::{Engine, EngineError};
+
+use super::Outcome;
+use super::snapshot::live;
+use crate::output::{Output, Style, bytes, counted, visible_path};
+use crate::progress::Line;
+
+/// Write a sandbox, a snapshot or a template into one file, for another machine
+///
+/// The file holds everything that was changed, and nothing of reality. 'whatif import' makes it a sandbox again where the same
+/// project lies at the same place.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A sandbox, or a snapshot: LABEL or NAME@LABEL
+    #[arg(value_name = "NAME|LABEL", required_unless_present = "template", conflicts_with = "template")]
+    source: Option<String>,
+    /// A template instead
+    #[arg(long, value_name = "TEMPLATE")]
+    template: Option<String>,
+    /// The file to write, or - for standard output; NAME.whatif by default
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// What becomes of processes that work in the sandbox meanwhile
+    #[arg(long, value_name = "copy|refuse|stop", value_parser = live, default_value = "copy")]
+    live: Live,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let what = match (&args.source, &args.template) {
+        (_, Some(template)) => Exported::Template(template),
+        (source, None) => Exported::Position(source.as_deref().unwrap_or_default()),
+    };
+    let mut line = Line::new("packing", output);
+    let mut progress = |done: u64| line.show(&bytes(done));
+    if args.output.as_deref() == Some(Path::new("-")) {
+        if std::io::stdout().is_terminal() || output.json {
+            return Err(EngineError::Usage {
+                message: "an archive is nothing to look at".to_owned(),
+                hint: "give a file: --output FILE".to_owned(),
+            });
+        }
+        engine.export(what, args.live, std::io::stdout().lock(), &mut progress)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let name = args.template.as_deref().or(args.source.as_deref()).unwrap_or("sandbox");
+    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.whatif", name.replace('@', "-"))));
+    let part = path.with_extension("part");
+    let failed = |path: &Path, source| EngineError::Io { action: "write", path: path.to_owned(), source };
+    let file = File::create(&part).map_err(|e| failed(&part, e))?;
+    let written = engine.export(what, args.live, &file, &mut progress).inspect_err(|_| {
+        let _ = fs::remove_file(&part);
+    });
+    let (about, written) = written?;
+    // Whole or not there at all.
+    file.sync_all().and_then(|()| fs::rename(&part, &path)).map_err(|e| failed(&path, e))?;
+    let size = fs::metadata(&path).map_or(0, |m| m.len());
+    drop(progress);
+    line.clear();
+    output.document(
+        &json!({ "file": path, "name": about.name, "bytes": size, "sha256": written.digest, "left_out": written.left_out }),
+    );
+    let layers = counted(written.manifest.layers.len() as u64, "layer");
+    output.line(format!("{}: {layers}, {}", output.paint(Style::Bold, visible_path(&path)), bytes(size)));
+    output.note(format!("  sha256 {}", written.digest));
+    let left = &written.left_out;
+    if left.sockets + left.devices + left.attributes > 0 {
+        output.note(format!("  left out: {} sockets, {} devices, {} attributes", left.sockets, left.devices, left.attributes));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,69 @@
+//! `whatif import`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use whatif_engine::export::{self, Imported, Kind};
+use whatif_engine::{Engine, EngineError};
+
+use super::Outcome;
+use crate::output::{Output, Style, bytes, counted, printable};
+use crate::progress::Line;
+
+/// Make a sandbox or a template of an archive
+///
+/// Nothing of it is used before all of it was verified. What it changes goes to reality only by 'whatif apply', as always.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The archive, or - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Name the sandbox; the name it had by default
+    #[arg(long, conflicts_with = "template")]
+    name: Option<String>,
+    /// Make it a template of this name
+    #[arg(long, value_name = "TEMPLATE")]
+    template: Option<String>,
+    /// Only say what is in it
+    #[arg(long)]
+    list: bool,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    if args.list {
+        return list(&args.file, output);
+    }
+    let wanted = match (&args.name, &args.template) {
+        (_, Some(template)) => Imported::Template(template),
+        (Some(name), None) => Imported::Sandbox(Some(name)),
+        (None, None) => Imported::AsItWas,
+    };
+    let mut line = Line::new("unpacking", output);
+    let mut progress = |done: u64| line.show(&bytes(done));
+    let arrived = if args.file == Path::new("-") {
+        engine.import(std::io::stdin().lock(), &wanted, &mut progress)?
+    } else {
+        engine.import(export::open(&args.file)?, &wanted, &mut progress)?
+    };
+    line.clear();
+    output.document(&arrived);
+    let name = output.paint(Style::Bold, &arrived.name);
+    output.line(name);
+    output.note(match arrived.kind {
+        Kind::Template => format!("  use it: whatif new --template {}", arrived.name),
+        Kind::Sandbox => {
+            format!("  use it: whatif exec {} -- COMMAND   see what it changed: whatif diff {}", arrived.name, arrived.name)
+        }
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(file: &Path, output: &Output) -> Result<ExitCode, EngineError> {
+    let (about, manifest) = export::inspect(file)?;
+    output.document(&serde_json::json!({ "about": about, "layers": manifest.layers }));
+    let kind = if about.kind == Kind::Template { "template" } else { "sandbox" };
+    let (files, size) = manifest.layers.iter().fold((0, 0), |(f, b), l| (f + l.files, b + l.bytes));
+    output.line(format!("{kind} {} of {}", output.paint(Style::Bold, &about.name), printable(&about.project.to_string_lossy())));
+    output.line(format!("{}, {}, {}", counted(manifest.layers.len() as u64, "layer"), counted(files, "file"), bytes(size)));
+    Ok(ExitCode::SUCCESS)
+}

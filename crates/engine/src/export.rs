@@ -1,0 +1,273 @@
+//! `whatif export` and `whatif import`: a sandbox or a template as one file, to move it to another machine.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use whatif_archive::{Layer, Limits, Manifest, Marks, Options};
+use whatif_layers::remove;
+use whatif_types::sandbox::{Details, Position};
+use whatif_types::{LayerId, Lockfile, Sandbox, Status, Template, name};
+
+use crate::create::{new_id, with_a_name};
+use crate::shift::{Live, new_layer_id};
+use crate::{Engine, EngineError, now};
+
+/// What to put into an archive.
+#[derive(Clone, Copy, Debug)]
+pub enum Exported<'a> {
+    /// A sandbox or a snapshot.
+    Position(&'a str),
+    Template(&'a str),
+}
+
+/// What to make of an archive.
+#[derive(Clone, Debug)]
+pub enum Imported<'a> {
+    Sandbox(Option<&'a str>),
+    Template(&'a str),
+    /// Whatever it was, under the name it had.
+    AsItWas,
+}
+
+/// What an archive says about itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct About {
+    /// `sandbox` or `template`.
+    pub kind: Kind,
+    pub name: String,
+    #[serde(with = "whatif_types::text::path")]
+    pub project: std::path::PathBuf,
+    pub provider: String,
+    pub made_by_root: bool,
+    pub exported_at: u64,
+    pub message: Option<String>,
+    pub lockfiles: Vec<Lockfile>,
+    pub details: Details,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Sandbox,
+    Template,
+}
+
+/// An import that was done.
+#[derive(Clone, Debug, Serialize)]
+pub struct Arrived {
+    pub kind: Kind,
+    pub name: String,
+    #[serde(with = "whatif_types::text::path")]
+    pub project: std::path::PathBuf,
+    pub layers: usize,
+    pub bytes: u64,
+}
+
+impl Engine {
+    /// Writes an archive. Returns what it holds and the digest that tells it from a forged one.
+    pub fn export(
+        &self,
+        what: Exported<'_>,
+        live: Live,
+        out: impl Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(About, whatif_archive::Written), EngineError> {
+        let about = match what {
+            Exported::Template(name) => self.about_template(self.template(name)?),
+            Exported::Position(source) => {
+                let (sandbox, snapshot) = match self.sandbox_called(source)? {
+                    Some(sandbox) => self.named_position(&sandbox, live)?,
+                    None => self.find_snapshot(source)?,
+                };
+                let mut about = self.about_sandbox(sandbox);
+                about.details.position.stack = snapshot.details.stack;
+                about
+            }
+        };
+        let layers: Vec<Layer> = about
+            .details
+            .position
+            .stack
+            .iter()
+            .map(|id| Layer { id: id.to_string(), directory: self.state.layer_path(id), marks: self.marks() })
+            .collect();
+        let value = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &about.project, e.into()))?;
+        let mut out = BufWriter::new(out);
+        let written = whatif_archive::write(&mut out, value, &layers, progress)?;
+        out.flush().map_err(|e| EngineError::io("write", Path::new("the archive"), e))?;
+        Ok((about, written))
+    }
+
+    fn about_sandbox(&self, sandbox: Sandbox) -> About {
+        About {
+            kind: Kind::Sandbox,
+            name: sandbox.name,
+            project: sandbox.project,
+            provider: sandbox.provider,
+            made_by_root: self.context.is_root(),
+            exported_at: now(),
+            message: None,
+            lockfiles: Vec::new(),
+            details: bare(sandbox.details),
+        }
+    }
+
+    fn about_template(&self, template: Template) -> About {
+        About {
+            kind: Kind::Template,
+            name: template.name,
+            project: template.project,
+            provider: template.provider,
+            made_by_root: self.context.is_root(),
+            exported_at: now(),
+            message: template.message,
+            lockfiles: template.lockfiles,
+            details: bare(template.details),
+        }
+    }
+
+    fn marks(&self) -> Marks {
+        if self.context.is_root() { Marks::Trusted } else { Marks::User }
+    }
+
+    /// Reads an archive and records what it holds. Nothing is usable before all of it was verified.
+    pub fn import(&self, input: impl Read, wanted: &Imported<'_>, progress: &mut dyn FnMut(u64)) -> Result<Arrived, EngineError> {
+        let (place, _lock) = self.state.begin_import(new_id()?.as_str())?;
+        let arrived = self.import_into(&place, input, wanted, progress);
+        // With nothing recorded, layers that were moved already are removed by the next collection.
+        remove::tree(&place)?;
+        arrived
+    }
+
+    fn import_into(
+        &self,
+        place: &Path,
+        input: impl Read,
+        wanted: &Imported<'_>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Arrived, EngineError> {
+        let unpacked = place.join("layers");
+        fs::create_dir(&unpacked).map_err(|e| EngineError::io("create", &unpacked, e))?;
+        // An archive cannot hold more than there is room for.
+        let limits = Limits { bytes: self.free_bytes()?, ..Limits::default() };
+        let options = Options { marks: self.marks(), keep_owners: self.context.is_root(), limits };
+        let extracted = whatif_archive::read(BufReader::new(input), &unpacked, &options, progress)?;
+        let manifest = extracted.manifest;
+        let mut about: About = serde_json::from_value(manifest.about.clone())
+            .map_err(|e| EngineError::BadArchive { why: format!("what it says about itself is not understood ({e})") })?;
+        self.check(&about, &manifest)?;
+
+        // Under new names: the same archive may be imported twice. They are named as in use before anybody can find them.
+        let old: Vec<LayerId> = about.details.position.stack.clone();
+        let new: Vec<LayerId> = old.iter().map(|_| new_layer_id()).collect::<Result<_, _>>()?;
+        self.state.note_import(place, &new)?;
+        for (from, to) in old.iter().zip(&new) {
+            fs::rename(unpacked.join(from.as_str()), place.join(to.as_str())).map_err(|e| EngineError::io("keep", &unpacked, e))?;
+            self.state.keep_layer(place, to)?;
+        }
+        self.sync()?;
+        about.details.position = Position { stack: new, began_at: Some(now()), ..Position::default() };
+        about.details.identity = self.context.identity();
+        // Whoever made the archive does not decide what is shown to it here.
+        about.details.exposed.clear();
+        about.details.net = self.context.config_for(&about.project)?.network.mode.unwrap_or_default();
+        let bytes = manifest.layers.iter().map(|l| l.bytes).sum();
+        let layers = manifest.layers.len();
+        let project = about.project.clone();
+        let (kind, name) = self.record_import(about, wanted)?;
+        Ok(Arrived { kind, name, project, layers, bytes })
+    }
+
+    /// Whether what an archive asks for can be had here.
+    fn check(&self, about: &About, manifest: &Manifest) -> Result<(), EngineError> {
+        let refuse = |why: String| Err(EngineError::BadArchive { why });
+        name::validate(&about.name)?;
+        let stack: Vec<&str> = about.details.position.stack.iter().map(LayerId::as_str).collect();
+        let layers: Vec<&str> = manifest.layers.iter().map(|l| l.id.as_str()).collect();
+        if stack != layers || stack.iter().any(|id| LayerId::parse(id).is_none()) {
+            return refuse("its layers are not those that it says it stands on".to_owned());
+        }
+        if about.made_by_root != self.context.is_root() {
+            let who = if about.made_by_root { "root" } else { "an ordinary user" };
+            return refuse(format!("it was made by {who}, whose sandboxes see other trees than yours"));
+        }
+        let is_plain = |path: &Path| path.is_absolute() && path.components().all(|c| !matches!(c, std::path::Component::ParentDir));
+        if !about.details.trees.iter().all(|t| is_plain(t)) || !is_plain(&about.project) {
+            return refuse("it names places that are no absolute paths".to_owned());
+        }
+        if !about.project.is_dir() {
+            return refuse(format!("its project is {}, which is not here", about.project.display()));
+        }
+        Ok(())
+    }
+
+    fn record_import(&self, about: About, wanted: &Imported<'_>) -> Result<(Kind, String), EngineError> {
+        let (kind, given) = match wanted {
+            Imported::Sandbox(name) => (Kind::Sandbox, name.map(str::to_owned)),
+            Imported::Template(name) => (Kind::Template, Some((*name).to_owned())),
+            Imported::AsItWas => (about.kind, Some(about.name.clone())),
+        };
+        if let Some(given) = &given {
+            name::validate(given)?;
+        }
+        if kind == Kind::Template {
+            let template = Template {
+                name: given.unwrap_or(about.name),
+                created_at: now(),
+                project: about.project,
+                provider: about.provider,
+                message: about.message,
+                lockfiles: about.lockfiles,
+                details: about.details,
+            };
+            self.store.insert_template(&template, None)?;
+            return Ok((kind, template.name));
+        }
+        let like = Sandbox {
+            id: new_id()?,
+            name: about.name,
+            status: Status::Stopped,
+            version: 1,
+            created_at: now(),
+            updated_at: now(),
+            project: about.project,
+            provider: about.provider,
+            details: about.details,
+        };
+        let position = Position { made_from: Some("an archive".to_owned()), ..like.details.position.clone() };
+        let made = with_a_name(given.as_deref(), |name| self.plant(&like, name, position.clone(), None))?;
+        Ok((kind, made.name))
+    }
+}
+
+/// What another machine can use of the details: no process, no time, no variable of this one.
+fn bare(details: Details) -> Details {
+    Details {
+        keeper_pid: None,
+        set_env: Vec::new(),
+        carried_env: Vec::new(),
+        dropped_env: Vec::new(),
+        labels: Default::default(),
+        stop_reason: None,
+        error: None,
+        based_at: None,
+        transient: false,
+        position: Position { stack: details.position.stack.clone(), ..Position::default() },
+        ..details
+    }
+}
+
+/// What an archive holds, without unpacking it.
+pub fn inspect(path: &Path) -> Result<(About, Manifest), EngineError> {
+    let manifest = whatif_archive::read_manifest(path)?;
+    let about = serde_json::from_value(manifest.about.clone())
+        .map_err(|e| EngineError::BadArchive { why: format!("what it says about itself is not understood ({e})") })?;
+    Ok((about, manifest))
+}
+
+/// Opens an archive to read.
+pub fn open(path: &Path) -> Result<File, EngineError> {
+    File::open(path).map_err(|e| EngineError::io("open", path, e))
+}

@@ -1,0 +1,180 @@
+//! Several commands at the same sandbox at the same moment: each happens as a whole, in one order or the other.
+
+use std::collections::BTreeSet;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use whatif_e2e::{World, as_root_and_user, wait_for};
+
+as_root_and_user!(
+    commands_run_while_snapshots_are_taken,
+    commands_start_while_the_sandbox_is_rolled_back,
+    snapshots_at_once_all_count,
+    forks_at_once_all_begin_at_the_same,
+    snapshots_rollbacks_and_forks_at_once,
+    a_snapshot_and_its_removal_at_once,
+    a_writer_never_sees_a_gap,
+);
+
+fn rounds() -> usize {
+    std::env::var("WHATIF_RACES").ok().and_then(|n| n.parse().ok()).unwrap_or(12)
+}
+
+fn start(w: &World, arguments: &[&str]) -> Child {
+    w.whatif(arguments.iter().copied()).streams(Stdio::null(), Stdio::piped(), Stdio::piped()).spawn()
+}
+
+/// Its exit code and what it said, within a deadline.
+fn end(mut child: Child, what: &str) -> (i32, String) {
+    let ended = wait_for(Duration::from_secs(20), || child.try_wait().expect("it is our child"));
+    if ended.is_none() {
+        let _ = child.kill();
+    }
+    let output = child.wait_with_output().expect("it is our child");
+    assert!(ended.is_some(), "it hangs: {what}\n{}", String::from_utf8_lossy(&output.stderr));
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.code().unwrap_or(-1), said)
+}
+
+/// A command is never lost and never half done because somebody takes a snapshot.
+fn commands_run_while_snapshots_are_taken(w: &World) {
+    let name = w.new_sandbox("s");
+    for round in 0..rounds() {
+        let script = format!("echo {round} > a-{round}; cd /; echo {round} > {p}/b-{round}; cat {p}/a-{round} {p}/b-{round}", p = w.project.display());
+        let command = start(w, &["exec", &name, "--", "/bin/sh", "-c", &script]);
+        let label = format!("r-{round}");
+        let snapshot = start(w, &["snapshot", &name, &label]);
+        let second = start(w, &["exec", &name, "--", "/bin/sh", "-c", &format!("echo {round} > c-{round}; cat c-{round}")]);
+        let (code, said) = end(command, "exec");
+        assert_eq!((code, said.as_str()), (0, format!("{round}\n{round}\n").as_str()), "round {round}");
+        let (code, said) = end(snapshot, "snapshot");
+        assert_eq!(code, 0, "round {round}: {said}");
+        let (code, said) = end(second, "exec");
+        assert_eq!((code, said.as_str()), (0, format!("{round}\n").as_str()), "round {round}");
+        let count = w.exec(&name, "ls | wc -l").ok();
+        assert_eq!(count.text(), (3 * (round + 1)).to_string(), "round {round}: nothing is lost");
+    }
+}
+
+/// A rollback ends what runs, and what comes at the same moment runs before it or after it, or is ended by it.
+fn commands_start_while_the_sandbox_is_rolled_back(w: &World) {
+    let name = w.new_sandbox("s");
+    w.exec(&name, "echo 0 > f").ok();
+    w.snapshot(&name, "start");
+    for round in 0..rounds() {
+        let commands: Vec<Child> = (0..3)
+            .map(|n| start(w, &["exec", &name, "--", "/bin/sh", "-c", &format!("echo {round} > f; cat f; echo {n} > x-{n}; cat x-{n}")]))
+            .collect();
+        let rollback = start(w, &["--json", "rollback", &name, "start"]);
+        let (code, said) = end(rollback, "rollback");
+        assert_eq!(code, 0, "round {round}: {said}");
+        for command in commands {
+            let (code, said) = end(command, "exec");
+            assert!(code == 0 || code == 137 || code == 125, "round {round}: {code} {said}");
+        }
+        w.rollback(&name, "start");
+        assert_eq!(w.exec(&name, "ls; cat f").ok().stdout, "f\n0\n", "round {round}");
+    }
+}
+
+fn snapshots_at_once_all_count(w: &World) {
+    let name = w.new_sandbox("s");
+    for round in 0..rounds() / 3 {
+        w.exec(&name, &format!("echo {round} > f")).ok();
+        let all: Vec<Child> = (0..4).map(|_| start(w, &["snapshot", &name])).collect();
+        let outcomes: Vec<(i32, String)> = all.into_iter().map(|child| end(child, "snapshot")).collect();
+        assert!(outcomes.iter().all(|(code, _)| *code == 0), "round {round}: {outcomes:?}");
+        let labels: BTreeSet<String> = w.labels(&name).into_iter().collect();
+        assert_eq!(labels.len(), 4 * (round + 1), "each has a label of its own: {outcomes:?}");
+        for label in labels.iter().filter(|l| outcomes.iter().any(|(_, said)| said.contains(&format!("@{l}\n")))) {
+            let fork = w.fork(&format!("{name}@{label}"), "look");
+            assert_eq!(w.exec(&fork, "cat f").ok().text(), round.to_string(), "{label}");
+            w.whatif(["rm", &fork]).go().ok();
+        }
+    }
+    let one: Vec<Child> = (0..4).map(|_| start(w, &["--json", "snapshot", &name, "only-one"])).collect();
+    let outcomes: Vec<(i32, String)> = one.into_iter().map(|child| end(child, "snapshot")).collect();
+    assert_eq!(outcomes.iter().filter(|(code, _)| *code == 0).count(), 1, "{outcomes:?}");
+    assert!(outcomes.iter().all(|(code, said)| *code == 0 || said.contains("label_taken")), "{outcomes:?}");
+}
+
+fn forks_at_once_all_begin_at_the_same(w: &World) {
+    let name = w.new_sandbox("s");
+    w.exec(&name, "echo start > f").ok();
+    let all: Vec<Child> = (0..6).map(|n| start(w, &["fork", &name, &format!("f-{n}")])).collect();
+    for (n, child) in all.into_iter().enumerate() {
+        let (code, said) = end(child, "fork");
+        assert_eq!(code, 0, "{n}: {said}");
+    }
+    // Their first use at once, too.
+    let uses: Vec<Child> = (0..6).map(|n| start(w, &["exec", &format!("f-{}", n % 3), "--", "/bin/sh", "-c", "cat f; echo x > x"])).collect();
+    for child in uses {
+        assert_eq!(end(child, "exec"), (0, "start\n".to_owned()));
+    }
+}
+
+fn snapshots_rollbacks_and_forks_at_once(w: &World) {
+    let name = w.new_sandbox("s");
+    w.exec(&name, "echo start > f").ok();
+    w.snapshot(&name, "start");
+    for round in 0..rounds() {
+        w.exec(&name, &format!("echo {round} > f")).ok();
+        let (label, fork) = (format!("l-{round}"), format!("f-{round}"));
+        let all = [
+            start(w, &["snapshot", &name, &label]),
+            start(w, &["rollback", &name, "start"]),
+            start(w, &["fork", &name, &fork]),
+            start(w, &["squash", &name]),
+        ];
+        for child in all {
+            let (code, said) = end(child, "one of them");
+            assert_eq!(code, 0, "round {round}: {said}");
+        }
+        let expected = ["start\n".to_owned(), format!("{round}\n")];
+        let seen = |name: &str| w.exec(name, "cat f").ok().stdout;
+        assert_eq!(seen(&name), expected[0], "round {round}: nothing came after the rollback but names");
+        assert!(expected.contains(&seen(&fork)), "round {round}");
+        let copy = w.fork(&format!("{name}@{label}"), "look");
+        assert!(expected.contains(&seen(&copy)), "round {round}");
+        w.whatif(["rm", &fork, &copy]).go().ok();
+    }
+}
+
+fn a_snapshot_and_its_removal_at_once(w: &World) {
+    let name = w.new_sandbox("s");
+    for round in 0..rounds() {
+        w.exec(&name, &format!("echo {round} > f")).ok();
+        let label = format!("l-{round}");
+        w.snapshot(&name, &label);
+        let full = format!("{name}@{label}");
+        let all = [start(w, &["fork", &full, "f"]), start(w, &["snapshot", "rm", &full]), start(w, &["gc"]), start(w, &["rollback", &name, &label])];
+        let outcomes: Vec<(i32, String)> = all.into_iter().map(|child| end(child, "one of them")).collect();
+        assert!(outcomes.iter().all(|(code, _)| *code == 0 || *code == 125), "round {round}: {outcomes:?}");
+        assert_eq!(w.exec(&name, "cat f").ok().text(), round.to_string(), "round {round}: {outcomes:?}");
+        if outcomes[0].0 == 0 {
+            assert_eq!(w.exec("f", "cat f").ok().text(), round.to_string(), "a fork that was made can be used: {outcomes:?}");
+            w.whatif(["rm", "f"]).go().ok();
+        }
+    }
+}
+
+/// A process that holds nothing between two writes, through many snapshots: no write fails and none is lost.
+fn a_writer_never_sees_a_gap(w: &World) {
+    let name = w.new_sandbox("s");
+    let script = format!("cd /; n=0; while [ ! -e /tmp/stop ]; do n=$((n+1)); echo $n > {p}/new && mv {p}/new {p}/n || echo failed; [ \"$(cat {p}/n)\" = $n ] || echo lost; done; echo $n > /tmp/last", p = w.project.display());
+    let started = w.json(["exec", &name, "-d", "--", "/bin/sh", "-c", &script]);
+    let mut seen = 0;
+    for round in 0..rounds() {
+        w.snapshot(&name, &format!("s-{round}"));
+        let fork = w.fork(&format!("{name}@s-{round}"), "look");
+        let n: u64 = w.exec(&fork, "cat n 2>/dev/null || echo 0").ok().text().parse().unwrap_or(0);
+        assert!(n >= seen, "round {round}: time goes on: {seen}, then {n}");
+        seen = n;
+        w.whatif(["rm", &fork]).go().ok();
+    }
+    w.exec(&name, "touch /tmp/stop").ok();
+    let last = wait_for(Duration::from_secs(10), || Some(w.exec(&name, "cat /tmp/last 2>/dev/null")).filter(|o| o.code == 0));
+    let last = last.expect("it ends").text().to_owned();
+    assert_eq!(w.exec(&name, "cat n").ok().text(), last);
+    assert_eq!(w.whatif(["logs", &name, &started["pid"].to_string()]).go().ok().stdout, "", "no write failed");
+}
