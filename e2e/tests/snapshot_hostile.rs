@@ -10,7 +10,9 @@ as_root_and_user!(
     a_snapshot_may_be_refused_instead,
     a_rollback_leaves_nothing_to_write_to,
     threads_are_seen_and_go_on,
-    a_socket_in_the_project_still_answers,
+    sockets_in_the_project_still_answer,
+    who_is_in_memory_only_goes_on,
+    nothing_is_copied_without_a_reason,
     a_lock_is_still_held,
 );
 as_root!(a_root_of_its_own_is_no_way_around);
@@ -98,9 +100,6 @@ fn a_snapshot_is_out_of_reach_of_every_held_file(w: &World) {
         if WRITABLE.contains(&way) {
             assert_eq!(taken["copied"], true, "{way} can write, so the head is copied: {taken}");
         }
-        if ["reading", "path_only"].contains(&way) {
-            assert_eq!(taken["copied"], false, "{way} can write nothing: {taken}");
-        }
         let tried = held.go();
         held.assert_untouched("kept", &layers, &tried);
         if WRITABLE.contains(&way) {
@@ -184,10 +183,31 @@ fn threads_are_seen_and_go_on(w: &World) {
     }
 }
 
-fn a_socket_in_the_project_still_answers(w: &World) {
-    let held = Held::new(w, "listening");
+fn sockets_in_the_project_still_answer(w: &World) {
+    for way in ["listening", "listening_nearby"] {
+        let held = Held::new(w, way);
+        w.snapshot(&held.name, "kept");
+        assert_eq!(held.go()["connect"], "done", "{way}");
+        held.remove();
+    }
+}
+
+/// Standing in `/tmp` is no reason to copy anything, or to be cut off.
+fn who_is_in_memory_only_goes_on(w: &World) {
+    let held = Held::new(w, "memory");
     w.snapshot(&held.name, "kept");
-    assert_eq!(held.go()["connect"], "done");
+    let tried = held.go();
+    assert!(tried.as_object().is_some_and(|t| t.values().all(|v| v == "done")), "{tried}");
+}
+
+/// The control: without anybody in the way, nothing is copied.
+fn nothing_is_copied_without_a_reason(w: &World) {
+    let name = w.new_sandbox("s");
+    w.exec(&name, "echo x > f").ok();
+    w.whatif(["exec", &name, "-d", "--cwd", "/", "--", "sleep", "1000"]).go().ok();
+    let taken = w.snapshot(&name, "kept");
+    assert_eq!((&taken["copied"], &taken["ended"]), (&false.into(), &serde_json::json!([])), "{taken}");
+    assert!(w.whatif(["ps", &name]).go().ok().stdout.contains("sleep 1000"));
 }
 
 fn a_lock_is_still_held(w: &World) {

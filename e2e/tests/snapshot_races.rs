@@ -1,10 +1,12 @@
 //! Several commands at the same sandbox at the same moment: each happens as a whole, in one order or the other.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use whatif_e2e::{World, as_root_and_user, wait_for};
+use serde_json::Value;
+use whatif_e2e::{Detail, Tree, World, as_root_and_user, wait_for};
 
 as_root_and_user!(
     commands_run_while_snapshots_are_taken,
@@ -36,6 +38,13 @@ fn end(mut child: Child, what: &str) -> (i32, String) {
     (output.status.code().unwrap_or(-1), said)
 }
 
+/// Where the layer lies that a snapshot has put on its stack.
+fn newest_layer(w: &World, said: &str) -> Option<PathBuf> {
+    let document: Value = serde_json::from_str(said).ok()?;
+    let layer = document["snapshot"]["stack"].as_array()?.last()?.as_str()?.to_owned();
+    Some(w.layers().join(layer))
+}
+
 /// A command is never lost and never half done because somebody takes a snapshot.
 fn commands_run_while_snapshots_are_taken(w: &World) {
     let name = w.new_sandbox("s");
@@ -43,14 +52,19 @@ fn commands_run_while_snapshots_are_taken(w: &World) {
         let script = format!("echo {round} > a-{round}; cd /; echo {round} > {p}/b-{round}; cat {p}/a-{round} {p}/b-{round}", p = w.project.display());
         let command = start(w, &["exec", &name, "--", "/bin/sh", "-c", &script]);
         let label = format!("r-{round}");
-        let snapshot = start(w, &["snapshot", &name, &label]);
+        let snapshot = start(w, &["--json", "snapshot", &name, &label]);
         let second = start(w, &["exec", &name, "--", "/bin/sh", "-c", &format!("echo {round} > c-{round}; cat c-{round}")]);
-        let (code, said) = end(command, "exec");
-        assert_eq!((code, said.as_str()), (0, format!("{round}\n{round}\n").as_str()), "round {round}");
         let (code, said) = end(snapshot, "snapshot");
         assert_eq!(code, 0, "round {round}: {said}");
+        let layer = newest_layer(w, &said);
+        let frozen = layer.as_ref().map(|layer| Tree::of(layer, Detail::Times));
+        let (code, said) = end(command, "exec");
+        assert_eq!((code, said.as_str()), (0, format!("{round}\n{round}\n").as_str()), "round {round}");
         let (code, said) = end(second, "exec");
         assert_eq!((code, said.as_str()), (0, format!("{round}\n").as_str()), "round {round}");
+        if let (Some(layer), Some(frozen)) = (layer, frozen) {
+            Tree::of(&layer, Detail::Times).assert_is(&frozen, &format!("round {round}: a layer is never written, its base neither"));
+        }
         let count = w.exec(&name, "ls | wc -l").ok();
         assert_eq!(count.text(), (3 * (round + 1)).to_string(), "round {round}: nothing is lost");
     }

@@ -7,8 +7,8 @@ use clap::builder::styling::AnsiColor;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    apply, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, new, ps, rebase, reject,
-    review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, status, stop, template, undo,
+    apply, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, new, pool, ps, rebase,
+    reject, review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, status, stop, template, undo,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -49,6 +49,7 @@ pub enum Command {
     Fork(fork::Args),
     Squash(squash::Args),
     Template(template::Args),
+    Pool(pool::Args),
     Export(export::Args),
     Import(import::Args),
     Rebase(rebase::Args),
@@ -75,6 +76,9 @@ pub enum Command {
         /// Delete layers that nothing needs
         #[arg(long)]
         layers: bool,
+        /// Fill up the pool of this project
+        #[arg(long)]
+        pool: bool,
     },
 }
 

@@ -17,6 +17,7 @@ pub mod kill;
 pub mod logs;
 pub mod ls;
 pub mod new;
+pub mod pool;
 pub mod ps;
 pub mod rebase;
 pub mod reject;
@@ -75,6 +76,7 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Fork(args) => with_engine(output, |engine| fork::execute(engine, &args, output)),
         Command::Squash(args) => with_engine(output, |engine| squash::execute(engine, &args, output)),
         Command::Template(args) => with_engine(output, |engine| template::execute(engine, &args, output)),
+        Command::Pool(args) => with_engine(output, |engine| pool::execute(engine, &args, output)),
         Command::Export(args) => with_engine(output, |engine| export::execute(engine, &args, output)),
         Command::Import(args) => with_engine(output, |engine| import::execute(engine, &args, output)),
         Command::Du(args) => with_engine(output, |engine| du::execute(engine, &args, output)),
@@ -82,7 +84,7 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Reject(args) => with_engine(output, |engine| reject::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),
         Command::Completions(args) => completions::execute(&args),
-        Command::Tidy { squash, layers } => tidy(squash.as_deref(), layers),
+        Command::Tidy { squash, layers, pool } => tidy(squash.as_deref(), layers, pool),
     }
 }
 
@@ -98,13 +100,16 @@ fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcom
     outcome
 }
 
-fn tidy(squash: Option<&str>, layers: bool) -> Outcome {
+fn tidy(squash: Option<&str>, layers: bool, pool: bool) -> Outcome {
     let engine = Engine::open(context::from_process()?)?;
     if let Some(name) = squash {
         engine.squash_due(name)?;
     }
     if layers {
         engine.remove_unneeded_layers()?;
+    }
+    if pool {
+        engine.fill_pool()?;
     }
     engine.tidy()?;
     Ok(ExitCode::SUCCESS)
@@ -117,6 +122,13 @@ pub fn in_background(arguments: &[&str]) {
     // Never waited for: it outlives us and belongs to init then.
     let _ =
         std::process::Command::new(executable).args(arguments).stdin(null()).stdout(null()).stderr(null()).process_group(0).spawn();
+}
+
+/// One that was taken from the pool is made up for when nobody waits.
+pub fn fill_pool_if_due(engine: &Engine, sandbox: &Sandbox) {
+    if engine.wants_filling(&sandbox.project) {
+        in_background(&["tidy", "--pool"]);
+    }
 }
 
 /// Many layers make a sandbox slow; merging them can wait until nobody does.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use whatif_diff::set::Options;
 use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Scope, Summary, Tree, scan, summarize};
 use whatif_keeper::Client;
+use whatif_layers::state_dir::SandboxLock;
 use whatif_types::{Backend, LayerId, Sandbox, Snapshot, Status};
 
 use crate::git::Git;
@@ -104,14 +105,33 @@ impl Engine {
 
     /// Keeps what newly changed files started from, if there are any. Called after each command, and now and then during it.
     pub fn keep_bases(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        let directory = self.directory(sandbox)?;
-        let heads: Vec<PathBuf> = self.trees(sandbox, &directory, View::Head).into_iter().flat_map(|t| t.layers).collect();
-        if !self.heads_are_empty(sandbox)? && whatif_diff::watch::has_news(&directory.join("base"), &heads) {
+        if !self.has_news(sandbox)? {
+            return Ok(());
+        }
+        // Whoever is changing the sandbox sees to it. Afterwards it may stand somewhere else.
+        let Some(_lock) = SandboxLock::take(&self.directory(sandbox)?)? else { return Ok(()) };
+        let published = self.state.published(&sandbox.name).and_then(|(_, record)| serde_json::from_slice::<Sandbox>(&record).ok());
+        match published.filter(|now| now.id == sandbox.id) {
+            Some(now) => self.keep_bases_locked(&now),
+            None => self.keep_bases_locked(&self.refresh(sandbox)?),
+        }
+    }
+
+    /// The same for a caller that has the lock, and looked at the record since.
+    pub(crate) fn keep_bases_locked(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        if self.has_news(sandbox)? {
             // What the layers touched was kept when it was in the head.
             let found = self.look_at(sandbox, View::Head)?;
             self.remember(sandbox, &found)?;
         }
         Ok(())
+    }
+
+    /// Whether the head may have got something since the last look.
+    fn has_news(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        let directory = self.directory(sandbox)?;
+        let heads: Vec<PathBuf> = self.trees(sandbox, &directory, View::Head).into_iter().flat_map(|t| t.layers).collect();
+        Ok(!self.heads_are_empty(sandbox)? && whatif_diff::watch::has_news(&directory.join("base"), &heads))
     }
 
     /// Writes down where the heads were looked at, so that the next look is needed only when there is something new.

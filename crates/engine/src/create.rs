@@ -74,6 +74,7 @@ impl<'a> Start<'a> {
 }
 
 /// Everything about a new sandbox that can be known before anything is made.
+#[derive(Clone)]
 pub(crate) struct Validated {
     pub cwd: PathBuf,
     pub project: PathBuf,
@@ -168,6 +169,11 @@ impl Engine {
         first: Option<(&Exec, &[BorrowedFd<'_>])>,
         start: Option<&Start<'_>>,
     ) -> Result<Created, EngineError> {
+        if start.is_none()
+            && let Some(claimed) = self.claim(name, new, validated, &command, first)?
+        {
+            return Ok(claimed);
+        }
         let from_template = validated.template.as_ref().map(Start::from_template);
         let start = start.or(from_template.as_ref());
         let provider = whatif_provider::by_name(new.provider.as_deref().unwrap_or(whatif_provider::native::NAME))?;

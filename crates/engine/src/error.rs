@@ -32,8 +32,8 @@ pub enum EngineError {
     AmbiguousSnapshot { label: String, names: Vec<String> },
     #[error("there is no sandbox and no snapshot called '{name}'")]
     NothingToFork { name: String },
-    #[error("sandbox '{name}' cannot be put on other layers while it is in use: {because}")]
-    Held { name: String, because: String },
+    #[error("sandbox '{name}' is in use: {because}")]
+    InUse { name: String, because: String },
     #[error("the sandbox's layers could not be changed: {message}")]
     Restack { message: String },
     #[error("the archive cannot be used: {why}")]
@@ -137,7 +137,7 @@ impl Explain for EngineError {
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } => "ambiguous_name",
             Self::BadArchive { .. } => "bad_archive",
             Self::Archive(error) => error.code(),
-            Self::Held { .. } => "in_use",
+            Self::InUse { .. } => "in_use",
             Self::Restack { .. } => "restack_failed",
             Self::Stopped { .. } => "stopped",
             Self::Busy { .. } => "busy",
@@ -186,7 +186,7 @@ impl Explain for EngineError {
                 vec!["'whatif snapshots NAME' lists them; NAME@LABEL names one of any sandbox, @-1 is the latest".to_owned()]
             }
             Self::NothingToFork { .. } => vec!["'whatif ls' lists the sandboxes, 'whatif snapshots NAME' their snapshots".to_owned()],
-            Self::Held { .. } => vec!["end it first, or let it be done: --live stop (or --live copy, which leaves it running)".to_owned()],
+            Self::InUse { .. } => vec!["let it end first, or end it: --live stop (a snapshot can also be copied while it goes on: --live copy)".to_owned()],
             Self::BadArchive { .. } => vec!["nothing was imported; 'whatif import --list FILE' shows what is in it".to_owned()],
             Self::Archive(error) => error.hints(),
             Self::Restack { .. } => vec!["nothing is lost; 'whatif start' brings the sandbox up again if it was stopped".to_owned()],

@@ -26,6 +26,7 @@ mod label;
 pub mod lineage;
 mod list;
 mod logs;
+pub mod pool;
 pub mod rebase;
 mod recover;
 mod reject;

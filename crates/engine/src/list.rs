@@ -43,6 +43,10 @@ impl Engine {
             }
             pids = self.connect(&sandbox).and_then(|mut client| Ok(client.list()?.len())).unwrap_or(0);
         }
+        // What lies in layers was changed by it, or by what it came from.
+        for layer in &sandbox.details.position.stack {
+            size_bytes += self.layer_size(layer).map_or(0, |(_, bytes)| bytes);
+        }
         Ok(Listed {
             id: sandbox.id.to_string(),
             name: sandbox.name,

@@ -1,5 +1,7 @@
 //! From what a user types to a sandbox whose record is true.
 
+use std::time::{Duration, Instant};
+
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
@@ -10,6 +12,8 @@ use crate::recover::mark_lost;
 use crate::{Engine, EngineError};
 
 const SHORTEST_PREFIX: usize = 4;
+/// How long a command waits for another one at the same sandbox.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// By name, by a unique prefix of the id, or the latest of this project.
@@ -67,9 +71,16 @@ impl Engine {
         }
     }
 
-    /// The right to change a sandbox.
+    /// The right to change a sandbox, waiting a while for whoever has it.
     pub(crate) fn lock(&self, sandbox: &Sandbox) -> Result<SandboxLock, EngineError> {
-        let directory = self.directory(sandbox)?;
-        SandboxLock::take(&directory)?.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let directory = self.directory(sandbox)?;
+            match SandboxLock::take(&directory)? {
+                Some(lock) => return Ok(lock),
+                None if Instant::now() >= deadline => return Err(EngineError::Busy { name: sandbox.name.clone() }),
+                None => std::thread::sleep(PATIENCE / 2000),
+            }
+        }
     }
 }

@@ -18,16 +18,14 @@ pub struct RolledBack {
 }
 
 impl Engine {
-    /// Returns to the snapshot that `label` means for this sandbox. With `keep_running`, processes stay, where they can write
-    /// nothing any more.
-    pub fn roll_back(&self, name: Option<&str>, label: &str, keep_running: bool) -> Result<RolledBack, EngineError> {
+    /// Returns to the snapshot that `label` means for this sandbox. What runs in it is ended, or nothing is done: `live` says.
+    pub fn roll_back(&self, name: Option<&str>, label: &str, live: Live) -> Result<RolledBack, EngineError> {
         let helper = self.helper_ahead(name, true);
         let sandbox = self.resolve(name)?;
-        let _lock = self.lock_patiently(&sandbox)?;
+        let _lock = self.lock(&sandbox)?;
         let mut sandbox = self.refresh(&sandbox)?;
         let to = self.snapshot_for(&sandbox, label)?;
-        let live = if keep_running { Live::Leave } else { Live::Stop };
-        self.keep_bases(&sandbox)?;
+        self.keep_bases_locked(&sandbox)?;
         let take =
             Take { message: Some(format!("before the rollback to {}", to.label)), ..Take::automatic(MadeBy::Rollback, live) };
         let label = self.free_label(&sandbox, &take)?;

@@ -6,24 +6,20 @@
 pub(crate) mod helper;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use whatif_keeper::protocol::Process;
 use whatif_layers::shift::{Note, Shift};
-use whatif_layers::state_dir::SandboxLock;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{LayerId, Sandbox, SandboxId, Status};
 
 use self::helper::Helper;
 use crate::boot::{Heads, Wish};
 use crate::create::new_id;
-use crate::inside::restack::Held;
 use crate::recover::mark_lost;
 use crate::{Engine, EngineError, secrets};
 
-/// How long a command waits for another one at the same sandbox.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What becomes of processes that would go on in the old layers.
+/// What becomes of processes that are alive. Their layers cannot be changed under them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Live {
     /// They go on undisturbed, and the layer is a copy of the head.
@@ -33,8 +29,6 @@ pub enum Live {
     Refuse,
     /// They are killed.
     Stop,
-    /// They go on where they are, where they can write nothing any more.
-    Leave,
 }
 
 /// How the head became a layer.
@@ -44,7 +38,7 @@ pub enum How {
     Nothing,
     /// It was taken as it is.
     Frozen,
-    /// It was copied, because of whoever holds it.
+    /// It was copied, because of whoever works in it.
     Copied { because: String },
 }
 
@@ -53,7 +47,7 @@ pub enum How {
 pub(crate) struct Moved {
     pub how: How,
     /// Processes that were killed for it.
-    pub ended: Vec<whatif_keeper::protocol::Process>,
+    pub ended: Vec<Process>,
 }
 
 /// Where to go, once it is known what became of the head.
@@ -122,17 +116,6 @@ impl Engine {
         }
     }
 
-    /// The right to change a sandbox, waiting for whoever has it.
-    pub(crate) fn lock_patiently(&self, sandbox: &Sandbox) -> Result<SandboxLock, EngineError> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self.lock(sandbox) {
-                Err(EngineError::Busy { .. }) if Instant::now() < deadline => std::thread::sleep(PATIENCE / 2000),
-                other => return other,
-            }
-        }
-    }
-
     /// Finishes a move that was interrupted, in one direction or the other.
     pub(crate) fn recover_shift(&self, directory: &Path) -> Result<(), EngineError> {
         let Some(shift) = Shift::inherit(&self.state, directory)? else { return Ok(()) };
@@ -183,26 +166,36 @@ impl Moving<'_> {
     fn alive(&mut self, sandbox: &mut Sandbox, mut shift: Shift, mut helper: Helper, live: Live) -> Result<Moved, EngineError> {
         let mut client = self.engine.connect(sandbox)?;
         let ended = if live == Live::Stop { client.end_all()? } else { Vec::new() };
-        client.freeze()?;
-        let boot = self.engine.boot_on(sandbox, self.directory, &self.to.stack(sandbox, self.layer))?;
-        let held = match helper.guard(sandbox.details.keeper_pid.unwrap_or(0), &boot, live != Live::Leave && live != Live::Stop) {
-            Ok(held) => held,
+        // Until the client leaves nothing is started either.
+        let running = client.freeze()?;
+        let stack = self.to.stack(sandbox, self.layer);
+        let boot = self.engine.boot_on(sandbox, self.directory, &stack);
+        let in_the_way = boot.and_then(|boot| {
+            let way = match running.is_empty() {
+                false => Some(explain(&running)),
+                true => helper
+                    .guard(sandbox.details.keeper_pid.unwrap_or(0), &boot)?
+                    .map(|tree| format!("a file in {} is open for writing", tree.display())),
+            };
+            Ok((boot, way))
+        });
+        let boot = match in_the_way {
             Err(error) => {
                 shift.go_back()?;
                 return Err(error);
             }
-        };
-        if !held.is_empty() {
-            let because = explain(&held);
-            if live != Live::Copy || self.to.leaves_its_stack() {
+            Ok((_, Some(because))) if live != Live::Copy || self.to.leaves_its_stack() => {
                 shift.go_back()?;
-                return Err(EngineError::Held { name: sandbox.name.clone(), because });
+                return Err(EngineError::InUse { name: sandbox.name.clone(), because });
             }
-            self.engine.own_everything();
-            let done = shift.freeze_copy().map_err(EngineError::from).and_then(|()| self.record_copy(sandbox));
-            self.settle(shift, done)?;
-            return Ok(Moved { how: How::Copied { because }, ended });
-        }
+            Ok((_, Some(because))) => {
+                self.engine.own_everything();
+                let done = shift.freeze_copy().map_err(EngineError::from).and_then(|()| self.record_copy(sandbox));
+                self.settle(shift, done)?;
+                return Ok(Moved { how: How::Copied { because }, ended });
+            }
+            Ok((boot, None)) => boot,
+        };
         let prepared = shift
             .freeze()
             .map_err(EngineError::from)
@@ -311,19 +304,9 @@ impl Engine {
     }
 }
 
-fn explain(held: &[Held]) -> String {
-    let describe = |held: &Held| {
-        let place = held.holds.to_path();
-        match &held.process {
-            Some((pid, command)) => format!("'{command}' (process {pid}) holds {}", place.display()),
-            None => format!("a file in {} is open for writing", place.display()),
-        }
-    };
-    let mut text = held.first().map(describe).unwrap_or_default();
-    if held.len() > 1 {
-        text.push_str(&format!(", and {} more", held.len() - 1));
-    }
-    text
+fn explain(running: &[Process]) -> String {
+    let first = running.first().map(|p| format!("'{}' (process {}) is running", p.command, p.pid)).unwrap_or_default();
+    if running.len() > 1 { format!("{first}, and {} more", running.len() - 1) } else { first }
 }
 
 pub(crate) fn new_layer_id() -> Result<LayerId, EngineError> {

@@ -44,7 +44,7 @@ impl Engine {
         }
         let helper = self.helper_ahead(name, false);
         let sandbox = self.resolve(name)?;
-        let _lock = self.lock_patiently(&sandbox)?;
+        let _lock = self.lock(&sandbox)?;
         let sandbox = self.refresh(&sandbox)?;
         self.snapshot_with(sandbox, take, helper)
     }
@@ -61,7 +61,7 @@ impl Engine {
         let label = self.free_label(&sandbox, take)?;
         self.make_room_on_stack(&mut sandbox)?;
         // What the files of the head started from is frozen with them.
-        self.keep_bases(&sandbox)?;
+        self.keep_bases_locked(&sandbox)?;
         let mut destination = HereNamed { engine: self, take, label, taken: None };
         let moved = self.shift(&mut sandbox, take.live, helper, &mut destination)?;
         let snapshot = destination.taken.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })?;
@@ -169,7 +169,7 @@ impl Engine {
     /// A name for the present state of a sandbox that something can be made from: the snapshot it stands at if it has not
     /// changed since, a new one otherwise.
     pub(crate) fn named_position(&self, sandbox: &Sandbox, live: Live) -> Result<(Sandbox, Snapshot), EngineError> {
-        let _lock = self.lock_patiently(sandbox)?;
+        let _lock = self.lock(sandbox)?;
         let sandbox = self.refresh(sandbox)?;
         let at = match &sandbox.details.position.at {
             Some(id) if self.heads_are_empty(&sandbox)? => self.store.get_snapshot(id)?,
@@ -197,7 +197,7 @@ impl Engine {
     /// The snapshot before a command; none if nothing has changed since the last one. Old ones of its kind are removed.
     pub fn snapshot_before_command(&self, name: Option<&str>) -> Result<Option<Taken>, EngineError> {
         let sandbox = self.resolve(name)?;
-        let _lock = self.lock_patiently(&sandbox)?;
+        let _lock = self.lock(&sandbox)?;
         let sandbox = self.refresh(&sandbox)?;
         if sandbox.details.position.at.is_some() && self.heads_are_empty(&sandbox)? {
             return Ok(None);

@@ -73,7 +73,7 @@ impl Engine {
     /// Deletes the work directories of mounts that are gone. Deleting a directory can take longer than a whole snapshot, so that
     /// is not done when one is taken.
     fn clear_old_work(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        let _lock = self.lock_patiently(sandbox)?;
+        let _lock = self.lock(sandbox)?;
         let sandbox = self.refresh(sandbox)?;
         let work = self.directory(&sandbox)?.join("work");
         let used: Vec<String> = (0..sandbox.details.trees.len()).map(|tree| sandbox.details.position.work.name(tree)).collect();
@@ -115,7 +115,7 @@ impl Engine {
         let recorded = merged.and_then(|id| {
             let tiers: Vec<u8> = self.store.layer_facts(&layers)?.iter().map(|f| f.tier).collect();
             self.store.note_layer(&id, &LayerFacts { tier: squash::policy::merged(&tiers), ..LayerFacts::default() })?;
-            let _lock = if is_locked { None } else { Some(self.lock_patiently(sandbox)?) };
+            let _lock = if is_locked { None } else { Some(self.lock(sandbox)?) };
             let mut fresh = self.refresh(sandbox)?;
             let stack = &mut fresh.details.position.stack;
             // It may have been rolled back meanwhile; then the result is of no use.

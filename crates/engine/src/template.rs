@@ -114,7 +114,7 @@ impl Engine {
 
     /// What a sandbox of this template should be told about it.
     pub fn template_moved(&self, sandbox: &Sandbox) -> Vec<PathBuf> {
-        let name = sandbox.details.position.made_from.as_deref();
+        let name = sandbox.details.position.made_from.as_deref().filter(|n| !n.contains('@'));
         name.and_then(|n| self.store.get_template(n).ok().flatten()).map(|t| moved_past(&t)).unwrap_or_default()
     }
 }

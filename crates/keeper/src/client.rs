@@ -186,10 +186,13 @@ impl Client {
         self.done()
     }
 
-    /// Holds every process still. They go on when `thaw` is called or this client is dropped.
-    pub fn freeze(&mut self) -> Result<(), ClientError> {
+    /// Holds every process still and tells which ones there are. They go on when `thaw` is called or this client is dropped.
+    pub fn freeze(&mut self) -> Result<Vec<Process>, ClientError> {
         self.send(&Request::Freeze, &[])?;
-        self.done()
+        match self.reply()? {
+            Reply::Processes(processes) => Ok(processes),
+            _ => Err(ClientError::OutOfTurn),
+        }
     }
 
     pub fn thaw(&mut self) -> Result<(), ClientError> {

@@ -49,6 +49,7 @@ pub enum Request {
         path: Text,
     },
     /// Holds every process still until `Thaw`, or until this client leaves. Nothing is started or written meanwhile.
+    /// The answer names them.
     Freeze,
     Thaw,
     /// Ends every process at once, but not the keeper. The answer names them.

@@ -20,7 +20,7 @@ use self::commands::Commands;
 use self::connections::{Connections, PeerRule};
 use self::freeze::Frozen;
 use crate::channel::Channel;
-use crate::protocol::{Failed, Reason, Reply, Request};
+use crate::protocol::{Failed, Process, Reason, Reply, Request};
 
 /// How long killed processes may take to be gone.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
@@ -68,7 +68,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         listener: parts.listener,
         child_signals: parts.child_signals,
         connections: Connections::new(rule, parts.birth),
-        commands: Commands::new(parts.environment)?,
+        commands: Commands::new(parts.environment),
         stopping: None,
         frozen: None,
         deferred: Vec::new(),
@@ -173,7 +173,9 @@ impl Server {
             "a process does not stop"
         };
         match &self.frozen {
-            Some(frozen) if frozen.by == client => Reply::Done,
+            Some(frozen) if frozen.by == client => {
+                Reply::Processes(if processes::others_alive() { self.others() } else { Vec::new() })
+            }
             _ => Reply::Failed(Failed {
                 reason: Reason::NotStill,
                 message: format!("the sandbox cannot be held still: {why_not}"),
@@ -191,10 +193,16 @@ impl Server {
         }
     }
 
+    /// Everything alive but the sandbox's own helpers.
+    fn others(&self) -> Vec<Process> {
+        let mut others = processes::list(|pid| self.commands.is_exec(pid));
+        others.retain(|p| !self.helpers.contains(&p.pid) && p.state != 'Z');
+        others
+    }
+
     /// Kills everything but the sandbox's own helpers.
     fn end_all(&mut self) -> Reply {
-        let all = processes::list(|pid| self.commands.is_exec(pid));
-        let ended: Vec<_> = all.into_iter().filter(|p| !self.helpers.contains(&p.pid) && p.state != 'Z').collect();
+        let ended = self.others();
         let deadline = Instant::now() + LAST_MOMENTS;
         loop {
             let mut left = processes::list(|_| false);

@@ -6,7 +6,6 @@
 
 pub mod assemble;
 pub mod copy;
-pub mod holders;
 pub mod masks;
 pub mod measure;
 pub mod plan;

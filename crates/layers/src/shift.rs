@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use whatif_types::{LayerId, SandboxId};
 
@@ -82,6 +83,8 @@ impl Shift {
     pub fn freeze(&self) -> Result<(), PathError> {
         let Some(layer) = &self.layer else { return Ok(()) };
         let (head, base) = (self.sandbox.join("head"), self.sandbox.join("base"));
+        // Whoever writes to it finishes first, and whoever comes later looks again where it is.
+        let _written = fs::File::open(base.join("index")).ok().filter(|index| flock(index, FlockOperation::LockExclusive).is_ok());
         rename_if_there(&base, &head.join("base"))?;
         fs::rename(&head, layer).map_err(on("freeze", &head))?;
         // One made beforehand, if there is one.

@@ -5,6 +5,7 @@
 //! sandboxes/<id>/   head/<tree>  work/<tree>  keeper.sock  logs/
 //! layers/<id>/      a frozen head: <tree>/  base/
 //! names/<name>      a link to the directory of a sandbox that runs, so that `exec` need not open the records
+//! pool/<key>/<id>/  sandboxes made beforehand
 //! spare/<id>/       directories of sandboxes that changed nothing, for the next ones
 //! applies/<id>/     journals and earlier versions of what was applied, for undo
 //! remains/          versions of files that an apply met and could not put back
@@ -122,6 +123,30 @@ impl StateDir {
         self.layers().join(id.as_str())
     }
 
+    /// Where ready-made sandboxes wait.
+    #[must_use]
+    pub fn pool(&self) -> PathBuf {
+        self.root.join("pool")
+    }
+
+    /// Moves a sandbox that was just made to where it waits.
+    pub fn shelve(&self, id: &SandboxId, shelf: &Path) -> Result<(), PathError> {
+        let to = shelf.join(id.as_str());
+        fs::rename(self.transient_path(id), &to).map_err(on("keep", &to))
+    }
+
+    /// Moves a sandbox that waited to `transient/`, where it belongs to whoever holds the lock.
+    pub fn adopt(&self, place: &Path, id: &SandboxId, lock: &SandboxLock) -> Result<(), PathError> {
+        own(lock);
+        let to = self.transient_path(id);
+        fs::rename(place, &to).map_err(on("take", &to))
+    }
+
+    /// Moves it back.
+    pub fn give_back(&self, id: &SandboxId, place: &Path) -> Result<(), PathError> {
+        fs::rename(self.transient_path(id), place).map_err(on("put back", place))
+    }
+
     fn settled_path(&self, id: &SandboxId) -> PathBuf {
         self.sandboxes().join(id.as_str())
     }
@@ -144,9 +169,7 @@ impl StateDir {
             Some(lock) => lock,
             None => spares::make(&spares, &path)?,
         };
-        let pid = rustix::process::getpid().as_raw_nonzero().to_string();
-        // Where a file system has no such attributes, only a wait after a crash is lost.
-        let _ = rustix::fs::fsetxattr(&lock.directory, OWNER, pid.as_bytes(), XattrFlags::empty());
+        own(&lock);
         Ok((path, lock))
     }
 
@@ -357,6 +380,13 @@ impl StateDir {
     pub fn settled(&self) -> Result<Vec<SandboxId>, PathError> {
         ids_in(&self.sandboxes())
     }
+}
+
+/// Writes down which process a directory in `transient/` belongs to.
+fn own(lock: &SandboxLock) {
+    let pid = rustix::process::getpid().as_raw_nonzero().to_string();
+    // Where a file system has no such attributes, only a wait after a crash is lost.
+    let _ = rustix::fs::fsetxattr(&lock.directory, OWNER, pid.as_bytes(), XattrFlags::empty());
 }
 
 fn has_dead_owner(path: &Path) -> bool {

@@ -18,10 +18,11 @@ way, project = sys.argv[1:]
 libc = ctypes.CDLL(None, use_errno=True)
 held = os.path.join(project, "held")
 sub = os.path.join(project, "sub")
-# In memory, so it is no part of a snapshot, and within reach whatever becomes of the root.
-tmp = os.open("/tmp", os.O_RDONLY | os.O_DIRECTORY)
-# Nothing else is held but what the way is about.
+keep = []
+# Nothing is held but what the way is about.
 os.chdir("/")
+# What is said and heard is in memory, which is no part of a snapshot. Who is rooted elsewhere finds it by a descriptor only.
+tmp = os.open("/tmp", os.O_RDONLY | os.O_DIRECTORY) if way == "rooted" else None
 
 
 def opened(path=held, flags=os.O_RDWR):
@@ -181,8 +182,10 @@ def thread():
         os.chdir(sub)
         stands.set()
         goes.wait()
-        report(work_in(os.open(".", os.O_RDONLY)))
-        done.set()
+        try:
+            report(work_in(os.open(".", os.O_RDONLY)))
+        finally:
+            done.set()
 
     threading.Thread(target=run, daemon=True).start()
     stands.wait()
@@ -234,27 +237,40 @@ def locked():
 
 def listening():
     """A socket in the project."""
-    server = socket.socket(socket.AF_UNIX)
+    return bound(os.path.join(project, "sock"))
+
+
+def listening_nearby():
+    """The same, by a name that says nothing about where it is, as is usual because names of sockets are short."""
     os.chdir(project)
-    server.bind("sock")
+    attempts = bound("sock")
     os.chdir("/")
+    return attempts
+
+
+def bound(name):
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(name)
     server.listen()
+    keep.append(server)
+    return lambda: {"connect": lambda: socket.socket(socket.AF_UNIX).connect(os.path.join(project, "sock"))}
 
-    def connect():
-        client = socket.socket(socket.AF_UNIX)
-        pid = os.fork()
-        if pid == 0:
-            os.chdir(project)
-            try:
-                client.connect("sock")
-            except OSError as error:
-                os._exit(error.errno)
-            os._exit(0)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        if code != 0:
-            raise OSError(code, "connect")
 
-    return lambda: {"connect": connect}
+def memory():
+    """Places that are in no layer."""
+    os.chdir("/tmp")
+    shm = os.open("/dev/shm", os.O_RDONLY)
+    dev = os.open("/dev", os.O_PATH)
+    return lambda: {
+        "cwd": lambda: write_by_name("by-cwd"),
+        "list": lambda: os.listdir("."),
+        "dirfd": lambda: write_by_name("by-fd", dir_fd=shm),
+        "device": lambda: write_by_name("null", os.O_WRONLY, dir_fd=dev),
+    }
+
+
+def said(name):
+    return name if tmp is not None else f"/tmp/{name}"
 
 
 def report(attempts):
@@ -267,19 +283,23 @@ def report(attempts):
             results[name] = os.strerror(error.errno) if error.errno else str(error)
         except Exception as error:
             results[name] = repr(error)
-    write_by_name("report.new", dir_fd=tmp, content=json.dumps(results).encode())
-    os.rename("report.new", "report", src_dir_fd=tmp, dst_dir_fd=tmp)
+    write_by_name(said("report.new"), dir_fd=tmp, content=json.dumps(results).encode())
+    os.rename(said("report.new"), said("report"), src_dir_fd=tmp, dst_dir_fd=tmp)
 
 
 def serve(attempts):
-    write_by_name("ready", dir_fd=tmp)
-    while "go" not in os.listdir(tmp):
+    write_by_name(said("ready"), dir_fd=tmp)
+    while not os.path.exists("/tmp/go") if tmp is None else "go" not in os.listdir(tmp):
         time.sleep(0.005)
-    results = attempts()
-    if way != "thread":
-        report(results)
-    else:
+    try:
+        results = attempts()
+    except OSError as error:
+        # What it held is of no use any more.
+        results = {"hold": lambda: (_ for _ in ()).throw(error)}
+    if way == "thread":
         results["thread"]()
+    else:
+        report(results)
     while True:
         time.sleep(1000)
 

@@ -27,6 +27,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     new.idempotency_key = args.idempotency_key;
     let sandbox = engine.create(&new)?;
     super::template::tell_moved(engine, &sandbox, output);
+    super::fill_pool_if_due(engine, &sandbox);
     let name = sandbox.name.clone();
     if output.json {
         output.document(&engine.listed(sandbox)?);

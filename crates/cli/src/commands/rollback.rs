@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::Engine;
+use whatif_engine::shift::Live;
 
 use super::Outcome;
 use super::snapshot::tell_ended;
@@ -20,9 +21,9 @@ pub struct Args {
     /// The sandbox, then the label (or @-1, @-2, …); a single word is a label of the latest sandbox of this project
     #[arg(value_name = "NAME] [LABEL", num_args = 1..=2, required = true)]
     words: Vec<String>,
-    /// Leave processes running; what they still hold of the old files they cannot write any more
-    #[arg(long)]
-    keep_running: bool,
+    /// What becomes of processes: stop them, or refuse to roll back while there are any
+    #[arg(long, value_name = "stop|refuse", value_parser = live, default_value = "stop")]
+    live: Live,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
@@ -35,7 +36,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         },
         [] => (None, ""),
     };
-    let done = engine.roll_back(name, label, args.keep_running)?;
+    let done = engine.roll_back(name, label, args.live)?;
     let name = &done.sandbox.name;
     output.document(&json!({ "sandbox": name, "to": done.to, "before": done.before, "ended": done.ended }));
     output.line(format!("{} is back at {}", output.paint(Style::Bold, name), output.paint(Style::Bold, &done.to.label)));
@@ -44,4 +45,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         output.note(format!("  what it was before is kept; return to that: whatif rollback {name} {}", before.label));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn live(text: &str) -> Result<Live, String> {
+    match text {
+        "stop" => Ok(Live::Stop),
+        "refuse" => Ok(Live::Refuse),
+        other => Err(format!("'{other}' is not one of stop, refuse")),
+    }
 }

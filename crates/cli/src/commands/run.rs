@@ -63,6 +63,8 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         timeout: args.timeout,
     };
     let mut run = engine.run(&args.sandbox.into_new(), &spec, &foreground::passed(&streams).1)?;
+    super::template::tell_moved(engine, &run.sandbox, output);
+    super::fill_pool_if_due(engine, &run.sandbox);
     streams.handed_over();
     let captured = streams.captured.clone();
     warn_about_backend(&run.sandbox.details.backend_reason, run.sandbox.details.backend, output);

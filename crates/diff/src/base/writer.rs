@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -25,10 +25,20 @@ pub(super) struct Writer {
 impl Writer {
     /// Waits for whoever else is writing.
     pub(super) fn begin(directory: &Path) -> io::Result<Self> {
-        make(directory)?;
         let path = directory.join(index::FILE);
-        let index = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
-        flock(&index, FlockOperation::LockExclusive)?;
+        let index = loop {
+            make(directory)?;
+            let index = match OpenOptions::new().append(true).create(true).mode(0o600).open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && directory.parent().is_some_and(Path::is_dir) => continue,
+                other => other?,
+            };
+            flock(&index, FlockOperation::LockExclusive)?;
+            // It may have been frozen in a layer while we waited.
+            let is_there = fs::metadata(&path).is_ok_and(|now| index.metadata().is_ok_and(|held| held.ino() == now.ino()));
+            if is_there {
+                break index;
+            }
+        };
         // What is appended to a line that a crash cut short would be read as its rest.
         let bytes = fs::read(&path)?;
         let whole = index::whole(&bytes);

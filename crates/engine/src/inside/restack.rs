@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use whatif_keeper::protocol::{Failed, Text};
 use whatif_keeper::{Channel, ChannelError};
 use whatif_layers::assemble::restack::{Namespaces, Restack};
-use whatif_layers::holders;
 use whatif_provider::native;
 use whatif_types::Boot;
 use whatif_types::boot::Protection;
@@ -23,11 +22,7 @@ pub const COMMAND: &str = "restack";
 pub enum Order {
     /// Enter the sandbox and see to it that nobody can write to its trees any more. The user and the mount namespace of the
     /// sandbox and its root come along as descriptors.
-    Guard {
-        boot: Box<Boot>,
-        /// Look for processes that would go on in the old trees, and stop at that.
-        mind_holders: bool,
-    },
+    Guard { boot: Box<Boot> },
     /// Put the new root together.
     Prepare,
     /// Make it the root.
@@ -40,8 +35,8 @@ pub enum Order {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Guarded,
-    /// Nothing was changed, because of these processes, or of whoever writes to this tree.
-    Held(Vec<Held>),
+    /// Nothing was changed, because somebody writes to this tree.
+    Busy(Text),
     Prepared {
         protection: Protection,
     },
@@ -49,22 +44,14 @@ pub enum Answer {
     Failed(Failed),
 }
 
-/// Somebody who stands in the way.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Held {
-    /// Not known for a writer that only the kernel sees.
-    pub process: Option<(i32, String)>,
-    pub holds: Text,
-}
-
 /// Follows orders until the last one.
 pub fn serve(input: OwnedFd) -> Result<(), KeeperError> {
     let mut channel = Channel::new(input);
-    let Order::Guard { boot, mind_holders } = channel.receive()? else { return Err(KeeperError::NotABoot) };
+    let Order::Guard { boot } = channel.receive()? else { return Err(KeeperError::NotABoot) };
     let mut descriptor = || channel.take_descriptor().ok_or(KeeperError::NotABoot);
     let (user, mount, root) = (descriptor()?, descriptor()?, descriptor()?);
     let sandbox = Namespaces { user: user.as_fd(), mount: mount.as_fd(), root: root.as_fd() };
-    let outcome = follow(&mut channel, &boot, mind_holders, sandbox);
+    let outcome = follow(&mut channel, &boot, sandbox);
     match outcome {
         Err(Trouble::Failed(failed)) => {
             channel.send(&Answer::Failed(failed), &[])?;
@@ -86,23 +73,15 @@ impl From<ChannelError> for Trouble {
     }
 }
 
-fn follow(channel: &mut Channel, boot: &Boot, mind_holders: bool, sandbox: Namespaces<'_>) -> Result<(), Trouble> {
+fn follow(channel: &mut Channel, boot: &Boot, sandbox: Namespaces<'_>) -> Result<(), Trouble> {
     let trouble = |error: &whatif_layers::assemble::AssembleError| Trouble::Failed(not_assembled(error));
     if !boot.identity.started_by_root() {
         native::enter_user_namespace(sandbox.user)
             .map_err(|e| Trouble::Failed(failed("enter the sandbox's user namespace", &e)))?;
     }
     let mut restack = Restack::enter(boot, sandbox).map_err(|e| trouble(&e))?;
-    if mind_holders {
-        let found = holders::find(&restack.trees().map_err(|e| trouble(&e))?);
-        if !found.is_empty() {
-            let held = found.into_iter().map(|h| Held { process: Some((h.pid, h.command)), holds: Text::from(h.holds.as_path()) });
-            return Ok(channel.send(&Answer::Held(held.collect()), &[])?);
-        }
-    }
     if let Some(busy) = restack.guard().map_err(|e| trouble(&e))? {
-        let held = Held { process: None, holds: Text::from(busy.as_path()) };
-        return Ok(channel.send(&Answer::Held(vec![held]), &[])?);
+        return Ok(channel.send(&Answer::Busy(Text::from(busy.as_path())), &[])?);
     }
     channel.send(&Answer::Guarded, &[])?;
 

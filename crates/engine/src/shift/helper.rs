@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use whatif_types::Boot;
 use whatif_types::boot::Protection;
 
 use crate::EngineError;
-use crate::inside::restack::{Answer, COMMAND, Held, Order};
+use crate::inside::restack::{Answer, COMMAND, Order};
 
 /// Mounting takes a moment; entering namespaces of a machine under heavy load may take longer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,20 +45,20 @@ impl Helper {
         Ok(Self { child, channel: Channel::new(ours), is_done: false })
     }
 
-    /// Sees to it that nobody can write any more. Returns who prevents that. The keeper's pid is good as long as somebody is
+    /// Sees to it that nobody can write any more. Returns the tree that somebody writes to, if so. The keeper's pid is good as long as somebody is
     /// connected to it, which the caller is.
-    pub(super) fn guard(&mut self, keeper: u32, boot: &Boot, mind_holders: bool) -> Result<Vec<Held>, EngineError> {
+    pub(super) fn guard(&mut self, keeper: u32, boot: &Boot) -> Result<Option<PathBuf>, EngineError> {
         let place = format!("/proc/{keeper}");
         let failed = |e: io::Error| EngineError::io("enter the namespaces of", Path::new(&place), e);
         let namespace = |kind: &str| File::open(format!("{place}/ns/{kind}")).map(OwnedFd::from).map_err(failed);
         let (user, mount) = (namespace("user")?, namespace("mnt")?);
         let root = rustix::fs::open(format!("{place}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let root = root.map_err(|e| failed(e.into()))?;
-        let order = Order::Guard { boot: Box::new(boot.clone()), mind_holders };
+        let order = Order::Guard { boot: Box::new(boot.clone()) };
         self.channel.send(&order, &[user.as_fd(), mount.as_fd(), root.as_fd()]).map_err(lost)?;
         match self.answer()? {
-            Answer::Guarded => Ok(Vec::new()),
-            Answer::Held(held) => Ok(held),
+            Answer::Guarded => Ok(None),
+            Answer::Busy(tree) => Ok(Some(tree.to_path())),
             _ => Err(out_of_turn()),
         }
     }

@@ -25,7 +25,6 @@ const LARGEST_LOG: u64 = 64 << 20;
 const MOST_ENDED_REMEMBERED: usize = 256;
 
 pub(super) struct Commands {
-    null: OwnedFd,
     environment: Vec<(String, String)>,
     running: Vec<Running>,
     /// The latest that ended, for clients that ask later.
@@ -125,17 +124,18 @@ fn refused(message: &str) -> Failed {
 }
 
 impl Commands {
-    pub(super) fn new(environment: Vec<(String, String)>) -> io::Result<Self> {
-        let null = File::options().read(true).write(true).open("/dev/null")?.into();
-        Ok(Self { null, environment, running: Vec::new(), ended: Vec::new() })
+    pub(super) fn new(environment: Vec<(String, String)>) -> Self {
+        Self { environment, running: Vec::new(), ended: Vec::new() }
     }
 
     fn spawn(&self, exec: &Exec, passed: &[OwnedFd], log: Option<File>) -> io::Result<Running> {
         let mut passed = passed.iter();
-        let mut stdio: [BorrowedFd<'_>; 3] = [self.null.as_fd(); 3];
+        // Opened anew each time: the one of before a snapshot belongs to a root that is gone.
+        let null = File::options().read(true).write(true).open("/dev/null")?;
+        let mut stdio: [BorrowedFd<'_>; 3] = [null.as_fd(); 3];
         for (place, kind) in stdio.iter_mut().zip(exec.stdio) {
             if kind == Stdio::Passed {
-                *place = passed.next().map_or(self.null.as_fd(), AsFd::as_fd);
+                *place = passed.next().map_or(null.as_fd(), AsFd::as_fd);
             }
         }
         let terminal = exec.terminal.map(open_terminal).transpose()?;

@@ -47,7 +47,8 @@ impl Frozen {
         let all = processes::list(|_| false);
         let mut deepest_first: Vec<&Process> = all.iter().collect();
         deepest_first.sort_by_key(|p| std::cmp::Reverse(depth(p, &all)));
-        for process in deepest_first.into_iter().filter(|p| p.state == 'T' && !self.were_stopped.contains(&p.pid)) {
+        // Whatever their state: who waits in the middle of a call will stop when it is over, unless the order is taken back.
+        for process in deepest_first.into_iter().filter(|p| !self.were_stopped.contains(&p.pid)) {
             signal(process, Signal::CONT);
         }
     }

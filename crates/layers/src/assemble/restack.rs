@@ -1,11 +1,15 @@
-//! Puts a running sandbox on another stack of layers, from outside, while its processes are held still.
+//! Puts a running sandbox on another stack of layers, from outside, while nothing but its keeper is alive in it.
 //!
 //! The keeper has given up every right to mount, so a helper comes in: it takes clones of reality where it is, enters the
 //! sandbox's mount namespace, and puts together a second root beside the first. What lives only in memory (`/tmp`, `/dev`, …) is
-//! carried over; then the roots change places, for the keeper and for every process whose root or working directory is `/`.
+//! carried over; then the roots change places for the keeper.
 //!
-//! The layers of the first root are about to be frozen. A descriptor opened on it could write to them for ever, so it is made
-//! read-only first: the kernel refuses that while anybody has a file open for writing, and afterwards nobody can.
+//! There must be no process to take along. Whoever stood in the first root or had anything of it open would go on in a tree that
+//! the kernel takes apart: what was mounted over reality in it is gone, and its locks, sockets and watches are nobody's.
+//!
+//! The layers of the first root are about to be frozen. A descriptor opened on it (by a client that copies a file in, say) could
+//! write to them for ever, so it is made read-only first: the kernel refuses that while anybody has a file open for writing, and
+//! afterwards nobody can.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -61,7 +65,7 @@ impl<'a> Restack<'a> {
     }
 
     /// The mounts whose layers are about to be frozen.
-    pub fn trees(&self) -> Result<Vec<(PathBuf, OwnedFd)>, AssembleError> {
+    fn trees(&self) -> Result<Vec<(PathBuf, OwnedFd)>, AssembleError> {
         let is_tree = |p: &&Place| matches!(p.kind, PlaceKind::Writable { .. } | PlaceKind::Skeleton { .. });
         let opened = self.boot.plan.places.iter().filter(is_tree).map(|place| {
             let opened = target(&self.first, relative(&place.path));

@@ -1,0 +1,262 @@
+//! The warm pool: sandboxes made beforehand, so that making one is claiming one.
+//!
+//! ```text
+//! pool/<key>/<id>/   the directory of a sandbox that stands, with ready.json beside its head
+//! ```
+//!
+//! A key stands for a project and how its sandboxes are made by default. Only such plain sandboxes are kept ready; whoever wants
+//! something special gets it made. Before one is handed out, what it was made from is looked at again: if anything a sandbox
+//! cannot follow by itself has changed since (mounts, what is masked, files that were copied), it is left for the next filling
+//! to throw away.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use whatif_diff::digest;
+use whatif_keeper::Client;
+use whatif_keeper::protocol::{Exec, Request};
+use whatif_layers::remove;
+use whatif_layers::state_dir::SandboxLock;
+use whatif_store::Inserted;
+use whatif_types::{Backend, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
+
+use crate::boot::Wish;
+use crate::create::{Created, NewSandbox, Validated, with_a_name};
+use crate::recover::end_keeper_in;
+use crate::stop::keeper_pidfd;
+use crate::{Engine, EngineError, now, secrets};
+
+const READY: &str = "ready.json";
+const LOCK: &str = "lock";
+
+/// What `ready.json` says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Ready {
+    sandbox: Sandbox,
+    fingerprint: String,
+}
+
+/// The ready sandboxes of one project.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kept {
+    #[serde(with = "whatif_types::text::path")]
+    pub project: PathBuf,
+    pub net: NetMode,
+    pub ready: usize,
+}
+
+impl Engine {
+    /// Hands out a ready sandbox, if there is one that is as good as a new one. With `first`, its command is on its way.
+    pub(crate) fn claim(
+        &self,
+        name: &str,
+        new: &NewSandbox,
+        validated: &Validated,
+        command: &[String],
+        first: Option<(&Exec, &[std::os::fd::BorrowedFd<'_>])>,
+    ) -> Result<Option<Created>, EngineError> {
+        if validated.config.pool.size == 0 || !is_plain(new) {
+            return Ok(None);
+        }
+        let shelf = self.shelf(&validated.project, validated.net);
+        let Ok(entries) = fs::read_dir(&shelf) else { return Ok(None) };
+        let mut fingerprint = None;
+        for entry in entries.filter_map(Result::ok) {
+            let place = entry.path();
+            let Some((id, ready)) = read(&place) else { continue };
+            if fingerprint.is_none() {
+                fingerprint = Some(self.fingerprint(validated)?);
+            }
+            if fingerprint.as_deref() != Some(ready.fingerprint.as_str()) {
+                continue;
+            }
+            // Somebody else's, or its keeper is gone.
+            let Ok(Some(lock)) = SandboxLock::take(&place) else { continue };
+            let Ok(mut client) = Client::connect(&place) else { continue };
+            let Some(pidfd) = keeper_pidfd(&ready.sandbox) else { continue };
+            if self.state.adopt(&place, &id, &lock).is_err() {
+                continue;
+            }
+            let mut sandbox = ready.sandbox;
+            sandbox.name = name.to_owned();
+            sandbox.created_at = now();
+            sandbox.updated_at = sandbox.created_at;
+            sandbox.version = 1;
+            sandbox.details.cwd = validated.cwd.clone();
+            sandbox.details.labels = new.labels.clone();
+            sandbox.details.auto_snapshot = new.auto_snapshot || validated.config.snapshots.auto;
+            sandbox.details.dropped_env = self.environment(&validated.config, &new.env).dropped;
+            sandbox.details.command = command.to_vec();
+            match self.store.insert(&sandbox, new.idempotency_key.as_deref()) {
+                Ok(Inserted::New) => {}
+                other => {
+                    // Not this time; the next one may have it.
+                    let _ = self.state.give_back(&id, &place);
+                    return match other {
+                        Err(error) => Err(error.into()),
+                        Ok(_) => Err(EngineError::Busy { name: name.to_owned() }),
+                    };
+                }
+            }
+            if let Some((exec, descriptors)) = first {
+                client.send(&Request::Exec(Box::new(exec.clone())), descriptors)?;
+            }
+            return Ok(Some(Created { sandbox, lock, client, pidfd }));
+        }
+        Ok(None)
+    }
+
+    /// Whether the pool of a project is worth filling now. Cheap.
+    #[must_use]
+    pub fn wants_filling(&self, project: &Path) -> bool {
+        if self.context.config.pool.size == 0 {
+            return false;
+        }
+        let Ok(config) = self.context.config_for(project) else { return false };
+        let net = config.network.mode.unwrap_or_default();
+        config.pool.size > 0 && count(&self.shelf(project, net)) < config.pool.size
+    }
+
+    /// Makes sandboxes ready for the project at hand, up to the configured number. Returns how many there are.
+    pub fn fill_pool(&self) -> Result<usize, EngineError> {
+        let new = NewSandbox::default();
+        let validated = self.validate(&new)?;
+        let shelf = self.shelf(&validated.project, validated.net);
+        fs::create_dir_all(&shelf).map_err(|e| EngineError::io("create", &shelf, e))?;
+        // One at a time: two would make too many.
+        let guard = shelf.join(LOCK);
+        fs::create_dir_all(&guard).map_err(|e| EngineError::io("create", &guard, e))?;
+        let Some(_lock) = SandboxLock::take(&guard)? else { return Ok(count(&shelf)) };
+        let fingerprint = self.fingerprint(&validated)?;
+        self.discard_ready(&shelf, |ready, place| ready.fingerprint != fingerprint || Client::connect(place).is_err());
+        while count(&shelf) < validated.config.pool.size {
+            let created = with_a_name(None, |name| {
+                let unpooled = Validated { config: without_pool(&validated.config), ..validated.clone() };
+                self.create_with(&format!("pool-{name}"), &new, &unpooled, Vec::new(), None, None)
+            })?;
+            // What was copied cannot be kept fresh, and what fell back may do better next time.
+            if created.sandbox.details.backend == Backend::Copy {
+                self.discard(created.sandbox, created.lock, &created.pidfd)?;
+                break;
+            }
+            let id = created.sandbox.id.clone();
+            let place = self.state.transient().join(id.as_str());
+            let ready = Ready { sandbox: created.sandbox, fingerprint: fingerprint.clone() };
+            let text = serde_json::to_vec(&ready).map_err(|e| EngineError::io("write", &place, e.into()))?;
+            fs::write(place.join(READY), text).map_err(|e| EngineError::io("write", &place, e))?;
+            self.state.shelve(&id, &shelf)?;
+            self.store.delete(&id)?;
+        }
+        Ok(count(&shelf))
+    }
+
+    /// Throws away everything that is kept ready. Returns how many there were.
+    pub fn drain_pool(&self) -> Result<usize, EngineError> {
+        let mut drained = 0;
+        for shelf in shelves(&self.state.pool()) {
+            drained += self.discard_ready(&shelf, |_, _| true);
+            let _ = remove::tree(&shelf);
+        }
+        Ok(drained)
+    }
+
+    /// What is kept ready.
+    #[must_use]
+    pub fn pool(&self) -> Vec<Kept> {
+        let kept = shelves(&self.state.pool()).into_iter().filter_map(|shelf| {
+            let all: Vec<Ready> = places(&shelf).iter().filter_map(|p| read(p).map(|(_, ready)| ready)).collect();
+            let first = all.first()?;
+            Some(Kept { project: first.sandbox.project.clone(), net: first.sandbox.details.net, ready: all.len() })
+        });
+        kept.collect()
+    }
+
+    fn discard_ready(&self, shelf: &Path, is_bad: impl Fn(&Ready, &Path) -> bool) -> usize {
+        let mut discarded = 0;
+        for place in places(shelf) {
+            // Held: it is being claimed.
+            let Ok(Some(_lock)) = SandboxLock::take(&place) else { continue };
+            if read(&place).is_none_or(|(_, ready)| is_bad(&ready, &place)) {
+                end_keeper_in(&place);
+                let _ = remove::tree(&place);
+                discarded += 1;
+            }
+        }
+        discarded
+    }
+
+    fn shelf(&self, project: &Path, net: NetMode) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        let mut key = project.as_os_str().as_bytes().to_vec();
+        key.extend(format!("\0{net:?}").bytes());
+        self.state.pool().join(&digest::of_bytes(&key)[..16])
+    }
+
+    /// Everything about reality and the configuration that a sandbox takes over when it is made, and does not follow afterwards.
+    fn fingerprint(&self, validated: &Validated) -> Result<String, EngineError> {
+        let provider = whatif_provider::by_name(whatif_provider::native::NAME)?;
+        let secrets = secrets::of(&self.context, &validated.config, &[], &[]);
+        let backend = validated.config.layers.backend;
+        let id = SandboxId::from_random([0; 12]);
+        let wish = Wish {
+            id: &id,
+            directory: Path::new(""),
+            project: &validated.project,
+            known_trees: None,
+            stack: &[],
+            fill: None,
+            net: validated.net,
+            environment: &[],
+            provider: &*provider,
+            backend,
+            config: &validated.config,
+            secrets: &secrets,
+        };
+        let (plan, masks) = self.plan_layers(&wish, self.first_choice(backend).backend)?;
+        let copied = copied_state(&plan);
+        let program = std::env::current_exe().ok().and_then(|p| fs::metadata(p).ok()).map(|m| (m.ino(), m.mtime(), m.size()));
+        let text = serde_json::to_vec(&(&plan, &masks, copied, program, validated.net, self.context.runtime_dir.as_ref()))
+            .map_err(|e| EngineError::io("describe", &validated.project, e.into()))?;
+        Ok(digest::of_bytes(&text))
+    }
+}
+
+/// The files of directories whose own files are copied: when each was last touched.
+fn copied_state(plan: &Plan) -> Vec<(u64, i64, i64, u64)> {
+    let skeletons = plan.places.iter().filter(|p| matches!(p.kind, PlaceKind::Skeleton { .. }));
+    let entries = skeletons.flat_map(|p| fs::read_dir(&p.path).into_iter().flatten().filter_map(Result::ok));
+    let mut state: Vec<_> =
+        entries.filter_map(|e| e.metadata().ok()).map(|m| (m.ino(), m.ctime(), m.ctime_nsec(), m.size())).collect();
+    state.sort_unstable();
+    state
+}
+
+/// Whether anything was asked for that a ready-made sandbox does not have.
+fn is_plain(new: &NewSandbox) -> bool {
+    let special = [&new.mask, &new.expose, &new.env].iter().any(|list| !list.is_empty());
+    !special && new.provider.is_none() && new.backend.is_none() && new.template.is_none()
+}
+
+fn without_pool(config: &whatif_types::config::UserConfig) -> whatif_types::config::UserConfig {
+    whatif_types::config::UserConfig { pool: Default::default(), ..config.clone() }
+}
+
+fn read(place: &Path) -> Option<(SandboxId, Ready)> {
+    let id = SandboxId::parse(place.file_name()?.to_str()?)?;
+    Some((id, serde_json::from_slice(&fs::read(place.join(READY)).ok()?).ok()?))
+}
+
+fn shelves(pool: &Path) -> Vec<PathBuf> {
+    fs::read_dir(pool).into_iter().flatten().filter_map(Result::ok).map(|e| e.path()).collect()
+}
+
+fn places(shelf: &Path) -> Vec<PathBuf> {
+    let is_place = |p: &PathBuf| p.file_name().and_then(|n| n.to_str()).is_some_and(|n| SandboxId::parse(n).is_some());
+    shelves(shelf).into_iter().filter(is_place).collect()
+}
+
+fn count(shelf: &Path) -> usize {
+    places(shelf).len()
+}
