@@ -27,7 +27,7 @@ pub use outer_root::OuterRoot;
 pub use random::Random;
 pub use scenario::Scenario;
 pub use skip::skip;
-pub use snapshots::Listing;
+pub use snapshots::{LISTING, Listing};
 pub use terminal::Terminal;
 pub use tree::{Detail, Tree};
 pub use wait::{eventually, wait_for};

@@ -5,17 +5,19 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::{Canary, World, canary};
+use crate::{Canary, World, canary, eventually};
 
-const LISTING: &str = include_str!("../tests/snapshots/listing.py");
+/// A python program that lists its working directory.
+pub const LISTING: &str = include_str!("../tests/snapshots/listing.py");
 
 /// What a project is, seen from inside: path to kind, mode, content, link target, attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing(BTreeMap<String, String>);
 
 impl Listing {
+    /// What the program has printed.
     #[must_use]
-    fn parse(document: Value) -> Self {
+    pub fn parse(document: Value) -> Self {
         Self(serde_json::from_value(document).expect("a listing maps paths to words"))
     }
 
@@ -100,5 +102,19 @@ impl World {
         let listed = self.json(["snapshots", sandbox]);
         let all = listed.as_array().unwrap_or_else(|| panic!("snapshots are a list: {listed}"));
         all.iter().map(|s| s["label"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Kills a sandbox's keeper, as a full memory might, and waits until that is noticed. Whether there was one.
+    #[track_caller]
+    pub fn kill_keeper(&self, sandbox: &str) -> bool {
+        let pid = self.json(["show", sandbox])["keeper_pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+        let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) else { return false };
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is ours");
+        eventually("a lost keeper is noticed", || {
+            // While it dies it can be reached but does not answer.
+            let shown = self.whatif(["--json", "show", sandbox]).go();
+            shown.code == 0 && shown.json()["status"] == "stopped"
+        });
+        true
     }
 }

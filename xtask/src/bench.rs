@@ -15,6 +15,7 @@ mod process;
 mod report;
 mod repository;
 mod scratch;
+mod snapshots;
 mod trees;
 
 use std::path::{Path, PathBuf};
@@ -67,10 +68,25 @@ struct Effort {
     fleet: usize,
     diff_rounds: usize,
     apply_rounds: usize,
+    snapshots: snapshots::Effort,
 }
 
-const QUICK: Effort = Effort { rounds: 30, tree_sizes: &[1_000, 100_000], fleet: 200, diff_rounds: 10, apply_rounds: 5 };
-const FULL: Effort = Effort { rounds: 200, tree_sizes: &[1_000, 100_000, 1_000_000], fleet: 200, diff_rounds: 30, apply_rounds: 5 };
+const QUICK: Effort = Effort {
+    rounds: 30,
+    tree_sizes: &[1_000, 100_000],
+    fleet: 200,
+    diff_rounds: 10,
+    apply_rounds: 5,
+    snapshots: snapshots::QUICK,
+};
+const FULL: Effort = Effort {
+    rounds: 200,
+    tree_sizes: &[1_000, 100_000, 1_000_000],
+    fleet: 200,
+    diff_rounds: 30,
+    apply_rounds: 5,
+    snapshots: snapshots::FULL,
+};
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let workspace = Workspace::find()?;
@@ -104,6 +120,9 @@ fn measure(scratch: &Scratch, effort: &Effort, options: &Options) -> Result<Repo
     if options.wants(Part::Apply) {
         say(&format!("making changes real, {} rounds", effort.apply_rounds));
         apply::measure(scratch, effort.apply_rounds, &mut report)?;
+    }
+    if options.wants(Part::Snapshots) {
+        snapshots::measure(scratch, &effort.snapshots, &mut report)?;
     }
     // Last, because the disk is busy for a while after a million files.
     if options.wants(Part::Trees) {

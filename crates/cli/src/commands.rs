@@ -131,6 +131,13 @@ pub fn fill_pool_if_due(engine: &Engine, sandbox: &Sandbox) {
     }
 }
 
+/// Whoever makes something new is told when there is more than there should be.
+pub fn tell_disk_alert(engine: &Engine, output: &Output) {
+    if let Some(alert) = engine.disk_alert() {
+        output.note(format!("{} {alert}; 'whatif du' shows where it is", output.paint_note(Style::Yellow, "whatif:")));
+    }
+}
+
 /// Many layers make a sandbox slow; merging them can wait until nobody does.
 pub fn squash_if_due(engine: &Engine, sandbox: &Sandbox) {
     if engine.wants_squashing(sandbox).unwrap_or(false) {

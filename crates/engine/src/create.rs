@@ -139,6 +139,7 @@ impl Engine {
                 hint: "name what is to be hidden: --mask ~/letters".to_owned(),
             });
         }
+        self.check_room()?;
         let template = new.template.as_deref().map(|name| self.template(name)).transpose()?;
         let cwd = new.cwd.clone().unwrap_or_else(|| self.context.cwd.clone());
         let cwd = std::fs::canonicalize(&cwd).ok().filter(|d| d.is_dir()).ok_or(EngineError::BadDirectory { path: cwd })?;

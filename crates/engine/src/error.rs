@@ -36,6 +36,8 @@ pub enum EngineError {
     InUse { name: String, because: String },
     #[error("the sandbox's layers could not be changed: {message}")]
     Restack { message: String },
+    #[error("there is no room for more: {why}")]
+    NoRoom { why: String },
     #[error("the archive cannot be used: {why}")]
     BadArchive { why: String },
     #[error(transparent)]
@@ -135,6 +137,7 @@ impl Explain for EngineError {
             Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } => "not_found",
             Self::NoSuchSnapshot { .. } | Self::NothingToFork { .. } | Self::NoSuchTemplate { .. } => "not_found",
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } => "ambiguous_name",
+            Self::NoRoom { .. } => "no_room",
             Self::BadArchive { .. } => "bad_archive",
             Self::Archive(error) => error.code(),
             Self::InUse { .. } => "in_use",
@@ -187,6 +190,7 @@ impl Explain for EngineError {
             }
             Self::NothingToFork { .. } => vec!["'whatif ls' lists the sandboxes, 'whatif snapshots NAME' their snapshots".to_owned()],
             Self::InUse { .. } => vec!["let it end first, or end it: --live stop (a snapshot can also be copied while it goes on: --live copy)".to_owned()],
+            Self::NoRoom { .. } => vec!["'whatif gc --dry-run' shows what could go, and 'whatif du' where it is".to_owned()],
             Self::BadArchive { .. } => vec!["nothing was imported; 'whatif import --list FILE' shows what is in it".to_owned()],
             Self::Archive(error) => error.hints(),
             Self::Restack { .. } => vec!["nothing is lost; 'whatif start' brings the sandbox up again if it was stopped".to_owned()],

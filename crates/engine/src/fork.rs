@@ -32,6 +32,7 @@ impl Engine {
         if let Some(given) = fork.name {
             name::validate(given)?;
         }
+        self.check_room()?;
         let (parent, from) = match self.sandbox_called(fork.source)? {
             Some(sandbox) => self.named_position(&sandbox, fork.live)?,
             None => self.find_snapshot(fork.source).map_err(|error| match error {

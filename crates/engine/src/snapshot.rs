@@ -58,6 +58,7 @@ impl Engine {
         if sandbox.status == Status::Creating {
             return Err(EngineError::Busy { name: sandbox.name });
         }
+        self.check_room()?;
         let label = self.free_label(&sandbox, take)?;
         self.make_room_on_stack(&mut sandbox)?;
         // What the files of the head started from is frozen with them.

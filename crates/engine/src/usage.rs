@@ -1,7 +1,9 @@
 //! `whatif du`: what takes how much room, and what could go.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 use whatif_diff::Depth;
@@ -15,6 +17,8 @@ use crate::{Engine, EngineError};
 const REMARKABLE_PERCENT: u64 = 50;
 /// Nobody minds a large share of little.
 const REMARKABLE_BYTES: u64 = 1 << 20;
+
+const MEASURED_EVERY: Duration = Duration::from_secs(60);
 
 /// All there is.
 #[derive(Clone, Debug, Serialize)]
@@ -122,6 +126,42 @@ impl Engine {
             free_bytes,
             alert: self.context.config.disk.alert(total_bytes, free_bytes),
         })
+    }
+
+    /// Fails if the configuration says that nothing new may be made.
+    pub(crate) fn check_room(&self) -> Result<(), EngineError> {
+        let rules = &self.context.config.disk;
+        if rules.limit.is_none() && rules.keep_free.is_none() {
+            return Ok(());
+        }
+        let (total, free) = (self.total_bytes(rules.limit.is_some())?, self.free_bytes()?);
+        match rules.alert(total, free) {
+            Some(why) if rules.forbids(total, free) => Err(EngineError::NoRoom { why }),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the configuration wants to be said about the room that is taken, if anything.
+    pub fn disk_alert(&self) -> Option<String> {
+        let rules = &self.context.config.disk;
+        rules.warn?;
+        rules.alert(self.total_bytes(true).ok()?, self.free_bytes().ok()?)
+    }
+
+    /// Everything in the state directory, as of a minute ago at most: it takes a while to measure.
+    fn total_bytes(&self, wanted: bool) -> Result<u64, EngineError> {
+        let path = self.state.cache().join("disk-use");
+        let is_fresh = |m: fs::Metadata| m.modified().ok()?.elapsed().ok().map(|age| age < MEASURED_EVERY);
+        let known = fs::metadata(&path).ok().and_then(is_fresh).unwrap_or(false);
+        match fs::read_to_string(&path).ok().and_then(|text| text.parse().ok()).filter(|_| known || !wanted) {
+            Some(total) => Ok(total),
+            None if !wanted => Ok(0),
+            None => {
+                let total = measure::tree(self.state.root())?.bytes;
+                let _ = fs::write(&path, total.to_string());
+                Ok(total)
+            }
+        }
     }
 
     pub(crate) fn free_bytes(&self) -> Result<u64, EngineError> {

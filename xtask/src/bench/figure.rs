@@ -52,7 +52,7 @@ impl Figure {
     pub fn bar_text(&self) -> String {
         match self.bar {
             None => String::new(),
-            Some(Bar::RatioAtMost(limit)) => format!("bar {limit:.1}x"),
+            Some(Bar::RatioAtMost(limit)) => format!("bar {limit:?}x"),
             Some(Bar::ValueAtMost(limit)) => format!("bar {limit:.0} {}", self.unit.name()),
             Some(Bar::ValueAtLeast(limit)) => format!("bar {limit:.0}{}", self.unit.name()),
         }

@@ -8,15 +8,17 @@ pub enum Part {
     Fleet,
     Diff,
     Apply,
+    Snapshots,
     Trees,
 }
 
 impl Part {
-    const ALL: [(&'static str, Self); 5] = [
+    const ALL: [(&'static str, Self); 6] = [
         ("commands", Self::Commands),
         ("fleet", Self::Fleet),
         ("diff", Self::Diff),
         ("apply", Self::Apply),
+        ("snapshots", Self::Snapshots),
         ("trees", Self::Trees),
     ];
 

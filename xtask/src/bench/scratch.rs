@@ -25,7 +25,7 @@ const PREFIX: &str = "whatif-bench-";
 /// The ordinary user that root measures as.
 const NOBODY: u32 = 65534;
 /// Longer than any deletion in the background takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(900);
 
 #[derive(Debug)]
 pub struct Scratch {

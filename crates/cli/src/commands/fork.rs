@@ -50,6 +50,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         let names = forked.parent.details.set_env.join(", ");
         output.note(format!("  not carried along, as only {} knows their values: {names}", forked.parent.name));
     }
+    super::tell_disk_alert(engine, output);
     super::squash_if_due(engine, &forked.parent);
     Ok(ExitCode::SUCCESS)
 }

@@ -28,6 +28,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let sandbox = engine.create(&new)?;
     super::template::tell_moved(engine, &sandbox, output);
     super::fill_pool_if_due(engine, &sandbox);
+    super::tell_disk_alert(engine, output);
     let name = sandbox.name.clone();
     if output.json {
         output.document(&engine.listed(sandbox)?);

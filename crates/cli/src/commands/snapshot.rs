@@ -63,6 +63,7 @@ fn take(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let request = Take { label, message: args.message.clone(), live: args.live, durable: args.durable, made_by: MadeBy::Request };
     let taken = engine.snapshot(name, &request)?;
     tell(&taken, output);
+    super::tell_disk_alert(engine, output);
     super::squash_if_due(engine, &taken.sandbox);
     Ok(ExitCode::SUCCESS)
 }
