@@ -48,6 +48,26 @@ const WRITES: [&str; 38] = [
     "?ioctl",
 ];
 
+/// The calls by which a sandbox is put on other layers, and by which others are told about it.
+const MOVES: [&str; 16] = [
+    "?mount",
+    "?umount2",
+    "?move_mount",
+    "?open_tree",
+    "?mount_setattr",
+    "?fsmount",
+    "?pivot_root",
+    "?chroot",
+    "?setns",
+    "?unshare",
+    "?sendmsg",
+    "?sendto",
+    "?connect",
+    "?kill",
+    "?wait4",
+    "?execve",
+];
+
 /// The so many-th call of this name in one process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Point {
@@ -69,8 +89,19 @@ impl World {
     /// Runs `whatif …` in a directory to its end and returns, in their order, the points at which it changed something.
     #[track_caller]
     pub fn points_of(&self, directory: &Path, arguments: &[&str]) -> Vec<Point> {
+        self.points_among(&WRITES, directory, arguments)
+    }
+
+    /// The same with the points at which it mounted something or spoke to another process.
+    #[track_caller]
+    pub fn points_of_move(&self, directory: &Path, arguments: &[&str]) -> Vec<Point> {
+        self.points_among(&[WRITES.as_slice(), MOVES.as_slice()].concat(), directory, arguments)
+    }
+
+    #[track_caller]
+    fn points_among(&self, calls: &[&str], directory: &Path, arguments: &[&str]) -> Vec<Point> {
         let trace = self.dir.join("trace");
-        let set = format!("trace={}", WRITES.join(","));
+        let set = format!("trace={}", calls.join(","));
         let strace = self.program("/usr/bin/strace").args(["-f", "--seccomp-bpf", "-s0", "-e", &set, "-e", "signal=none", "-o"]);
         strace.args([&trace, &self.bin]).args(arguments).cwd(directory).go().ok();
         let trace = fs::read(&trace).expect("strace wrote it");

@@ -26,7 +26,7 @@ pub enum EngineError {
     NoSandboxHere { project: PathBuf },
     #[error("'{prefix}' fits several sandboxes: {}", names.join(", "))]
     Ambiguous { prefix: String, names: Vec<String> },
-    #[error("{} has no snapshot called '{label}'", sandbox.as_ref().map_or("no sandbox".to_owned(), |s| format!("sandbox '{s}'")))]
+    #[error("{} no snapshot called '{label}'", sandbox.as_ref().map_or("there is".to_owned(), |s| format!("sandbox '{s}' has")))]
     NoSuchSnapshot { label: String, sandbox: Option<String> },
     #[error("'{label}' fits several snapshots: {}", names.join(", "))]
     AmbiguousSnapshot { label: String, names: Vec<String> },
@@ -244,7 +244,7 @@ impl Explain for EngineError {
                 Reason::NoSuchProcess => vec!["'whatif ps' lists the processes".to_owned()],
                 _ => vec!["'whatif show' tells what the sandbox sees".to_owned()],
             },
-            Self::Name(_) => vec!["leave out --name to get a memorable one".to_owned()],
+            Self::Name(_) => vec!["leave it out to get one made up".to_owned()],
         }
     }
 

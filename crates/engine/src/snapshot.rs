@@ -213,7 +213,7 @@ impl Engine {
         let keep = self.context.config_for(&sandbox.project)?.snapshots.keep;
         let taken = sandbox.details.position.taken;
         // Looked at now and then only: listing them is more work than leaving a few too many.
-        if taken % FORGET_EVERY != 0 {
+        if !taken.is_multiple_of(FORGET_EVERY) {
             return Ok(());
         }
         let mut automatic = self.store.list_snapshots(&sandbox.id)?;

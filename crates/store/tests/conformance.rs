@@ -4,10 +4,13 @@
 use std::path::PathBuf;
 
 use whatif_store::sqlite::SqliteStore;
-use whatif_store::{Found, Inserted, Store, StoreError};
+use whatif_store::{Found, Inserted, Origin, Store, StoreError};
 use whatif_types::boot::Protection;
-use whatif_types::sandbox::Details;
-use whatif_types::{Backend, Identity, NetMode, Sandbox, SandboxId, Status};
+use whatif_types::sandbox::{Details, Position};
+use whatif_types::{
+    Backend, Identity, LayerFacts, LayerId, MadeBy, NetMode, Sandbox, SandboxId, Snapshot, SnapshotDetails, SnapshotId, Status,
+    Template,
+};
 
 /// A store in a directory of its own.
 struct Scratch {
@@ -66,6 +69,8 @@ fn sandbox(number: u8, name: &str) -> Sandbox {
             changed_files: 0,
             size_bytes: 0,
             based_at: None,
+            position: Position::default(),
+            auto_snapshot: false,
             transient: false,
         },
     }
@@ -177,4 +182,120 @@ fn sandbox_of(thread: u8, i: u8) -> Sandbox {
     let mut made = sandbox(i, &format!("t{thread}-{i}"));
     made.id = SandboxId::from_random([thread, i, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     made
+}
+
+fn layer(number: u8) -> LayerId {
+    LayerId::from_random([number; 12])
+}
+
+fn snapshot(number: u8, of: &Sandbox, label: &str, stack: &[u8]) -> Snapshot {
+    Snapshot {
+        id: SnapshotId::from_random([number; 12]),
+        sandbox: of.id.clone(),
+        label: label.to_owned(),
+        created_at: 2000 + u64::from(number),
+        details: SnapshotDetails {
+            made_by: MadeBy::Request,
+            message: Some("why".to_owned()),
+            parent: None,
+            stack: stack.iter().map(|n| layer(*n)).collect(),
+            durable: false,
+        },
+    }
+}
+
+#[test]
+fn a_snapshot_and_the_step_of_its_sandbox_are_one() {
+    let scratch = Scratch::new("snapshot");
+    let store = scratch.store();
+    let mut one = sandbox(1, "one");
+    store.insert(&one, None).unwrap();
+    let first = snapshot(1, &one, "first", &[1]);
+    one.details.position.stack = first.details.stack.clone();
+    store.insert_snapshot(&first, &mut one).unwrap();
+    assert_eq!(store.get(&one.id).unwrap().unwrap().details.position.stack, first.details.stack);
+    assert_eq!(store.find_snapshot(&one.id, "first").unwrap(), Some(first.clone()));
+    assert_eq!(store.get_snapshot(&first.id).unwrap(), Some(first));
+
+    // A taken label takes back the step, too.
+    let version = one.version;
+    one.details.position.taken = 99;
+    let again = store.insert_snapshot(&snapshot(2, &one, "first", &[1, 2]), &mut one);
+    assert!(matches!(again, Err(StoreError::LabelTaken { .. })));
+    assert_eq!((one.version, store.get(&one.id).unwrap().unwrap().details.position.taken), (version, 0));
+
+    // And an outdated row takes back the snapshot.
+    let mut outdated = Sandbox { version: 1, ..one.clone() };
+    let late = store.insert_snapshot(&snapshot(3, &one, "late", &[1]), &mut outdated);
+    assert!(matches!(late, Err(StoreError::Conflict { .. })));
+    assert_eq!(store.find_snapshot(&one.id, "late").unwrap(), None);
+}
+
+#[test]
+fn labels_belong_to_sandboxes_and_go_with_them() {
+    let scratch = Scratch::new("labels");
+    let store = scratch.store();
+    let (mut one, mut two) = (sandbox(1, "one"), sandbox(2, "two"));
+    for sandbox in [&one, &two] {
+        store.insert(sandbox, None).unwrap();
+    }
+    store.insert_snapshot(&snapshot(1, &one, "same", &[1]), &mut one).unwrap();
+    store.insert_snapshot(&snapshot(2, &two, "same", &[2]), &mut two).unwrap();
+    store.insert_snapshot(&snapshot(3, &one, "later", &[1, 3]), &mut one).unwrap();
+    assert_eq!(store.find_label("same").unwrap().len(), 2);
+    let labels: Vec<String> = store.list_snapshots(&one.id).unwrap().into_iter().map(|s| s.label).collect();
+    assert_eq!(labels, ["same", "later"]);
+    store.delete(&one.id).unwrap();
+    assert_eq!(store.list_snapshots(&one.id).unwrap(), []);
+    assert_eq!(store.find_label("same").unwrap().len(), 1);
+}
+
+#[test]
+fn nothing_starts_from_what_is_gone() {
+    let scratch = Scratch::new("origin");
+    let store = scratch.store();
+    let mut one = sandbox(1, "one");
+    store.insert(&one, None).unwrap();
+    let first = snapshot(1, &one, "first", &[1]);
+    store.insert_snapshot(&first, &mut one).unwrap();
+    store.insert_from(&sandbox(2, "two"), &Origin::Snapshot(&first.id)).unwrap();
+    store.delete_snapshots(std::slice::from_ref(&first.id)).unwrap();
+    let gone = store.insert_from(&sandbox(3, "three"), &Origin::Snapshot(&first.id));
+    assert!(matches!(gone, Err(StoreError::OriginGone)));
+    assert!(matches!(store.find("three").unwrap(), Found::None));
+    assert!(matches!(store.insert_from(&sandbox(4, "one"), &Origin::Sandbox(&one.id)), Err(StoreError::NameTaken { .. })));
+}
+
+#[test]
+fn needed_layers_are_those_that_any_record_names() {
+    let scratch = Scratch::new("needed");
+    let store = scratch.store();
+    let mut one = sandbox(1, "one");
+    one.details.position.stack = vec![layer(1)];
+    one.details.position.mounted = vec![layer(2)];
+    store.insert(&one, None).unwrap();
+    store.insert_snapshot(&snapshot(1, &one, "first", &[3]), &mut one).unwrap();
+    let template = Template {
+        name: "deps".to_owned(),
+        created_at: 1,
+        project: PathBuf::from("/p"),
+        provider: "native".to_owned(),
+        message: None,
+        lockfiles: Vec::new(),
+        details: Details { position: Position { stack: vec![layer(4)], ..Position::default() }, ..one.details.clone() },
+    };
+    store.insert_template(&template, Some(&Origin::Sandbox(&one.id))).unwrap();
+    assert!(matches!(store.insert_template(&template, None), Err(StoreError::TemplateTaken { .. })));
+    assert_eq!(store.get_template("deps").unwrap(), Some(template));
+    for number in [4, 9] {
+        store.note_layer(&layer(number), &LayerFacts { tier: number, files: Some(1), bytes: None }).unwrap();
+    }
+    let mut seen = Vec::new();
+    store.with_needed_layers(&mut |needed| seen = (1..=9).filter(|n| needed.contains(&layer(*n))).collect()).unwrap();
+    assert_eq!(seen, [1, 2, 3, 4]);
+    // What is known about a layer that nobody needs is forgotten with it.
+    let tiers: Vec<u8> = store.layer_facts(&[layer(4), layer(9)]).unwrap().iter().map(|f| f.tier).collect();
+    assert_eq!(tiers, [4, 0]);
+    store.delete_template("deps").unwrap();
+    assert_eq!(store.list_templates().unwrap(), []);
 }

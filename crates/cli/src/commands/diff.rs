@@ -15,10 +15,10 @@ use crate::output::{Output, lost_output, visible_path};
 /// project. Build output that the project ignores is counted, not listed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  whatif diff                       the latest sandbox of this project\n  whatif diff swift-otter src       only what is in src\n  whatif diff swift-otter --patch | git apply --binary\n  whatif diff one..two              from one sandbox to another"
+    after_help = "Examples:\n  whatif diff                       the latest sandbox of this project\n  whatif diff swift-otter src       only what is in src\n  whatif diff swift-otter --patch | git apply --binary\n  whatif diff one..two              from one sandbox or snapshot to another\n  whatif diff swift-otter@green     what it had changed at a snapshot"
 )]
 pub struct Args {
-    /// A sandbox, two of them as A..B, or paths in the latest sandbox of this project
+    /// A sandbox, a snapshot as NAME@LABEL, two of either as A..B, or paths in the latest sandbox of this project
     #[arg(value_name = "NAME|A..B|PATH")]
     subjects: Vec<PathBuf>,
     /// Only the list
@@ -112,6 +112,10 @@ fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>)
     {
         let side = |name: &str| (!name.is_empty()).then(|| name.to_owned());
         return Ok((Subject::Between(side(from), side(to)), rest()));
+    }
+    // What a sandbox had changed at a snapshot.
+    if first.contains('@') && !first.contains('/') {
+        return Ok((Subject::Between(None, Some(first.to_owned())), rest()));
     }
     // A word that is neither a sandbox nor anything in the file system is a misspelt sandbox.
     if words.len() == 1 && !first.contains('/') && !engine.context.cwd.join(first).exists() {

@@ -64,7 +64,6 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     // Whole or not there at all.
     file.sync_all().and_then(|()| fs::rename(&part, &path)).map_err(|e| failed(&path, e))?;
     let size = fs::metadata(&path).map_or(0, |m| m.len());
-    drop(progress);
     line.clear();
     output.document(
         &json!({ "file": path, "name": about.name, "bytes": size, "sha256": written.digest, "left_out": written.left_out }),

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::Engine;
 use whatif_engine::shift::Live;
+use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
 use super::snapshot::tell_ended;
@@ -14,12 +14,13 @@ use crate::output::{Output, Style};
 ///
 /// Everything that runs in it is ended. What it was before is kept as a snapshot of its own, so this can be undone.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "whatif rollback [OPTIONS] [NAME] <LABEL>")]
 #[command(
     after_help = "Examples:\n  whatif rollback green             the latest sandbox of this project\n  whatif rollback swift-otter @-1   to its latest snapshot; @-2 is the one before"
 )]
 pub struct Args {
     /// The sandbox, then the label (or @-1, @-2, …); a single word is a label of the latest sandbox of this project
-    #[arg(value_name = "NAME] [LABEL", num_args = 1..=2, required = true)]
+    #[arg(value_name = "LABEL", num_args = 1..=2, required = true)]
     words: Vec<String>,
     /// What becomes of processes: stop them, or refuse to roll back while there are any
     #[arg(long, value_name = "stop|refuse", value_parser = live, default_value = "stop")]
@@ -32,6 +33,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         // `whatif rollback NAME@LABEL` says both at once.
         [word] => match word.split_once('@').filter(|(name, _)| !name.is_empty()) {
             Some((name, _)) => (Some(name), word.as_str()),
+            None if engine.is_sandbox(word) => return Err(which(engine, word)?),
             None => (None, word.as_str()),
         },
         [] => (None, ""),
@@ -53,4 +55,14 @@ fn live(text: &str) -> Result<Live, String> {
         "refuse" => Ok(Live::Refuse),
         other => Err(format!("'{other}' is not one of stop, refuse")),
     }
+}
+
+/// Whoever names only the sandbox has to be asked for the snapshot.
+fn which(engine: &Engine, name: &str) -> Result<EngineError, EngineError> {
+    let labels: Vec<String> = engine.snapshots(Some(name))?.1.into_iter().map(|l| l.snapshot.label).collect();
+    let hint = match labels.as_slice() {
+        [] => format!("it has none yet; take one: whatif snapshot {name}"),
+        [.., last] => format!("it has {}; for example: whatif rollback {name} {last}   (@-1 is the latest)", labels.join(", ")),
+    };
+    Ok(EngineError::Usage { message: format!("to which snapshot shall '{name}' return?"), hint })
 }

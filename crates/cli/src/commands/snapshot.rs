@@ -16,6 +16,7 @@ use crate::output::{Output, Style, counted, printable};
 /// Takes the same short time however much the sandbox has changed. What is in memory only (processes, /tmp) is not part of it.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
+#[command(override_usage = "whatif snapshot [OPTIONS] [NAME] [LABEL]\n       whatif snapshot rm <LABEL>...")]
 #[command(
     after_help = "Examples:\n  whatif snapshot                   the latest sandbox of this project, label made up\n  whatif snapshot swift-otter green -m 'all tests pass'\n  whatif rollback swift-otter green\n  whatif snapshot rm swift-otter@green"
 )]
@@ -23,7 +24,7 @@ pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
     /// The sandbox, then the label; a single word that is no sandbox is a label for the latest sandbox of this project
-    #[arg(value_name = "NAME] [LABEL", num_args = 0..=2)]
+    #[arg(value_name = "LABEL", num_args = 0..=2)]
     words: Vec<String>,
     /// What it is about
     #[arg(long, short)]

@@ -26,9 +26,10 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Make a template of what a sandbox is now
+    #[command(override_usage = "whatif template save [OPTIONS] [NAME] <TEMPLATE>")]
     Save {
         /// The sandbox, then the name of the template; a single word is a template of the latest sandbox of this project
-        #[arg(value_name = "NAME] [TEMPLATE", num_args = 1..=2, required = true)]
+        #[arg(value_name = "TEMPLATE", num_args = 1..=2, required = true)]
         words: Vec<String>,
         /// What it is about
         #[arg(long, short)]

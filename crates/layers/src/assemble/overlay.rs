@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
@@ -11,6 +11,7 @@ use whatif_types::boot::Boot;
 
 use super::mounts::{Clones, attach};
 use super::{LAYERS, MASKS, STATE, head_of};
+use crate::remove;
 
 /// What lies under one head, by names on the stage: short ones, so that the options fit a page however deep a stack is.
 pub(super) struct Lowers {
@@ -50,7 +51,11 @@ impl Lowers {
         }
         match overlay(&self.options(&self.bottom(), boot), target) {
             // By way of a bind mount the layers may lie within the base under another name.
-            Err(Errno::LOOP) if !self.layers.is_empty() => self.mount_nested(boot, target),
+            Err(Errno::LOOP) if !self.layers.is_empty() => {
+                // The kernel has marked the work directory as used before it found that out.
+                remove::contents(&self.work(boot)).map_err(|e| e.source)?;
+                self.mount_nested(boot, target)
+            }
             other => Ok(other?),
         }
     }
@@ -97,8 +102,12 @@ impl Lowers {
 
     fn layered(&self, bottom: &str, boot: &Boot) -> String {
         let lowers = self.layers.iter().map(String::as_str).chain([bottom]).collect::<Vec<_>>().join(":");
-        let (head, work) = (head_of(self.tree), Path::new(STATE).join("work").join(boot.work.name(self.tree)));
+        let (head, work) = (head_of(self.tree), self.work(boot));
         format!("lowerdir={lowers},upperdir={},workdir={}", head.display(), work.display())
+    }
+
+    fn work(&self, boot: &Boot) -> PathBuf {
+        Path::new(STATE).join("work").join(boot.work.name(self.tree))
     }
 
     fn options(&self, bottom: &str, boot: &Boot) -> String {
