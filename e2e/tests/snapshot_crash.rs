@@ -79,7 +79,8 @@ impl<'a> Scene<'a> {
             w.listing("f").assert_is(&self.head, &format!("{context}: the fork"));
         }
         // And it goes on.
-        w.exec("s", "echo 4 > edited").ok();
+        let written = w.exec("s", "echo 4 > edited");
+        assert_eq!(written.code, 0, "{context}: it can be written: {}", written.stderr);
         w.snapshot("s", "later");
         assert_eq!(w.exec("s", "cat edited").ok().text(), "4", "{context}");
         self.assert_nothing_stray(context);

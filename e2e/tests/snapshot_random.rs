@@ -46,7 +46,9 @@ impl<'a> History<'a> {
         let project = w.home.join(format!("project-{seed}"));
         w.mkdir(&project);
         let mut random = Random::from(seed);
-        w.program("/bin/sh").args(["-c", &edits::tree(&mut random)]).cwd(&project).go();
+        // One level down: some links lead one level up, and what is done by them must be seen, too.
+        let tree = format!("mkdir work; cd work || exit\n{}", edits::tree(&mut random));
+        w.program("/bin/sh").args(["-c", &tree]).cwd(&project).go();
         w.mkdir(&w.dir.join("model"));
         Self { w, random, seed, project, sandboxes: BTreeMap::new(), made: 0, log: Vec::new() }
     }
@@ -106,7 +108,7 @@ impl<'a> History<'a> {
 
     fn edit(&mut self, name: &str) {
         self.start(name);
-        let work = edits::work(&mut self.random);
+        let work = format!("cd work || exit\n{}", edits::work(&mut self.random));
         self.log.push(format!("in {name}:\n{work}"));
         self.whatif(&["exec", name, "--", "/bin/sh", "-c", &work]);
         self.w.program("/bin/sh").args(["-c", &work]).cwd(&self.w.dir.join("model").join(name)).go();

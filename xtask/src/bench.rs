@@ -92,10 +92,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let workspace = Workspace::find()?;
     let binary = binary(&workspace)?;
     let effort = if options.quick { QUICK } else { FULL };
-    let report = {
-        let scratch = Scratch::make(&binary, options.as_user)?;
-        measure(&scratch, &effort, options)?
-    };
+    let scratch = Scratch::make(&binary, options.as_user)?;
+    let report = measure(&scratch, &effort, options)?;
+    // Before the scratch place goes away, which takes minutes after large trees.
     report.print();
     let file = options.json.clone().unwrap_or_else(|| workspace.target.join("bench.json"));
     report.write(&file)?;

@@ -5,25 +5,30 @@
 //!
 //! ```text
 //! base/index   a line for each path; a later line replaces an earlier one
-//! base/<n>     the bytes
+//! base/<n>     the bytes; of a link a link; of a directory that was deleted the digest of what was in it, of one that was renamed
+//!              and became real where it was before
 //! ```
 //!
 //! A frozen layer has a directory of its own for what was touched first while it was the head. So a stack has a chain of them,
 //! where a later directory replaces what an earlier one says; only the last one, the sandbox's own, is still written.
 
 mod index;
+mod inventory;
 mod join;
 mod writer;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use whatif_types::text;
 
 use self::index::Line;
+pub(crate) use self::inventory::confirm;
 pub use self::join::{copy, join};
 use self::writer::Writer;
 pub(crate) use self::writer::make;
@@ -53,12 +58,35 @@ pub struct Record {
     /// The inode of the head's file and its time of change when both had the same content.
     #[serde(default)]
     pub equal_to: Option<(u64, Time)>,
+    #[serde(default)]
+    pub made: Made,
 }
 
 impl Record {
     fn new(path: &Path, node: Node) -> Self {
-        Self { path: path.to_owned(), node, content: None, reconciled: false, identity_only: false, absent: false, equal_to: None }
+        Self {
+            path: path.to_owned(),
+            node,
+            content: None,
+            reconciled: false,
+            identity_only: false,
+            absent: false,
+            equal_to: None,
+            made: Made::default(),
+        }
     }
+}
+
+/// What applies of the sandbox made of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    #[default]
+    Nothing,
+    /// It is in reality because the sandbox had it. That the sandbox does not see it there does not mean that it deleted it.
+    Real,
+    /// And so is everything in it, so that it does not matter any more which directory it was before it was renamed.
+    InPlace,
 }
 
 /// All records of one sandbox.
@@ -121,6 +149,24 @@ impl Bases {
         path.ancestors().any(|a| self.get(a).is_some_and(|r| r.absent))
     }
 
+    #[must_use]
+    pub(crate) fn made(&self, path: &Path) -> Made {
+        self.get(path).map_or(Made::Nothing, |r| r.made)
+    }
+
+    /// Whether all that a directory was when it was renamed from this source, relative to its tree, is real now.
+    #[must_use]
+    pub(crate) fn is_in_place(&self, path: &Path, source: &Path) -> bool {
+        let Some(placed) = self.find(path).filter(|p| p.record.made == Made::InPlace) else { return false };
+        self.said(placed).is_some_and(|known| known == source.as_os_str().as_bytes())
+    }
+
+    /// What is kept of a directory.
+    fn said(&self, placed: &Placed) -> Option<Vec<u8>> {
+        let number = placed.record.content.filter(|_| placed.record.node.kind == Kind::Directory)?;
+        fs::read(self.directories[placed.directory].join(number.to_string())).ok()
+    }
+
     /// What the sandbox started from at this path, given what is there now, what the sandbox has, and when it first changed it.
     #[must_use]
     pub fn start_of(&self, path: &Path, now: Option<&State>, after: Option<&State>, touched: Time) -> (Option<State>, Base) {
@@ -161,20 +207,30 @@ impl Bases {
     }
 
     fn kept(&self, placed: &Placed) -> Option<State> {
+        if placed.record.node.kind == Kind::Directory {
+            return None;
+        }
         let at = self.directories[placed.directory].join(placed.record.content?.to_string());
         Some(State::new(placed.record.node.clone(), at, Marks::None))
     }
 
+    /// Whether reality is what it was, if need be made again: an undo puts back the same with another inode.
     fn is_still(&self, record: &Record, now: &State, kept: Option<&State>) -> bool {
         if now.node.is_untouched_since(&record.node) {
             return true;
         }
-        let attributes = |n: &Node| (n.kind, n.mode, n.uid, n.gid, n.size);
-        attributes(&now.node) == attributes(&record.node)
-            && match kept {
-                Some(kept) => content::is_same(&now.at, &kept.at, now.node.size).unwrap_or(false),
-                None => now.node.has_same_content_stamp(&record.node),
-            }
+        let attributes = |n: &Node| (n.kind, n.mode, n.uid, n.gid);
+        if attributes(&now.node) != attributes(&record.node) {
+            return false;
+        }
+        match (now.node.kind, kept) {
+            // What is in it is looked at by itself.
+            (Kind::Directory, _) => true,
+            _ if now.node.size != record.node.size => false,
+            (Kind::Link, Some(kept)) => now.target().ok().is_some_and(|target| kept.target().is_ok_and(|k| k == target)),
+            (_, Some(kept)) => content::is_same(&now.at, &kept.at, now.node.size).unwrap_or(false),
+            (_, None) => now.node.has_same_content_stamp(&record.node) || now.node.has_same_fine_time(&record.node),
+        }
     }
 
     /// Keeps what has not been kept yet of the files that these changes touched.
@@ -192,7 +248,7 @@ impl Bases {
             if self.get(&change.path).is_some_and(|r| !r.identity_only) {
                 continue;
             }
-            let content = writer.keep_text(before)?;
+            let content = writer.keep(before)?;
             // Read while it was written to: neither the old state nor the new one.
             if Node::of(&before.at).is_none_or(|now| !now.is_untouched_since(&before.node)) {
                 continue;
@@ -202,10 +258,23 @@ impl Bases {
         }
         for (change, state) in tops {
             let absent = change.before.is_none();
-            let record = Record { absent, identity_only: !absent, ..Record::new(&change.path, state.node.clone()) };
+            let content = if absent { None } else { self.keep_of_deleted(change, changes, &mut writer)? };
+            let record = Record { absent, content, identity_only: !absent, ..Record::new(&change.path, state.node.clone()) };
             self.add(&mut writer, own, Line::Known(record));
         }
         writer.end()
+    }
+
+    /// What can tell later whether reality has again what the sandbox deleted. The bytes of files are too much for that.
+    fn keep_of_deleted(&self, change: &Change, all: &[Change], writer: &mut Writer) -> io::Result<Option<u64>> {
+        match (&change.before, change.shown_kind()) {
+            (Some(_), Kind::Directory) => match inventory::of_reality(change, all) {
+                Some(digest) => writer.keep_bytes(&digest).map(Some),
+                None => Ok(None),
+            },
+            (Some(before), Kind::Link) => writer.keep(before),
+            _ => Ok(None),
+        }
     }
 
     /// What came or went as a whole: of a directory only itself, not what is in it.
@@ -232,9 +301,9 @@ impl Bases {
     }
 
     fn is_wanted(&self, change: &Change) -> bool {
-        let is_file = |s: &Option<State>| s.as_ref().is_some_and(|s| s.node.kind == Kind::File);
+        let can_be_kept = |s: &Option<State>| s.as_ref().is_some_and(|s| matches!(s.node.kind, Kind::File | Kind::Link));
         change.base == Base::Reality
-            && is_file(&change.before)
+            && can_be_kept(&change.before)
             && change.after.is_some()
             && self.get(&change.path).is_none_or(|r| r.identity_only)
     }
@@ -248,12 +317,16 @@ impl Bases {
         let history = self.history(&new)?;
         for base in new {
             let line = match base {
-                NewBase::Identity { path, node, equal_to } => {
-                    Line::Known(Record { identity_only: true, equal_to, ..Record::new(&path, node) })
+                NewBase::Identity { path, node, equal_to, made } => {
+                    Line::Known(Record { identity_only: true, equal_to, made, ..Record::new(&path, node) })
                 }
-                NewBase::Content { path, node, bytes, reconciled } => {
+                NewBase::Content { path, node, bytes, reconciled, made } => {
                     let content = Some(writer.keep_bytes(&bytes)?);
-                    Line::Known(Record { content, reconciled, ..Record::new(&path, node) })
+                    Line::Known(Record { content, reconciled, made, ..Record::new(&path, node) })
+                }
+                NewBase::InPlace { path, node, source } => {
+                    let content = Some(writer.keep_bytes(source.as_os_str().as_bytes())?);
+                    Line::Known(Record { content, identity_only: true, made: Made::InPlace, ..Record::new(&path, node) })
                 }
                 NewBase::Forget { path } => Line::Forgotten(path),
                 NewBase::Again(record) => Line::Known(self.bring_back(record, &history, &mut writer)?),
@@ -318,9 +391,11 @@ impl Bases {
 #[derive(Debug)]
 pub enum NewBase {
     /// Reality is the base, as it is now.
-    Identity { path: PathBuf, node: Node, equal_to: Option<(u64, Time)> },
+    Identity { path: PathBuf, node: Node, equal_to: Option<(u64, Time)>, made: Made },
     /// These bytes are; `reconciled` if reality has others.
-    Content { path: PathBuf, node: Node, bytes: Vec<u8>, reconciled: bool },
+    Content { path: PathBuf, node: Node, bytes: Vec<u8>, reconciled: bool, made: Made },
+    /// Reality is, with all that a directory brought along when it was renamed from its source, relative to its tree.
+    InPlace { path: PathBuf, node: Node, source: PathBuf },
     /// There is none: nothing is in reality.
     Forget { path: PathBuf },
     /// What it was before.

@@ -131,6 +131,12 @@ impl Change {
         self.deletion.as_ref().map(|d| d.path.as_path())
     }
 
+    /// A directory that the sandbox renamed, while reality lost the one it was: nobody knows any more what came along with it.
+    #[must_use]
+    pub fn has_lost_its_source(&self) -> bool {
+        self.is_directory() && self.deletion.is_some()
+    }
+
     /// A name that stays the same as long as the path does.
     #[must_use]
     pub fn id(&self) -> String {

@@ -28,6 +28,6 @@ pub use change::{Base, Blocked, Change, ChangeKind, State, shown_path};
 pub use marks::Marks;
 pub use node::{Kind, Node, Time};
 pub use risk::Flag;
-pub use scan::{Found, Scope, Tree, scan};
+pub use scan::{Found, Renamed, Scope, Tree, scan};
 pub use set::{ChangeSet, Collapsed, Depth};
 pub use summary::{Example, Summary, summarize};

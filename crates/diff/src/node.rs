@@ -78,6 +78,15 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Same size, same time of the last write, whatever inode it is. A time in whole seconds is that of an archive as often as not,
+    /// where all versions of a file may have the same one: it proves nothing.
+    #[must_use]
+    pub fn has_same_fine_time(&self, other: &Self) -> bool {
+        (self.kind, self.size, self.mtime) == (other.kind, other.size, other.mtime) && self.mtime.1 != 0
+    }
+}
+
 impl From<&Statx> for Node {
     fn from(found: &Statx) -> Self {
         let mode = u32::from(found.stx_mode);

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::CWD;
 
 use self::walk::Walk;
-use crate::base::Bases;
+use crate::base::{self, Bases};
 use crate::change::{Change, State};
 use crate::marks::Marks;
 use crate::node::{Node, Time};
@@ -60,6 +60,18 @@ pub struct Found {
     pub bytes: u64,
     /// The heads' directories.
     pub directories: Vec<Directory>,
+    /// Directories that are shown at another place than reality has them.
+    pub renamed: Vec<Renamed>,
+}
+
+/// A directory through which another one of reality shows.
+#[derive(Clone, Debug)]
+pub struct Renamed {
+    pub path: PathBuf,
+    /// The place of the other one, relative to the tree.
+    pub source: PathBuf,
+    /// The layer's directory that says so.
+    pub at: PathBuf,
 }
 
 impl Found {
@@ -67,6 +79,7 @@ impl Found {
         self.changes.extend(other.changes);
         self.unreadable.extend(other.unreadable);
         self.directories.extend(other.directories);
+        self.renamed.extend(other.renamed);
         self.bytes += other.bytes;
     }
 }
@@ -79,6 +92,7 @@ pub fn scan(scope: &Scope<'_>) -> Found {
         Walk::through(scope, tree, &mut found);
     }
     found.changes.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
+    base::confirm(scope.bases, &mut found.changes);
     found
 }
 

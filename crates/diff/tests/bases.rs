@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use whatif_diff::base::{self, Bases, NewBase};
+use whatif_diff::base::{self, Bases, Made, NewBase};
 use whatif_diff::{Base, Kind, Node, scan};
 
 struct World(PathBuf);
@@ -26,7 +26,7 @@ impl World {
     /// Writes down that a path started from these bytes.
     fn know(&self, chain: &[&str], path: &str, bytes: &str) {
         let node = Node { size: bytes.len() as u64, kind: Kind::File, ..Node::of(&self.0).unwrap() };
-        let new = NewBase::Content { path: path.into(), node, bytes: bytes.into(), reconciled: false };
+        let new = NewBase::Content { path: path.into(), node, bytes: bytes.into(), reconciled: false, made: Made::Nothing };
         self.load(chain).replace(vec![new]).unwrap();
     }
 

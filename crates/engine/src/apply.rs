@@ -5,6 +5,8 @@
 
 mod decide;
 mod finish;
+mod in_place;
+mod marks;
 mod plan;
 mod select;
 
@@ -14,15 +16,16 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use whatif_apply::Plan;
-use whatif_diff::Depth;
 use whatif_diff::base::Record;
 use whatif_diff::pattern::Patterns;
+use whatif_diff::{Depth, Renamed};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
 
 pub use self::decide::{Conflict, Outlook, Side, outlook};
+pub(crate) use self::marks::Mark;
 pub use whatif_apply::{Progress, Stage};
 
 pub use self::select::{HunkChoice, LeftOut, Reason};
@@ -109,10 +112,34 @@ pub(crate) struct About {
     pub project: PathBuf,
     #[serde(default)]
     pub undo_of: Option<String>,
+    /// It puts back what the sandbox started from.
+    #[serde(default)]
+    pub takes_back: bool,
     /// What the sandbox starts from at these paths once this is done; elsewhere, reality as it is then.
     pub bases: Vec<BaseAfter>,
     /// What it started from before, for an undo.
     pub bases_before: Vec<Record>,
+    /// Renamed directories that are real as a whole once this is done.
+    #[serde(default)]
+    pub in_place: Vec<InPlace>,
+    /// What its layers need not say any more then.
+    #[serde(default)]
+    pub marks: Vec<Mark>,
+}
+
+/// A renamed directory, and where it was, relative to its tree.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct InPlace {
+    #[serde(with = "text::path")]
+    pub path: PathBuf,
+    #[serde(with = "text::path")]
+    pub source: PathBuf,
+}
+
+impl InPlace {
+    fn of(renamed: &Renamed) -> Self {
+        Self { path: renamed.path.clone(), source: renamed.source.clone() }
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -140,8 +167,9 @@ impl Engine {
         let lock = self.lock(&sandbox)?;
         let sandbox = self.refresh(&sandbox)?;
         let still = self.hold_still(&sandbox)?;
-        let found = self.look(&sandbox)?;
+        let mut found = self.look(&sandbox)?;
         let raw = found.changes.len() as u64;
+        let renamed = std::mem::take(&mut found.renamed);
         // Whoever takes everything need not be told what of it is risky.
         let depth = if request.all { Depth::Names } else { Depth::Review };
         let set = self.sort_out(&sandbox, found, depth)?;
@@ -163,6 +191,9 @@ impl Engine {
         let bases = self.bases(&sandbox)?;
         let scope = plan::Scope { sandbox: &sandbox, set: &set, times: config.apply.times };
         let mut planned = plan::plan(&scope, decided);
+        let whole = in_place::Whole::of(&set, &planned);
+        let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();
+        let marks = self.marks_to_drop(&sandbox, &renamed, &whole)?;
         let about = About {
             id: crate::create::new_id()?.to_string(),
             at: now(),
@@ -172,8 +203,18 @@ impl Engine {
             command: sandbox.details.command.clone(),
             project: sandbox.project.clone(),
             undo_of: None,
-            bases_before: planned.paths.iter().chain(&planned.settled).filter_map(|p| bases.get(p)).cloned().collect(),
+            takes_back: false,
+            bases_before: planned
+                .paths
+                .iter()
+                .chain(&planned.settled)
+                .chain(in_place.iter().map(|r| &r.path).filter(|p| !planned.paths.contains(p)))
+                .filter_map(|p| bases.get(p))
+                .cloned()
+                .collect(),
             bases: planned.bases,
+            in_place,
+            marks,
         };
         planned.plan.about = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &sandbox.project, e.into()))?;
         let settled = planned.steps.iter().filter(|s| s.what != What::Part).count() + planned.settled.len();
@@ -227,6 +268,9 @@ impl Engine {
         }
         let (all, real) = prepared.counts;
         let sandbox = self.after_apply(&prepared.sandbox, all.saturating_sub(real))?;
+        drop(prepared.still);
+        // What is real is real; at worst the sandbox sees it only from its next start on.
+        let _ = self.look_anew(sandbox.clone(), &prepared.plan);
         let nothing_left = sandbox.details.changed_files == 0;
         Ok(Applied { id, sandbox, steps: prepared.steps, left_out: prepared.left_out, unchanged: prepared.unchanged, nothing_left })
     }

@@ -38,6 +38,22 @@ impl Engine {
         Ok(summarize(&found, &sandbox.project))
     }
 
+    /// How much was changed since the sandbox began: without what the template brought that it was made from.
+    pub(crate) fn summarize_own(&self, sandbox: &Sandbox) -> Result<Summary, EngineError> {
+        if sandbox.details.position.stack.is_empty() {
+            return self.summarize(sandbox);
+        }
+        if self.heads_are_empty(sandbox)? {
+            return Ok(Summary::default());
+        }
+        Ok(summarize(&self.look_at(sandbox, View::Head)?, &sandbox.project))
+    }
+
+    /// What was touched since the last snapshot.
+    pub(crate) fn touched(&self, sandbox: &Sandbox) -> Result<Found, EngineError> {
+        self.scan(sandbox, View::Head).map(|(found, _)| found)
+    }
+
     /// The raw changes, at one moment.
     pub(crate) fn find_changes(&self, sandbox: &Sandbox) -> Result<Found, EngineError> {
         let _still = self.hold_still(sandbox)?;

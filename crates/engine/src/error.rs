@@ -189,7 +189,7 @@ impl Explain for EngineError {
                 vec!["'whatif snapshots NAME' lists them; NAME@LABEL names one of any sandbox, @-1 is the latest".to_owned()]
             }
             Self::NothingToFork { .. } => vec!["'whatif ls' lists the sandboxes, 'whatif snapshots NAME' their snapshots".to_owned()],
-            Self::InUse { .. } => vec!["let it end first, or end it: --live stop (a snapshot can also be copied while it goes on: --live copy)".to_owned()],
+            Self::InUse { .. } => vec!["let it end first, or have it ended: --live stop".to_owned()],
             Self::NoRoom { .. } => vec!["'whatif gc --dry-run' shows what could go, and 'whatif du' where it is".to_owned()],
             Self::BadArchive { .. } => vec!["nothing was imported; 'whatif import --list FILE' shows what is in it".to_owned()],
             Self::Archive(error) => error.hints(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use whatif_archive::{Layer, Limits, Manifest, Marks, Options};
 use whatif_layers::remove;
 use whatif_types::sandbox::{Details, Position};
-use whatif_types::{LayerId, Lockfile, Sandbox, Status, Template, name};
+use whatif_types::{LayerId, Lockfile, MadeBy, Sandbox, Status, Template, name};
 
 use crate::create::{new_id, with_a_name};
 use crate::shift::{Live, new_layer_id};
@@ -78,7 +78,7 @@ impl Engine {
             Exported::Template(name) => self.about_template(self.template(name)?),
             Exported::Position(source) => {
                 let (sandbox, snapshot) = match self.sandbox_called(source)? {
-                    Some(sandbox) => self.named_position(&sandbox, live)?,
+                    Some(sandbox) => self.named_position(&sandbox, MadeBy::Export, live)?,
                     None => self.find_snapshot(source)?,
                 };
                 let mut about = self.about_sandbox(sandbox);
@@ -158,6 +158,9 @@ impl Engine {
         let mut about: About = serde_json::from_value(manifest.about.clone())
             .map_err(|e| EngineError::BadArchive { why: format!("what it says about itself is not understood ({e})") })?;
         self.check(&about, &manifest)?;
+        if !about.details.cwd.starts_with(&about.project) {
+            about.details.cwd.clone_from(&about.project);
+        }
 
         // Under new names: the same archive may be imported twice. They are named as in use before anybody can find them.
         let old: Vec<LayerId> = about.details.position.stack.clone();
@@ -171,6 +174,7 @@ impl Engine {
         about.details.position = Position { stack: new, began_at: Some(now()), ..Position::default() };
         about.details.identity = self.context.identity();
         // Whoever made the archive does not decide what is shown to it here.
+        about.provider = whatif_provider::native::NAME.to_owned();
         about.details.exposed.clear();
         about.details.net = self.context.config_for(&about.project)?.network.mode.unwrap_or_default();
         let bytes = manifest.layers.iter().map(|l| l.bytes).sum();
@@ -222,7 +226,7 @@ impl Engine {
                 lockfiles: about.lockfiles,
                 details: about.details,
             };
-            self.store.insert_template(&template, None)?;
+            self.store.insert_template(&template, None, false)?;
             return Ok((kind, template.name));
         }
         let like = Sandbox {

@@ -2,7 +2,7 @@
 
 use whatif_store::{Origin, StoreError};
 use whatif_types::sandbox::{Position, StopReason};
-use whatif_types::{Sandbox, Snapshot, Status, name};
+use whatif_types::{MadeBy, Sandbox, Snapshot, Status, name};
 
 use crate::create::{new_id, with_a_name};
 use crate::shift::Live;
@@ -34,7 +34,7 @@ impl Engine {
         }
         self.check_room()?;
         let (parent, from) = match self.sandbox_called(fork.source)? {
-            Some(sandbox) => self.named_position(&sandbox, fork.live)?,
+            Some(sandbox) => self.named_position(&sandbox, MadeBy::Fork, fork.live)?,
             None => self.find_snapshot(fork.source).map_err(|error| match error {
                 EngineError::NoSuchSnapshot { sandbox: None, .. } => {
                     EngineError::NothingToFork { name: fork.source.escape_debug().to_string() }

@@ -1,9 +1,10 @@
 //! Reconciles the state directory with the records and removes what nothing needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::Serialize;
+use whatif_layers::measure;
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
 use whatif_types::{LayerId, MadeBy, SnapshotId, Status};
 
@@ -109,8 +110,16 @@ impl Engine {
                 .iter()
                 .flat_map(|(s, all)| all.iter().map(move |l| Owner::Snapshot(format!("{}@{}", s.name, l.label))));
             let templates = lineage.templates.iter().map(|t| Owner::Template(t.name.clone()));
+            let directories: BTreeMap<&str, PathBuf> =
+                lineage.sandboxes.iter().filter_map(|(s, _)| Some((s.name.as_str(), self.state.find(&s.id)?))).collect();
             for owner in sandboxes.chain(snapshots).chain(templates) {
-                collected.would_free.push(Removal { bytes: frees(&owner), owner });
+                let own = match &owner {
+                    Owner::Sandbox(name) => {
+                        directories.get(name.as_str()).map(|d| measure::tree(d)).transpose()?.unwrap_or_default()
+                    }
+                    _ => measure::Measured::default(),
+                };
+                collected.would_free.push(Removal { bytes: own.bytes + frees(&owner), owner });
             }
             collected.would_free.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.owner.cmp(&b.owner)));
             collected.kept = kept;

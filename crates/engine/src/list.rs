@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use whatif_types::sandbox::StopReason;
 use whatif_types::timestamp::rfc3339;
 use whatif_types::{Sandbox, Status};
 
@@ -42,6 +43,11 @@ impl Engine {
                 (changed_files, size_bytes) = (summary.changed_files, summary.size_bytes);
             }
             pids = self.connect(&sandbox).and_then(|mut client| Ok(client.list()?.len())).unwrap_or(0);
+        }
+        if sandbox.details.stop_reason == Some(StopReason::NotStarted)
+            && let Ok(summary) = self.summarize(&sandbox)
+        {
+            changed_files = summary.changed_files;
         }
         // What lies in layers was changed by it, or by what it came from.
         for layer in &sandbox.details.position.stack {

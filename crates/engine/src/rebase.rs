@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
-use whatif_diff::base::NewBase;
+use whatif_diff::base::{Made, NewBase};
 use whatif_diff::{Change, Kind, Node, State, content};
 use whatif_layers::copy;
 use whatif_patch::Merge;
@@ -56,7 +56,7 @@ impl Engine {
             if let (Some(after), Some(node)) = (&change.after, Node::of(&change.path)) {
                 let file = in_head(&sandbox, &directory, change, &after.at)?;
                 rewrite(&directory, &after.at, &file, &bytes).map_err(|e| EngineError::io("rewrite", &change.path, e))?;
-                bases.push(NewBase::Identity { path: change.path.clone(), node, equal_to: None });
+                bases.push(NewBase::Identity { path: change.path.clone(), node, equal_to: None, made: Made::Nothing });
                 list.push(change.path.clone());
             }
         }
@@ -71,7 +71,7 @@ impl Engine {
 
     /// Heads are rewritten only while nothing is mounted over them. A sandbox in which nothing runs is stopped for it and starts
     /// again by itself.
-    fn rest(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+    pub(crate) fn rest(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
         if sandbox.status != Status::Active {
             return Ok(());
         }
@@ -89,6 +89,9 @@ impl Engine {
 }
 
 fn outcome(change: &Change) -> Outcome {
+    if change.has_lost_its_source() {
+        return Outcome::Open("it was renamed, and reality deleted what it was before");
+    }
     let (Some(after), Some(now)) = (&change.after, whatif_diff::scan::reality(&change.path)) else {
         return Outcome::Open(if change.after.is_none() {
             "the sandbox deleted it, reality changed it"

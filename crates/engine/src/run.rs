@@ -65,7 +65,7 @@ impl Engine {
     /// Decides about the sandbox of a run whose command has ended, and puts it away or keeps it.
     pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
         let Run { mut sandbox, mut running, lock, pidfd } = run;
-        let summary = self.summarize(&sandbox)?;
+        let summary = self.summarize_own(&sandbox)?;
         // A time limit that a process could outlive by leaving its session would be none.
         let left_processes = !exited.timed_out && exited.others_alive && running.leaves_others();
         let kept = match keep {

@@ -165,9 +165,13 @@ impl Moving<'_> {
 
     fn alive(&mut self, sandbox: &mut Sandbox, mut shift: Shift, mut helper: Helper, live: Live) -> Result<Moved, EngineError> {
         let mut client = self.engine.connect(sandbox)?;
-        let ended = if live == Live::Stop { client.end_all()? } else { Vec::new() };
-        // Until the client leaves nothing is started either.
-        let running = client.freeze()?;
+        // From here on nothing is started either, until the client leaves.
+        let mut running = client.freeze()?;
+        let mut ended = Vec::new();
+        if live == Live::Stop && !running.is_empty() {
+            ended = client.end_all()?;
+            running.clear();
+        }
         let stack = self.to.stack(sandbox, self.layer);
         let boot = self.engine.boot_on(sandbox, self.directory, &stack);
         let in_the_way = boot.and_then(|boot| {
@@ -181,7 +185,7 @@ impl Moving<'_> {
         });
         let boot = match in_the_way {
             Err(error) => {
-                shift.go_back()?;
+                self.leave_as_it_was(sandbox, shift, &mut helper)?;
                 return Err(error);
             }
             Ok((_, Some(because))) if live != Live::Copy || self.to.leaves_its_stack() => {
@@ -209,8 +213,7 @@ impl Moving<'_> {
             self.record(sandbox).inspect_err(|_| *sandbox = before)
         });
         if let Err(error) = done {
-            helper.give_up();
-            shift.go_back()?;
+            self.leave_as_it_was(sandbox, shift, &mut helper)?;
             return Err(error);
         }
         if let Err(error) = helper.switch() {
@@ -222,6 +225,14 @@ impl Moving<'_> {
         let _ = client.thaw();
         self.engine.publish(sandbox);
         Ok(Moved { how: self.frozen(), ended })
+    }
+
+    /// Nothing has happened. If the helper is lost, the sandbox cannot go on with what it has mounted.
+    fn leave_as_it_was(&self, sandbox: &mut Sandbox, shift: Shift, helper: &mut Helper) -> Result<(), EngineError> {
+        if !helper.give_up() {
+            self.engine.stop_after_failure(sandbox)?;
+        }
+        Ok(shift.go_back()?)
     }
 
     fn frozen(&self) -> How {

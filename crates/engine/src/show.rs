@@ -25,6 +25,8 @@ pub struct Shown {
     /// What a running one uses as a whole.
     pub stats: Option<Stats>,
     pub changes: Summary,
+    /// The label of the snapshot it was last at.
+    pub at: Option<String>,
 }
 
 impl Engine {
@@ -36,7 +38,12 @@ impl Engine {
         let changes = self.summarize(&sandbox)?;
         let directory = self.directory(&sandbox)?;
         let details = sandbox.details.clone();
+        let at = match &details.position.at {
+            Some(id) => self.store.get_snapshot(id)?.map(|s| s.label),
+            None => None,
+        };
         Ok(Shown {
+            at,
             updated_at: whatif_types::timestamp::rfc3339(sandbox.updated_at),
             version: sandbox.version,
             keeper_pid: details.keeper_pid,

@@ -169,7 +169,12 @@ pub(crate) fn step_to(sandbox: &mut Sandbox, snapshot: &Snapshot) {
 impl Engine {
     /// A name for the present state of a sandbox that something can be made from: the snapshot it stands at if it has not
     /// changed since, a new one otherwise.
-    pub(crate) fn named_position(&self, sandbox: &Sandbox, live: Live) -> Result<(Sandbox, Snapshot), EngineError> {
+    pub(crate) fn named_position(
+        &self,
+        sandbox: &Sandbox,
+        made_by: MadeBy,
+        live: Live,
+    ) -> Result<(Sandbox, Snapshot), EngineError> {
         let _lock = self.lock(sandbox)?;
         let sandbox = self.refresh(sandbox)?;
         let at = match &sandbox.details.position.at {
@@ -179,7 +184,7 @@ impl Engine {
         if let Some(snapshot) = at.filter(|s| s.details.stack == sandbox.details.position.stack) {
             return Ok((sandbox, snapshot));
         }
-        let taken = self.snapshot_locked(sandbox, &Take::automatic(MadeBy::Fork, live))?;
+        let taken = self.snapshot_locked(sandbox, &Take::automatic(made_by, live))?;
         Ok((taken.sandbox, taken.snapshot))
     }
 }

@@ -3,15 +3,48 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use whatif_types::{Sandbox, Snapshot, SnapshotId};
+use whatif_types::timestamp::rfc3339;
+use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot, SnapshotId};
 
 use crate::{Engine, EngineError};
+
+/// A snapshot as programs read it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Document {
+    pub id: SnapshotId,
+    /// The name of its sandbox.
+    pub sandbox: String,
+    pub label: String,
+    pub created_at: String,
+    pub made_by: MadeBy,
+    pub message: Option<String>,
+    pub durable: bool,
+    /// The layers it stands on, bottom first.
+    pub stack: Vec<LayerId>,
+}
+
+impl Document {
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, sandbox: &Sandbox) -> Self {
+        let details = snapshot.details.clone();
+        Self {
+            id: snapshot.id.clone(),
+            sandbox: sandbox.name.clone(),
+            label: snapshot.label.clone(),
+            created_at: rfc3339(snapshot.created_at),
+            made_by: details.made_by,
+            message: details.message,
+            durable: details.durable,
+            stack: details.stack,
+        }
+    }
+}
 
 /// A snapshot in the tree.
 #[derive(Clone, Debug, Serialize)]
 pub struct Listed {
     #[serde(flatten)]
-    pub snapshot: Snapshot,
+    pub document: Document,
     /// The label of the one it came from.
     pub parent_label: Option<String>,
     /// How many come before it on the way from the root.
@@ -21,6 +54,8 @@ pub struct Listed {
     /// What the layer on top of it holds: what was changed since the one before.
     pub bytes: u64,
     pub files: u64,
+    #[serde(skip)]
+    pub created_ms: u64,
 }
 
 impl Engine {
@@ -51,7 +86,8 @@ impl Engine {
                 is_current: sandbox.details.position.at.as_ref() == Some(&snapshot.id),
                 files: size.0,
                 bytes: size.1,
-                snapshot,
+                created_ms: snapshot.created_at,
+                document: Document::of(&snapshot, &sandbox),
             });
         }
         Ok((sandbox, listed))

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_store::StoreError;
-use whatif_types::{Lockfile, Sandbox, Template, name};
+use whatif_types::timestamp::rfc3339;
+use whatif_types::{Lockfile, MadeBy, Sandbox, Template, name};
 
 use crate::shift::Live;
 use crate::snapshot::origin;
@@ -39,15 +40,21 @@ const DEEPEST: usize = 3;
 const NOT_ENTERED: [&str; 5] = [".git", "node_modules", "target", "vendor", ".venv"];
 const MOST_LOCKFILES: usize = 200;
 
-/// A template and how it compares with reality.
+/// A template as programs read it, and how it compares with reality.
 #[derive(Clone, Debug, Serialize)]
 pub struct ListedTemplate {
-    #[serde(flatten)]
-    pub template: Template,
+    pub name: String,
+    pub created_at: String,
+    #[serde(with = "whatif_types::text::path")]
+    pub project: PathBuf,
+    pub message: Option<String>,
     pub bytes: u64,
+    pub lockfiles: Vec<Lockfile>,
     /// Lockfiles that are not in reality what they were when it was saved.
     #[serde(with = "whatif_types::text::paths")]
     pub moved: Vec<PathBuf>,
+    #[serde(skip)]
+    pub created_ms: u64,
 }
 
 impl Engine {
@@ -65,7 +72,7 @@ impl Engine {
             return Err(StoreError::TemplateTaken { name: name.to_owned() }.into());
         }
         let sandbox = self.resolve(sandbox)?;
-        let (sandbox, snapshot) = self.named_position(&sandbox, live)?;
+        let (sandbox, snapshot) = self.named_position(&sandbox, MadeBy::Template, live)?;
         let mut details = sandbox.details.clone();
         details.position.stack = snapshot.details.stack.clone();
         details.position.mounted.clear();
@@ -81,10 +88,7 @@ impl Engine {
             message,
             details,
         };
-        if replace {
-            self.store.delete_template(name)?;
-        }
-        self.store.insert_template(&template, Some(&origin(&snapshot)))?;
+        self.store.insert_template(&template, Some(&origin(&snapshot)), replace)?;
         Ok(template)
     }
 
@@ -94,15 +98,25 @@ impl Engine {
 
     /// `whatif template ls`, newest first.
     pub fn templates(&self) -> Result<Vec<ListedTemplate>, EngineError> {
-        let mut listed = Vec::new();
-        for template in self.store.list_templates()? {
-            let mut bytes = 0;
-            for layer in &template.details.position.stack {
-                bytes += self.layer_size(layer)?.1;
-            }
-            listed.push(ListedTemplate { moved: moved_past(&template), bytes, template });
+        self.store.list_templates()?.into_iter().map(|template| self.list_template(template)).collect()
+    }
+
+    /// The line for one template.
+    pub fn list_template(&self, template: Template) -> Result<ListedTemplate, EngineError> {
+        let mut bytes = 0;
+        for layer in &template.details.position.stack {
+            bytes += self.layer_size(layer)?.1;
         }
-        Ok(listed)
+        Ok(ListedTemplate {
+            moved: moved_past(&template),
+            name: template.name,
+            created_at: rfc3339(template.created_at),
+            project: template.project,
+            message: template.message,
+            bytes,
+            lockfiles: template.lockfiles,
+            created_ms: template.created_at,
+        })
     }
 
     /// `whatif template rm`. Sandboxes made from it stay.

@@ -43,6 +43,7 @@ impl Engine {
             at: now(),
             who: self.who(),
             undo_of: Some(page.id.clone()),
+            takes_back: !about.takes_back,
             bases: about.bases_before.iter().cloned().map(BaseAfter::Again).collect(),
             bases_before: Vec::new(),
             ..about
@@ -61,7 +62,9 @@ impl Engine {
         // The sandbox may be gone; what it did is undone all the same.
         let _ = self.resolve(Some(&prepared.page.sandbox_id)).and_then(|sandbox| {
             let left = self.summarize(&sandbox)?.changed_files;
-            self.after_apply(&sandbox, left)
+            let sandbox = self.after_apply(&sandbox, left)?;
+            let _lock = self.lock(&sandbox)?;
+            self.look_anew(sandbox, &prepared.plan)
         });
         Ok(())
     }

@@ -170,19 +170,24 @@ impl Engine {
         Ok(found.f_bavail * found.f_frsize)
     }
 
-    /// The directory of the project that holds most of what a sandbox changed.
+    /// The directory of the project that holds most of what a sandbox changed since its last snapshot.
     fn heaviest(&self, sandbox: &Sandbox) -> Result<Option<Hint>, EngineError> {
-        if self.is_unchanged(sandbox)? {
+        // What lies in layers stays on the disk whatever is deleted inside.
+        if self.heads_are_empty(sandbox)? {
             return Ok(None);
         }
-        let set = self.change_set(sandbox, Depth::Names)?;
+        let set = self.sort_out(sandbox, self.touched(sandbox)?, Depth::Names)?;
         let mut directories: BTreeMap<&Path, (u64, bool)> = BTreeMap::new();
         let mut total = 0;
         for change in &set.changes {
             let Some(bytes) = change.after.as_ref().map(|a| a.node.blocks * 512) else { continue };
             total += bytes;
             let inside = change.path.strip_prefix(&sandbox.project).ok();
-            let Some(first) = inside.and_then(|p| p.components().next()).map(|c| Path::new(c.as_os_str())) else { continue };
+            let mut components = inside.into_iter().flat_map(Path::components);
+            let Some(first) = components.next().map(|c| Path::new(c.as_os_str())) else { continue };
+            if components.next().is_none() {
+                continue;
+            }
             let entry = directories.entry(first).or_insert((0, true));
             entry.0 += bytes;
             entry.1 &= change.ignored;

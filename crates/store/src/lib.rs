@@ -43,8 +43,8 @@ pub trait Store: std::fmt::Debug {
     fn list_snapshots(&self, sandbox: &SandboxId) -> Result<Vec<Snapshot>, StoreError>;
     fn delete_snapshots(&self, ids: &[SnapshotId]) -> Result<(), StoreError>;
 
-    /// Records a template that was made from something recorded, if that is still there.
-    fn insert_template(&self, template: &Template, origin: Option<&Origin<'_>>) -> Result<(), StoreError>;
+    /// Records a template that was made from something recorded, if that is still there. One of the same name goes if it may.
+    fn insert_template(&self, template: &Template, origin: Option<&Origin<'_>>, replace: bool) -> Result<(), StoreError>;
     fn get_template(&self, name: &str) -> Result<Option<Template>, StoreError>;
     /// Newest first.
     fn list_templates(&self) -> Result<Vec<Template>, StoreError>;
@@ -117,8 +117,8 @@ impl Explain for StoreError {
 
     fn hints(&self) -> Vec<String> {
         match self {
-            Self::NameTaken { name } => vec![format!("choose another --name, or remove it: whatif rm {name}")],
-            Self::LabelTaken { label } => vec![format!("choose another label, or remove it: whatif snapshot rm {label}")],
+            Self::NameTaken { name } => vec![format!("choose another name, or remove it: whatif rm {name}")],
+            Self::LabelTaken { label } => vec![format!("choose another label, or remove it: whatif snapshot rm NAME@{label}")],
             Self::TemplateTaken { name } => vec![format!("choose another name, or remove it: whatif template rm {name}")],
             Self::OriginGone => vec!["'whatif snapshots' shows what there is".to_owned()],
             Self::Conflict { .. } => vec!["run the command again".to_owned()],

@@ -344,18 +344,20 @@ impl Store for SqliteStore {
     fn delete_snapshots(&self, ids: &[SnapshotId]) -> Result<(), StoreError> {
         self.with_room(|| {
             self.in_transaction(|connection| {
-                let mut delete = connection.prepare_cached("DELETE FROM snapshots WHERE id = ?1")?;
                 for id in ids {
-                    delete.execute([id.as_str()])?;
+                    snapshots::delete(connection, id)?;
                 }
                 Ok(())
             })
         })
     }
 
-    fn insert_template(&self, template: &Template, origin: Option<&Origin<'_>>) -> Result<(), StoreError> {
+    fn insert_template(&self, template: &Template, origin: Option<&Origin<'_>>, replace: bool) -> Result<(), StoreError> {
         self.in_transaction(|connection| {
             origin.map_or(Ok(()), |origin| snapshots::require(connection, origin))?;
+            if replace {
+                connection.prepare_cached("DELETE FROM templates WHERE name = ?1")?.execute([&template.name])?;
+            }
             snapshots::insert_template(connection, template)
         })
     }

@@ -251,6 +251,29 @@ fn labels_belong_to_sandboxes_and_go_with_them() {
 }
 
 #[test]
+fn a_line_of_descent_closes_where_a_snapshot_is_removed() {
+    let scratch = Scratch::new("line");
+    let store = scratch.store();
+    let mut one = sandbox(1, "one");
+    store.insert(&one, None).unwrap();
+    let mut parent = None;
+    for (number, label) in [(1, "a"), (2, "b"), (3, "c")] {
+        let mut snapshot = snapshot(number, &one, label, &[number]);
+        snapshot.details.parent = parent.replace(snapshot.id.clone());
+        one.details.position.at = Some(snapshot.id.clone());
+        store.insert_snapshot(&snapshot, &mut one).unwrap();
+    }
+    let id = |label: &str| store.find_snapshot(&one.id, label).unwrap().unwrap().id;
+    let (a, b, c) = (id("a"), id("b"), id("c"));
+    store.delete_snapshots(&[b]).unwrap();
+    assert_eq!(store.get_snapshot(&c).unwrap().unwrap().details.parent, Some(a.clone()));
+    store.delete_snapshots(&[c]).unwrap();
+    assert_eq!(store.get(&one.id).unwrap().unwrap().details.position.at, Some(a.clone()));
+    store.delete_snapshots(&[a]).unwrap();
+    assert_eq!(store.get(&one.id).unwrap().unwrap().details.position.at, None);
+}
+
+#[test]
 fn nothing_starts_from_what_is_gone() {
     let scratch = Scratch::new("origin");
     let store = scratch.store();
@@ -284,8 +307,9 @@ fn needed_layers_are_those_that_any_record_names() {
         lockfiles: Vec::new(),
         details: Details { position: Position { stack: vec![layer(4)], ..Position::default() }, ..one.details.clone() },
     };
-    store.insert_template(&template, Some(&Origin::Sandbox(&one.id))).unwrap();
-    assert!(matches!(store.insert_template(&template, None), Err(StoreError::TemplateTaken { .. })));
+    store.insert_template(&template, Some(&Origin::Sandbox(&one.id)), false).unwrap();
+    assert!(matches!(store.insert_template(&template, None, false), Err(StoreError::TemplateTaken { .. })));
+    store.insert_template(&template, None, true).unwrap();
     assert_eq!(store.get_template("deps").unwrap(), Some(template));
     for number in [4, 9] {
         store.note_layer(&layer(number), &LayerFacts { tier: number, files: Some(1), bytes: None }).unwrap();

@@ -46,6 +46,10 @@ pub enum MadeBy {
     Rollback,
     /// What a fork started from.
     Fork,
+    /// What a template was saved from.
+    Template,
+    /// What was put into an archive.
+    Export,
 }
 
 impl MadeBy {
@@ -63,6 +67,8 @@ impl MadeBy {
             Self::Exec => "auto",
             Self::Rollback => "before-rollback",
             Self::Fork => "fork",
+            Self::Template => "template",
+            Self::Export => "export",
         }
     }
 }
@@ -74,6 +80,8 @@ impl fmt::Display for MadeBy {
             Self::Exec => "exec",
             Self::Rollback => "rollback",
             Self::Fork => "fork",
+            Self::Template => "template",
+            Self::Export => "export",
         })
     }
 }

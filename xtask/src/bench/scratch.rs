@@ -24,8 +24,10 @@ const PLACE: &str = "/var/tmp";
 const PREFIX: &str = "whatif-bench-";
 /// The ordinary user that root measures as.
 const NOBODY: u32 = 65534;
-/// Longer than any deletion in the background takes.
-const PATIENCE: Duration = Duration::from_secs(900);
+/// Longer than any deletion in the background takes while something is measured.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The same at the end, when a million files may have to go.
+const LAST_PATIENCE: Duration = Duration::from_secs(1800);
 
 #[derive(Debug)]
 pub struct Scratch {
@@ -121,11 +123,15 @@ impl Scratch {
     /// Waits until nothing is being taken down in the background any more, so that one contender's deletions do not run
     /// in the next one's time.
     pub fn settle(&self) -> Result<(), Failure> {
+        self.settle_within(PATIENCE)
+    }
+
+    fn settle_within(&self, patience: Duration) -> Result<(), Failure> {
         let transient = self.directory.join("state/transient");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience;
         while fs::read_dir(&transient).is_ok_and(|mut entries| entries.next().is_some()) {
             if Instant::now() > deadline {
-                return Err(Failure::new(format!("{} is still not empty after {PATIENCE:?}", transient.display())));
+                return Err(Failure::new(format!("{} is still not empty after {patience:?}", transient.display())));
             }
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -149,7 +155,7 @@ impl Scratch {
             if !status.success() {
                 return Err(Failure::new(format!("whatif rm --all: {status}; {} is left as it is", self.directory.display())));
             }
-            self.settle()?;
+            self.settle_within(LAST_PATIENCE)?;
         }
         // Deleting through a mount would delete what is mounted.
         let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(on("read", Path::new("/proc/self/mountinfo")))?;
@@ -157,7 +163,9 @@ impl Scratch {
         if mounts.lines().any(|line| line.split(' ').nth(4).is_some_and(|point| point.starts_with(&inside))) {
             return Err(Failure::new(format!("something is mounted beneath {}; it is left as it is", self.directory.display())));
         }
-        fs::remove_dir_all(&self.directory).map_err(on("remove", &self.directory))
+        // A process that deletes layers in the background may put something where we have been already.
+        let removed = fs::remove_dir_all(&self.directory).or_else(|_| fs::remove_dir_all(&self.directory));
+        removed.map_err(on("remove", &self.directory))
     }
 }
 

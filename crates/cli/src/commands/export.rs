@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::IsTerminal;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,8 +18,8 @@ use crate::progress::Line;
 
 /// Write a sandbox, a snapshot or a template into one file, for another machine
 ///
-/// The file holds everything that was changed, and nothing of reality. 'whatif import' makes it a sandbox again where the same
-/// project lies at the same place.
+/// The file holds everything that was changed, and what the changed text files were before. 'whatif import' makes it a sandbox
+/// again where the same project lies at the same place.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A sandbox, or a snapshot: LABEL or NAME@LABEL
@@ -54,9 +55,11 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     let name = args.template.as_deref().or(args.source.as_deref()).unwrap_or("sandbox");
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.whatif", name.replace('@', "-"))));
-    let part = path.with_extension("part");
+    let file_name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let part = path.with_file_name(format!(".{file_name}.{}.part", std::process::id()));
     let failed = |path: &Path, source| EngineError::Io { action: "write", path: path.to_owned(), source };
-    let file = File::create(&part).map_err(|e| failed(&part, e))?;
+    // It holds what the state directory holds, which is nobody else's business.
+    let file = File::options().write(true).create_new(true).mode(0o600).open(&part).map_err(|e| failed(&part, e))?;
     let written = engine.export(what, args.live, &file, &mut progress).inspect_err(|_| {
         let _ = fs::remove_file(&part);
     });

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use whatif_engine::export::{self, Imported, Kind};
 use whatif_engine::{Engine, EngineError};
 
+use whatif_types::timestamp::rfc3339;
+
 use super::Outcome;
 use crate::output::{Output, Style, bytes, counted, printable};
 use crate::progress::Line;
@@ -60,7 +62,15 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 
 fn list(file: &Path, output: &Output) -> Result<ExitCode, EngineError> {
     let (about, manifest) = export::inspect(file)?;
-    output.document(&serde_json::json!({ "about": about, "layers": manifest.layers }));
+    output.document(&serde_json::json!({
+        "kind": about.kind,
+        "name": about.name,
+        "project": about.project,
+        "exported_at": rfc3339(about.exported_at),
+        "made_by_root": about.made_by_root,
+        "message": about.message,
+        "layers": manifest.layers,
+    }));
     let kind = if about.kind == Kind::Template { "template" } else { "sandbox" };
     let (files, size) = manifest.layers.iter().fold((0, 0), |(f, b), l| (f + l.files, b + l.bytes));
     output.line(format!("{kind} {} of {}", output.paint(Style::Bold, &about.name), printable(&about.project.to_string_lossy())));

@@ -54,7 +54,10 @@ fn show(engine: &Engine, output: &Output) {
     let kept = engine.pool();
     output.document(&kept);
     if kept.is_empty() {
-        output.note("nothing is kept ready; set 'size' under '[pool]' in the configuration");
+        output.note(match engine.context.config.pool.size {
+            0 => "nothing is kept ready; set 'size' under '[pool]' in the configuration",
+            _ => "nothing is kept ready yet; fill it: whatif pool fill",
+        });
         return;
     }
     let mut rows = vec![["READY", "NETWORK", "PROJECT"].map(|h| output.paint(Style::Dim, h)).to_vec()];

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::shift::Live;
+use whatif_engine::snapshots::Document;
 use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
@@ -40,7 +41,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     };
     let done = engine.roll_back(name, label, args.live)?;
     let name = &done.sandbox.name;
-    output.document(&json!({ "sandbox": name, "to": done.to, "before": done.before, "ended": done.ended }));
+    output.document(&json!({ "sandbox": name, "to": Document::of(&done.to, &done.sandbox), "before": done.before.as_ref().map(|b| Document::of(b, &done.sandbox)), "ended": done.ended }));
     output.line(format!("{} is back at {}", output.paint(Style::Bold, name), output.paint(Style::Bold, &done.to.label)));
     tell_ended(&done.ended, output);
     if let Some(before) = &done.before {
@@ -59,7 +60,7 @@ fn live(text: &str) -> Result<Live, String> {
 
 /// Whoever names only the sandbox has to be asked for the snapshot.
 fn which(engine: &Engine, name: &str) -> Result<EngineError, EngineError> {
-    let labels: Vec<String> = engine.snapshots(Some(name))?.1.into_iter().map(|l| l.snapshot.label).collect();
+    let labels: Vec<String> = engine.snapshots(Some(name))?.1.into_iter().map(|l| l.document.label).collect();
     let hint = match labels.as_slice() {
         [] => format!("it has none yet; take one: whatif snapshot {name}"),
         [.., last] => format!("it has {}; for example: whatif rollback {name} {last}   (@-1 is the latest)", labels.join(", ")),

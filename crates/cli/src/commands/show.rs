@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use whatif_engine::{Engine, Shown};
 use whatif_types::Identity;
+use whatif_types::sandbox::StopReason;
 
 use super::Outcome;
-use crate::output::{Output, Style, bytes, printable};
+use crate::output::{Output, Style, bytes, counted, printable};
 use crate::table;
 
 /// Show everything about a sandbox
@@ -33,6 +34,7 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
         (
             "status",
             match details.stop_reason {
+                Some(StopReason::NotStarted) => format!("{} (not started yet)", shown.listed.status),
                 Some(reason) => format!("{} ({})", shown.listed.status, format!("{reason:?}").to_lowercase()),
                 None => shown.listed.status.to_string(),
             },
@@ -59,8 +61,17 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
             },
         ),
         ("copy-on-write", details.trees.iter().map(|t| path(t)).collect::<Vec<_>>().join(" ")),
-        ("changed", format!("{} files, {}", shown.changes.changed_files, bytes(shown.changes.size_bytes))),
+        ("changed", format!("{}, {}", counted(shown.changes.changed_files, "file"), bytes(shown.listed.size_bytes))),
     ];
+    if let Some(origin) = &details.position.made_from {
+        rows.push(("made from", printable(origin)));
+    }
+    if let Some(label) = &shown.at {
+        rows.push(("stands at", format!("{label}, {}", counted(details.position.stack.len() as u64, "layer"))));
+    }
+    if details.auto_snapshot {
+        rows.push(("snapshots", "one before each command".to_owned()));
+    }
     for (place, reason) in &shown.protection.read_only {
         rows.push(("read-only", format!("{} ({})", path(place), printable(reason))));
     }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use whatif_engine::shift::{How, Live};
 use whatif_engine::snapshot::{Take, Taken};
+use whatif_engine::snapshots::Document;
 use whatif_engine::{Engine, EngineError, Process};
 use whatif_types::MadeBy;
 
@@ -73,7 +74,7 @@ fn tell(taken: &Taken, output: &Output) {
     let (name, label) = (&taken.sandbox.name, &taken.snapshot.label);
     output.document(&json!({
         "sandbox": name,
-        "snapshot": taken.snapshot,
+        "snapshot": Document::of(&taken.snapshot, &taken.sandbox),
         "copied": matches!(taken.how, How::Copied { .. }),
         "ended": taken.ended,
     }));

@@ -21,23 +21,27 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let (sandbox, snapshots) = engine.snapshots(args.name.as_deref())?;
     output.document(&snapshots);
     if snapshots.is_empty() {
-        output.note(format!("{} has no snapshots; take one: whatif snapshot {}", sandbox.name, sandbox.name));
+        output.note(format!("{} has no snapshots of its own; take one: whatif snapshot {}", sandbox.name, sandbox.name));
+        if let Some(origin) = sandbox.details.position.made_from.as_deref() {
+            output.note(format!("  it was made from {}", printable(origin)));
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
-    let mut rows = vec![["SNAPSHOT", "AGE", "FILES", "SIZE", "BY", "ABOUT"].map(|h| output.paint(Style::Dim, h)).to_vec()];
+    let mut rows = vec![["SNAPSHOT", "FROM", "AGE", "FILES", "SIZE", "BY", "ABOUT"].map(|h| output.paint(Style::Dim, h)).to_vec()];
     for (position, listed) in snapshots.iter().enumerate() {
         // A line of descent is drawn straight down; only where it branches does it step to the side.
         let indent = "  ".repeat(branches_above(&snapshots, position));
         let mark = if listed.is_current { output.paint(Style::Green, "●") } else { "○".to_owned() };
-        let snapshot = &listed.snapshot;
+        let snapshot = &listed.document;
         rows.push(vec![
             format!("{indent}{mark} {}", output.paint(Style::Bold, &snapshot.label)),
-            age(now.saturating_sub(snapshot.created_at)),
+            listed.parent_label.clone().unwrap_or_default(),
+            age(now.saturating_sub(listed.created_ms)),
             listed.files.to_string(),
             bytes(listed.bytes),
-            snapshot.details.made_by.to_string(),
-            printable(snapshot.details.message.as_deref().unwrap_or_default()),
+            snapshot.made_by.to_string(),
+            printable(snapshot.message.as_deref().unwrap_or_default()),
         ]);
     }
     output.line(table::render(&rows));

@@ -59,15 +59,20 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
                 [] => (None, ""),
             };
             let template = engine.save_template(sandbox, name, message.clone(), *replace, *live)?;
-            output.document(&template);
-            output.line(output.paint(Style::Bold, &template.name));
-            output.note(format!("  use it: whatif new --template {}", template.name));
+            let listed = engine.list_template(template)?;
+            output.document(&listed);
+            output.line(output.paint(Style::Bold, &listed.name));
+            output.note(format!("  use it: whatif new --template {}", listed.name));
             if *replace {
                 super::in_background(&["tidy", "--layers"]);
             }
         }
         Action::Ls => list(engine, output)?,
         Action::Rm { names } => {
+            // All of them or none.
+            for name in names {
+                engine.template(name)?;
+            }
             for name in names {
                 engine.remove_template(name)?;
                 output.line(format!("{name} is gone"));
@@ -95,12 +100,12 @@ fn list(engine: &Engine, output: &Output) -> Result<(), whatif_engine::EngineErr
             all => output.paint(Style::Yellow, format!("{} lockfiles moved on", all.len())),
         };
         rows.push(vec![
-            output.paint(Style::Bold, &listed.template.name),
-            age(now.saturating_sub(listed.template.created_at)),
+            output.paint(Style::Bold, &listed.name),
+            age(now.saturating_sub(listed.created_ms)),
             bytes(listed.bytes),
             state,
-            printable(&listed.template.project.to_string_lossy()),
-            printable(listed.template.message.as_deref().unwrap_or_default()),
+            printable(&listed.project.to_string_lossy()),
+            printable(listed.message.as_deref().unwrap_or_default()),
         ]);
     }
     output.line(table::render(&rows));

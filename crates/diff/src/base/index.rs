@@ -15,7 +15,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::Record;
+use super::{Made, Record};
 use crate::node::{Kind, Node};
 
 const KNOWN: u8 = 1;
@@ -25,6 +25,8 @@ const IDENTITY_ONLY: u8 = 2;
 const HAS_CONTENT: u8 = 4;
 const ABSENT: u8 = 8;
 const IS_EQUAL: u8 = 16;
+const REAL: u8 = 32;
+const IN_PLACE: u8 = 64;
 const KINDS: [Kind; 6] = [Kind::File, Kind::Directory, Kind::Link, Kind::Fifo, Kind::Socket, Kind::Device];
 const NUMBERS: usize = 15;
 
@@ -55,7 +57,9 @@ pub(super) fn write(line: &Line, out: &mut Vec<u8>) {
                 | flag(record.identity_only, IDENTITY_ONLY)
                 | flag(record.content.is_some(), HAS_CONTENT)
                 | flag(record.absent, ABSENT)
-                | flag(record.equal_to.is_some(), IS_EQUAL);
+                | flag(record.equal_to.is_some(), IS_EQUAL)
+                | flag(record.made >= Made::Real, REAL)
+                | flag(record.made >= Made::InPlace, IN_PLACE);
             out.extend([KNOWN, flags]);
             let (ino, time) = record.equal_to.unwrap_or_default();
             for number in [record.content.unwrap_or(0), ino, time.0.cast_unsigned(), time.1.into()] {
@@ -128,6 +132,11 @@ fn read_line(line: &[u8]) -> Option<Line> {
             identity_only: flags & IDENTITY_ONLY != 0,
             absent: flags & ABSENT != 0,
             equal_to: (flags & IS_EQUAL != 0).then_some((u64::from_le_bytes(*ino), time)),
+            made: match (flags & REAL != 0, flags & IN_PLACE != 0) {
+                (_, true) => Made::InPlace,
+                (true, _) => Made::Real,
+                _ => Made::Nothing,
+            },
         })
     })
 }
@@ -201,6 +210,7 @@ mod tests {
             identity_only: false,
             absent: false,
             equal_to: Some((9, (1, 2))),
+            made: Made::InPlace,
         };
         let mut bytes = Vec::new();
         write(&Line::Known(record.clone()), &mut bytes);
@@ -215,7 +225,7 @@ mod tests {
             if let Some(Line::Known(read)) = lines.first() {
                 assert_eq!((&read.path, &read.node, read.content), (&record.path, &record.node, record.content));
                 assert!(read.reconciled && !read.identity_only && !read.absent);
-                assert_eq!(read.equal_to, record.equal_to);
+                assert_eq!((read.equal_to, read.made), (record.equal_to, record.made));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -10,6 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::index::{self, Line};
 use crate::change::State;
 use crate::marks::Marks;
+use crate::node::Kind;
 use crate::{attributes, content};
 
 /// Longer text is rarely merged by lines; only its identity is kept.
@@ -49,8 +50,25 @@ impl Writer {
         Ok(Self { directory: directory.to_owned(), index, lines: Vec::new(), next })
     }
 
+    /// The number of a copy of a file or a link, if it is worth keeping.
+    pub(super) fn keep(&mut self, before: &State) -> io::Result<Option<u64>> {
+        match before.node.kind {
+            Kind::Link => self.keep_link(before),
+            _ => self.keep_text(before),
+        }
+    }
+
+    /// Kept as what it is, so that it is read like any other.
+    fn keep_link(&mut self, before: &State) -> io::Result<Option<u64>> {
+        let Ok(target) = before.target() else { return Ok(None) };
+        let number = self.next;
+        symlink(target, self.directory.join(number.to_string()))?;
+        self.next += 1;
+        Ok(Some(number))
+    }
+
     /// The number of a copy of the text, if it is text of sensible length.
-    pub(super) fn keep_text(&mut self, before: &State) -> io::Result<Option<u64>> {
+    fn keep_text(&mut self, before: &State) -> io::Result<Option<u64>> {
         if before.node.size > LONGEST_KEPT {
             return Ok(None);
         }
@@ -111,6 +129,9 @@ pub(super) fn numbers(directory: &Path) -> io::Result<impl Iterator<Item = u64>>
 pub(super) fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists) => {
+            if let Ok(target) = fs::read_link(from) {
+                return symlink(target, to);
+            }
             let mut source = content::open(from)?;
             let mut copy = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
             io::copy(&mut source, &mut copy)?;

@@ -27,6 +27,27 @@ impl Walk<'_> {
         }
     }
 
+    /// A directory that was renamed from a place that reality does not have any more. Which files came along with it is not known,
+    /// so that they are missing is said of the directory.
+    pub(super) fn note_lost(&self, full: PathBuf, source: PathBuf, now: Option<Node>, after: State, finding: &mut Finding) {
+        let change = |path: PathBuf, kind, after, reality| Change {
+            path,
+            kind,
+            before: None,
+            after,
+            base: Base::Lost,
+            reality,
+            blocked: None,
+            flags: Vec::new(),
+            ignored: false,
+            outside: false,
+            deletion: None,
+            similarity: None,
+        };
+        let deletion = Some(Box::new(change(source, ChangeKind::Delete, None, None)));
+        finding.found.changes.push(Change { deletion, ..change(full, ChangeKind::Rename, Some(after), now) });
+    }
+
     /// Compares the sides of one path and keeps what differs.
     pub(super) fn note(
         &self,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
@@ -12,7 +12,8 @@ use super::directory::{beneath, hold, list};
 use super::hidden::Hidden;
 use super::queue::Queue;
 use super::stack::{Layer, LookUp, Part};
-use super::{Found, Scope, Tree};
+use super::{Found, Renamed, Scope, Tree};
+use crate::base::Made;
 use crate::change::{Base, State};
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
@@ -77,6 +78,13 @@ enum Lower {
     /// Reality's directory at another path: it was renamed.
     Elsewhere(PathBuf, OwnedFd),
     Nothing,
+}
+
+/// What reality has at the place that a renamed directory came from.
+enum Source {
+    There(OwnedFd),
+    Hidden,
+    Missing,
 }
 
 /// One name in the layers: what the newest that knows it says, and when the oldest that knows it was told.
@@ -207,6 +215,11 @@ impl<'a> Walk<'a> {
             let known = if is_masked { None } else { real.clone() };
             let shows_through = entry.is_none() && !is_masked && !hidden_elsewhere.contains(&name.as_os_str());
             let through = if shows_through { visible(elsewhere) } else { None };
+            // An apply took it out of the directory that shows through here, which is why it is not seen.
+            let is_unsaid = entry.is_none() && through.is_none() && !is_plain;
+            if is_unsaid && self.scope.bases.made(&full) >= Made::Real {
+                continue;
+            }
             let sub = self.below(&visit, &views, &name, entry.as_ref(), known.as_ref(), through.as_ref());
             let touched = entry.as_ref().map_or(visit.touched, |e| e.touched);
             let after = match (entry.map(|e| e.said), &views.lower) {
@@ -252,8 +265,14 @@ impl<'a> Walk<'a> {
         let mut itself = visit.itself.take();
         let mut was_there = false;
         let mut hides_nothing = false;
+        let mut is_copied_up = false;
+        let mut redirected: Option<PathBuf> = None;
         while let Some((part, seen)) = look_up.next()? {
             // Only the oldest part was made over what is in reality; newer ones may have been made over older ones.
+            is_copied_up = seen.is_copied_up;
+            if look_up.is_redirected && redirected.is_none() {
+                redirected = Some(self.layers[part.layer].path.join(&part.path));
+            }
             was_there = visit.is_in_place && !look_up.is_redirected && seen.is_copied_up && !seen.is_opaque;
             let mut btime = None;
             if uppers.is_empty()
@@ -281,14 +300,35 @@ impl<'a> Walk<'a> {
         // Reality had a directory here a moment ago. Whatever has become of it, what the sandbox did here must not go unmentioned.
         let before = self.reality.as_ref().filter(|_| visit.has_before).map(|fd| beneath(fd, &visit.path));
         let before = before.transpose().map_err(|_| Errno::STALE)?;
+        let full = if visit.path.as_os_str().is_empty() { self.tree.path.clone() } else { self.tree.path.join(&visit.path) };
+        let in_place = if before.is_some() { Lower::Plain } else { Lower::Nothing };
+        let mut lost = None;
         let lower = match look_up.lower.or_else(|| hides_nothing.then(|| visit.path.clone())) {
             // Whether it is there is known.
-            Some(path) if path.as_os_str() == visit.path.as_os_str() => before.as_ref().map_or(Lower::Nothing, |_| Lower::Plain),
-            Some(path) => self.elsewhere(path)?,
+            Some(path) if path.as_os_str() == visit.path.as_os_str() => in_place,
+            Some(path) if before.is_some() && self.scope.bases.is_in_place(&full, &path) => in_place,
+            Some(path) => match self.source(&path)? {
+                Source::There(directory) => {
+                    finding.found.renamed.extend(redirected.map(|at| Renamed { path: full.clone(), source: path.clone(), at }));
+                    Lower::Elsewhere(path, directory)
+                }
+                Source::Hidden => Lower::Nothing,
+                // What cannot be seen was not deleted: whatever reality has here is none of the sandbox's doing.
+                Source::Missing => {
+                    let source = self.tree.path.join(path);
+                    let was_real = is_copied_up && !self.scope.bases.was_absent(&source);
+                    lost = Some(source).filter(|_| was_real && self.scope.bases.made(&full) == Made::Nothing);
+                    in_place
+                }
+            },
             None => Lower::Nothing,
         };
+        if let Some(source) = lost
+            && let Some((node, after)) = itself.take()
+        {
+            self.note_lost(full.clone(), source, node, after, finding);
+        }
         if let Some((node, after)) = itself {
-            let full = if visit.path.as_os_str().is_empty() { self.tree.path.clone() } else { self.tree.path.join(&visit.path) };
             match (node, &before) {
                 (Some(node), Some(fd)) => {
                     self.note_directory(full, node, after, Marks::None.look(fd).attributes, visit.touched, finding)
@@ -308,14 +348,14 @@ impl<'a> Walk<'a> {
     }
 
     /// What of reality shows through at another path than its own.
-    fn elsewhere(&self, path: PathBuf) -> Result<Lower, Errno> {
-        let Some(reality) = &self.reality else { return Ok(Lower::Nothing) };
-        if self.hidden.covers(&self.tree.path, &path) {
-            return Ok(Lower::Nothing);
+    fn source(&self, path: &Path) -> Result<Source, Errno> {
+        let Some(reality) = &self.reality else { return Ok(Source::Missing) };
+        if self.hidden.covers(&self.tree.path, path) {
+            return Ok(Source::Hidden);
         }
-        match beneath(reality, &path) {
-            Ok(directory) => Ok(Lower::Elsewhere(path, directory)),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Lower::Nothing),
+        match beneath(reality, path) {
+            Ok(directory) => Ok(Source::There(directory)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Source::Missing),
             Err(errno) => Err(errno),
         }
     }

@@ -185,6 +185,15 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
     // The base of a rename's addition is what was at its new path: nothing.
     let before = if change.deletion.is_some() { None } else { change.before.as_ref() };
     let is_index = change.path.ends_with(".git/index");
+    if change.has_lost_its_source() {
+        return Ok(Result3::Conflict(Conflict {
+            path: change.path.clone(),
+            why: "the sandbox renamed the directory, reality deleted what it was before, and what the sandbox left unchanged in it is missing",
+            reality: Side::Deleted,
+            sandbox: Side::Changed,
+            regions: Vec::new(),
+        }));
+    }
     if !change.has_drifted() || (change.deletion.is_some() && now.is_none()) {
         return direct(change, now, hunks);
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_apply::{Change as Act, Operation, Plan, Source};
 use whatif_diff::Bases;
-use whatif_diff::base::{NewBase, Record};
+use whatif_diff::base::{Made, NewBase, Record};
 use whatif_diff::{Kind, Node, Time, content};
 use whatif_types::{Sandbox, SandboxId, Status};
 
@@ -66,6 +66,7 @@ impl Engine {
         let paths: Vec<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
         let written: Vec<Written> = plan.operations.iter().zip(&paths).map(|(o, path)| Written::of(o, path)).collect();
         self.set_bases(&about, &written)?;
+        self.note_marks(&about)?;
         // Directories that only get their times back are nothing to speak of.
         let is_time_only =
             |o: &Operation, path: &Path| about.undo_of.is_some() && matches!(o.change, Act::Set { .. }) && path.is_dir();
@@ -93,7 +94,10 @@ impl Engine {
             special.insert(path, after);
         }
         let paths: HashSet<&PathBuf> = written.iter().map(|w| &w.path).collect();
-        let settled: Vec<Written> = special.keys().filter(|p| !paths.contains(p)).map(|p| Written::nothing(p)).collect();
+        let in_place: HashMap<&PathBuf, &PathBuf> = about.in_place.iter().map(|r| (&r.path, &r.source)).collect();
+        let others: HashSet<&PathBuf> = special.keys().chain(in_place.keys().copied()).filter(|p| !paths.contains(p)).collect();
+        let settled: Vec<Written> = others.into_iter().map(|p| Written::nothing(p)).collect();
+        let made = if about.takes_back { Made::Nothing } else { Made::Real };
         // The bytes of a few files cost little to keep, and let both sides go on; of thousands it is enough to know them.
         let keeps_bytes = written.len() <= MOST_KEPT;
         let mut new = Vec::with_capacity(written.len());
@@ -102,20 +106,24 @@ impl Engine {
             new.push(match (special.get(&one.path), Node::of(&one.path)) {
                 // Put back as it was known; a directory that was made again is another inode.
                 (Some(BaseAfter::Again(record)), Some(node)) if is_as_known(record, &node) => {
-                    NewBase::Identity { path, node, equal_to: None }
+                    NewBase::Identity { path, node, equal_to: None, made: record.made }
                 }
                 (Some(BaseAfter::Again(record)), _) => NewBase::Again(record.clone()),
                 (_, None) => NewBase::Forget { path },
                 _ if one.is_removed => NewBase::Forget { path },
+                (None, Some(node)) if in_place.contains_key(&path) => match in_place.get(&path).filter(|_| !about.takes_back) {
+                    Some(source) => NewBase::InPlace { path, node, source: source.to_path_buf() },
+                    None => NewBase::Forget { path },
+                },
                 (Some(BaseAfter::Content { bytes, reconciled, .. }), Some(node)) => {
                     let bytes = bytes.as_bytes().to_vec();
                     // The base is these bytes, whatever reality's are.
                     let node = Node { size: bytes.len() as u64, ..node };
-                    NewBase::Content { path, node, bytes, reconciled: *reconciled }
+                    NewBase::Content { path, node, bytes, reconciled: *reconciled, made }
                 }
                 (None, Some(node)) => match text(&one.path, &node).filter(|_| keeps_bytes) {
-                    Some(bytes) => NewBase::Content { path, node, bytes, reconciled: false },
-                    None => NewBase::Identity { path, node, equal_to: one.equal_to() },
+                    Some(bytes) => NewBase::Content { path, node, bytes, reconciled: false, made },
+                    None => NewBase::Identity { path, node, equal_to: one.equal_to(), made },
                 },
             });
         }
@@ -138,8 +146,10 @@ impl Engine {
             let was = operation.expected.identity()?;
             let is_same = (was.ino, was.size, was.mtime) == (node.ino, node.size, node.mtime) && node.kind != Kind::Directory;
             // What has bytes to compare needs nothing else.
-            let is_known = bases.get(&path).is_some_and(|r| r.content.is_some());
-            (is_same && !is_known).then_some(NewBase::Identity { path, node, equal_to: None })
+            let known = bases.get(&path);
+            let made = known.map_or(Made::Nothing, |r| r.made);
+            let is_known = known.is_some_and(|r| r.content.is_some());
+            (is_same && !is_known).then_some(NewBase::Identity { path, node, equal_to: None, made })
         });
         let restored = restored.collect();
         bases.replace(restored).map_err(|e| EngineError::io("write what was kept of", &sandbox.project, e))

@@ -24,7 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Helper {
     child: Child,
     channel: Channel,
+    /// It was told to enter the sandbox.
+    has_begun: bool,
     is_done: bool,
+    /// It has said so.
+    has_failed: bool,
 }
 
 impl Helper {
@@ -42,7 +46,7 @@ impl Helper {
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
-        Ok(Self { child, channel: Channel::new(ours), is_done: false })
+        Ok(Self { child, channel: Channel::new(ours), has_begun: false, is_done: false, has_failed: false })
     }
 
     /// Sees to it that nobody can write any more. Returns the tree that somebody writes to, if so. The keeper's pid is good as long as somebody is
@@ -55,6 +59,7 @@ impl Helper {
         let root = rustix::fs::open(format!("{place}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let root = root.map_err(|e| failed(e.into()))?;
         let order = Order::Guard { boot: Box::new(boot.clone()) };
+        self.has_begun = true;
         self.channel.send(&order, &[user.as_fd(), mount.as_fd(), root.as_fd()]).map_err(lost)?;
         match self.answer()? {
             Answer::Guarded => Ok(None),
@@ -82,16 +87,20 @@ impl Helper {
         }
     }
 
-    /// Leaves everything as it was. If it cannot say so any more, it has failed before and has done so by itself.
-    pub(super) fn give_up(&mut self) {
-        if self.channel.send(&Order::GiveUp, &[]).is_ok() {
-            let _ = self.answer();
-        }
+    /// Leaves everything as it was. False if nobody can tell that it is: then trees may have stayed read-only.
+    pub(super) fn give_up(&mut self) -> bool {
+        // One that reports a failure has cleaned up before, and one without orders has done nothing.
+        self.has_failed
+            || !self.has_begun
+            || (self.channel.send(&Order::GiveUp, &[]).is_ok() && matches!(self.answer(), Ok(Answer::Done)))
     }
 
     fn answer(&mut self) -> Result<Answer, EngineError> {
         match self.channel.receive().map_err(lost)? {
-            Answer::Failed(failed) => Err(EngineError::Restack { message: failed.message }),
+            Answer::Failed(failed) => {
+                self.has_failed = true;
+                Err(EngineError::Restack { message: failed.message })
+            }
             answer => Ok(answer),
         }
     }

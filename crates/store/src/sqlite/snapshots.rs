@@ -56,6 +56,21 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Result<Snapshot, StoreError>> {
         }))
 }
 
+/// What came from it comes from what it came from.
+pub(super) fn delete(connection: &Connection, id: &SnapshotId) -> Result<(), StoreError> {
+    let id = id.as_str();
+    for sql in [
+        "UPDATE snapshots SET details = json_set(details, '$.parent', (SELECT details ->> '$.parent' FROM snapshots WHERE id = ?1)) \
+         WHERE details ->> '$.parent' = ?1",
+        "UPDATE sandboxes SET details = json_set(details, '$.position.at', (SELECT details ->> '$.parent' FROM snapshots WHERE id = ?1)) \
+         WHERE details ->> '$.position.at' = ?1",
+        "DELETE FROM snapshots WHERE id = ?1",
+    ] {
+        connection.prepare_cached(sql)?.execute([id])?;
+    }
+    Ok(())
+}
+
 pub(super) fn templates(connection: &Connection, rest: &str, parameters: impl Params) -> Result<Vec<Template>, StoreError> {
     let mut select = connection.prepare_cached(&format!("SELECT details FROM templates {rest}"))?;
     let rows = select.query_map(parameters, |row| row.get::<_, String>(0))?;

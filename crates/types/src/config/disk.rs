@@ -38,8 +38,15 @@ impl DiskRules {
 
 /// A number of bytes, written as `512M` or `20GiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "Written")]
 pub struct Size(pub u64);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Bytes(u64),
+    Text(String),
+}
 
 const UNITS: [&str; 5] = ["", "K", "M", "G", "T"];
 
@@ -68,17 +75,14 @@ impl fmt::Display for Size {
     }
 }
 
-impl TryFrom<String> for Size {
+impl TryFrom<Written> for Size {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<Size> for String {
-    fn from(size: Size) -> Self {
-        size.0.to_string()
+    fn try_from(written: Written) -> Result<Self, String> {
+        match written {
+            Written::Bytes(bytes) => Ok(Self(bytes)),
+            Written::Text(text) => text.parse(),
+        }
     }
 }
 

@@ -1,0 +1,75 @@
+//! What was in a directory that a sandbox deleted or renamed, in one number.
+//!
+//! Of what goes with its directory nothing is kept, however much it is. But when reality gets the directory back, as an undo gives
+//! it back, everything in it is new to whoever looks at inodes; this number tells that all of it is as it was.
+
+use std::os::unix::ffi::OsStrExt;
+
+use sha2::{Digest, Sha256};
+
+use super::{Bases, Made};
+use crate::change::{Base, Change};
+use crate::node::{Kind, Node};
+
+/// Everything in reality at and below a deleted directory, as the sandbox found it. None if some of it is not what it started from.
+pub(super) fn of_reality(top: &Change, sorted: &[Change]) -> Option<Vec<u8>> {
+    let below = &sorted[below(top, sorted)];
+    below.iter().all(|c| c.base == Base::Reality).then(|| digest(top, below))
+}
+
+/// Reality is still what the sandbox started from where all of a deleted directory is there again.
+pub(crate) fn confirm(bases: &Bases, sorted: &mut [Change]) {
+    for index in 0..sorted.len() {
+        let top = &sorted[index];
+        if top.after.is_some() || !top.is_directory() {
+            continue;
+        }
+        let range = below(top, sorted);
+        let is_doubted = |c: &Change| c.base == Base::Lost && c.after.is_none();
+        if !sorted[range.clone()].iter().any(is_doubted) {
+            continue;
+        }
+        if bases.inventory(top).is_some_and(|known| known == digest(top, &sorted[range.clone()])) {
+            for change in sorted[range].iter_mut().filter(|c| is_doubted(c)) {
+                change.base = Base::Reality;
+            }
+        }
+    }
+}
+
+impl Bases {
+    fn inventory(&self, top: &Change) -> Option<Vec<u8>> {
+        self.said(self.find(&top.path).filter(|p| p.record.made != Made::InPlace)?)
+    }
+}
+
+fn below(top: &Change, sorted: &[Change]) -> std::ops::Range<usize> {
+    let prefix = [top.path.as_os_str().as_bytes(), b"/"].concat();
+    let start = sorted.partition_point(|c| c.path.as_os_str().as_bytes() < prefix.as_slice());
+    let length = sorted[start..].iter().take_while(|c| c.path.as_os_str().as_bytes().starts_with(&prefix)).count();
+    start..start + length
+}
+
+fn digest(top: &Change, below: &[Change]) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    for change in std::iter::once(top).chain(below) {
+        let Some(node) = &change.reality else { continue };
+        let path = change.path.as_os_str().as_bytes();
+        let target = (node.kind == Kind::Link).then(|| std::fs::read_link(&change.path).ok()).flatten().unwrap_or_default();
+        for text in [path, target.as_os_str().as_bytes()] {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+        }
+        hash.update([node.kind as u8]);
+        for number in looks(node) {
+            hash.update(number.to_le_bytes());
+        }
+    }
+    hash.finalize().to_vec()
+}
+
+/// What an undo gives back. The size of a directory depends on its past, and what happens in it shows in its time.
+fn looks(node: &Node) -> [u64; 6] {
+    let (size, mtime) = if node.kind == Kind::File { (node.size, node.mtime) } else { (0, (0, 0)) };
+    [node.mode.into(), node.uid.into(), node.gid.into(), size, mtime.0.cast_unsigned(), mtime.1.into()]
+}

@@ -1,0 +1,315 @@
+//! What layers say about renamed directories, after those became real.
+//!
+//! A renamed directory carries a mark that leads to the directory of reality it was. Once an apply has moved that one too, the mark
+//! leads nowhere, and the sandbox would see an empty directory. Without its mark it is one with reality's directory at its own place.
+//! An undo puts the mark back.
+//!
+//! The kernel goes by what it read when it looked a directory up. So a mark is taken away only while nothing is mounted; until then
+//! it is noted in the sandbox's `repairs`. It is put back at once: what the kernel does not know of it, it overwrites. Frozen layers
+//! do not change: the sandbox gets a copy of such a layer, in which files are links.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use whatif_apply::Plan;
+use whatif_diff::{Renamed, base};
+use whatif_layers::remove;
+use whatif_layers::squash::{self, Format};
+use whatif_layers::state_dir::AliveLock;
+use whatif_types::text::{self, Text};
+use whatif_types::{Backend, LayerId, Sandbox, SandboxId, Status};
+
+use super::About;
+use super::in_place::Whole;
+use crate::shift::new_layer_id;
+use crate::{Engine, EngineError};
+
+const FILE: &str = "repairs";
+/// Only overlays mounted by root have renamed directories.
+const REDIRECT: &str = "trusted.overlay.redirect";
+const OPAQUE: &str = "trusted.overlay.opaque";
+const ORIGIN: &str = "trusted.overlay.origin";
+
+/// A mark of one directory of a tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    tree: usize,
+    #[serde(with = "text::path")]
+    path: PathBuf,
+    says: Says,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Says {
+    /// What was here at this place of the tree shows through.
+    CameFrom(Text),
+    /// Nothing shows through.
+    Opaque,
+}
+
+/// The head or a layer.
+struct Place {
+    layer: Option<LayerId>,
+    root: PathBuf,
+}
+
+impl Engine {
+    /// The marks that are of no use any more once all that `whole` calls real is so.
+    pub(super) fn marks_to_drop(&self, sandbox: &Sandbox, renamed: &[Renamed], whole: &Whole) -> Result<Vec<Mark>, EngineError> {
+        let mut marks: Vec<Mark> = Vec::new();
+        if !has_marks(sandbox) || renamed.is_empty() {
+            return Ok(marks);
+        }
+        let places = self.places(sandbox)?;
+        for one in renamed {
+            let Some((tree, path)) = in_tree(sandbox, &one.path) else { continue };
+            // All the way down to it has to lead through reality.
+            let way = path.ancestors().filter(|a| !a.as_os_str().is_empty());
+            let wanted =
+                way.map(|directory| mark_at(&places, tree, directory, renamed, sandbox, whole)).collect::<Option<Vec<_>>>();
+            for mark in wanted.into_iter().flatten().flatten() {
+                if !marks.contains(&mark) {
+                    marks.push(mark);
+                }
+            }
+        }
+        Ok(marks)
+    }
+
+    /// Writes down which marks are to go, or puts them back.
+    pub(super) fn note_marks(&self, about: &About) -> Result<(), EngineError> {
+        let id = SandboxId::parse(&about.sandbox_id).filter(|_| !about.marks.is_empty());
+        let Some((id, directory)) = id.and_then(|id| self.state.find(&id).map(|d| (id, d))) else { return Ok(()) };
+        let mut noted = noted(&directory)?;
+        noted.retain(|m| !about.marks.contains(m));
+        if !about.takes_back {
+            noted.extend(about.marks.iter().cloned());
+            return write(&directory, &noted);
+        }
+        write(&directory, &noted)?;
+        match self.store.get(&id)? {
+            Some(mut sandbox) => self.change_marks(&mut sandbox, &about.marks, Wanted::Set),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets a sandbox see what became of its renamed directories: one in which nothing runs starts again by itself.
+    pub(crate) fn look_anew(&self, mut sandbox: Sandbox, plan: &Plan) -> Result<(), EngineError> {
+        let about: About = serde_json::from_value(plan.about.clone())
+            .map_err(|e| EngineError::io("read the description of", &sandbox.project, e.into()))?;
+        if about.marks.is_empty() {
+            return Ok(());
+        }
+        if sandbox.status == Status::Active {
+            sandbox = self.refresh(&sandbox)?;
+            self.rest(&mut sandbox)?;
+        }
+        self.drop_marks(&mut sandbox)
+    }
+
+    /// Takes the noted marks away. The caller holds the sandbox's lock; nothing happens while something is mounted.
+    pub(crate) fn drop_marks(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+        let directory = self.directory(sandbox)?;
+        let noted = noted(&directory)?;
+        if noted.is_empty() {
+            return Ok(());
+        }
+        let Some(_nothing_is_mounted) = AliveLock::take(&directory)? else { return Ok(()) };
+        self.change_marks(sandbox, &noted, Wanted::Gone)?;
+        write(&directory, &[])
+    }
+
+    fn change_marks(&self, sandbox: &mut Sandbox, marks: &[Mark], wanted: Wanted) -> Result<(), EngineError> {
+        let places = self.places(sandbox)?;
+        for place in places.iter().rev() {
+            let is_here =
+                |mark: &&Mark| mark.oldest(&places).is_some_and(|p| p.root == place.root) && mark.fits(&place.root, wanted);
+            let here: Vec<&Mark> = marks.iter().filter(is_here).collect();
+            match &place.layer {
+                _ if here.is_empty() => {}
+                None => change(&place.root, &here, wanted)?,
+                Some(layer) => self.change_in_copy(sandbox, layer, &here, wanted)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the sandbox on a copy of one of its layers.
+    fn change_in_copy(&self, sandbox: &mut Sandbox, layer: &LayerId, marks: &[&Mark], wanted: Wanted) -> Result<(), EngineError> {
+        let id = new_layer_id()?;
+        let from = self.state.layer_path(layer);
+        let (place, _lock) = self.state.begin_squash(&sandbox.id)?;
+        let copied = copy(&from, &place.join(id.as_str()), sandbox.details.trees.len())
+            .and_then(|()| change(&place.join(id.as_str()), marks, wanted));
+        let recorded = copied.and_then(|()| {
+            let facts = self.store.layer_facts(std::slice::from_ref(layer))?.pop().unwrap_or_default();
+            self.store.note_layer(&id, &facts)?;
+            self.state.keep_layer(&place, &id)?;
+            for one in sandbox.details.position.stack.iter_mut().filter(|l| *l == layer) {
+                *one = id.clone();
+            }
+            Ok(self.store.update(sandbox)?)
+        });
+        remove::tree(&place)?;
+        recorded
+    }
+
+    /// Newest first.
+    fn places(&self, sandbox: &Sandbox) -> Result<Vec<Place>, EngineError> {
+        let head = Place { layer: None, root: self.directory(sandbox)?.join("head") };
+        let layers = sandbox.details.position.stack.iter().rev();
+        let layers = layers.map(|l| Place { layer: Some(l.clone()), root: self.state.layer_path(l) });
+        Ok(std::iter::once(head).chain(layers).collect())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Set,
+    Gone,
+}
+
+impl Mark {
+    fn at(&self, root: &Path) -> PathBuf {
+        root.join(self.tree.to_string()).join(&self.path)
+    }
+
+    /// The place that says the last word about what shows through.
+    fn oldest<'p>(&self, places: &'p [Place]) -> Option<&'p Place> {
+        places.iter().rev().find(|p| self.at(&p.root).symlink_metadata().is_ok())
+    }
+
+    /// Whether the directory is still the one that the mark is about, as far as it can be told: the sandbox may have gone on.
+    fn fits(&self, root: &Path, wanted: Wanted) -> bool {
+        let at = self.at(root);
+        let (redirect, is_opaque) = (value(&at, REDIRECT), is_opaque(&at));
+        match (&self.says, wanted) {
+            _ if !at.symlink_metadata().is_ok_and(|m| m.is_dir()) => false,
+            (Says::CameFrom(source), Wanted::Gone) => redirect.is_some_and(|r| leads_to(&r, &source.to_path())),
+            (Says::CameFrom(_), Wanted::Set) => redirect.is_none() && !is_opaque && value(&at, ORIGIN).is_some(),
+            (Says::Opaque, Wanted::Gone) => is_opaque,
+            (Says::Opaque, Wanted::Set) => redirect.is_none() && !is_opaque,
+        }
+    }
+}
+
+/// The mark of one directory on the way to a renamed one, if it has any; nothing if it has to stay.
+fn mark_at(
+    places: &[Place],
+    tree: usize,
+    path: &Path,
+    renamed: &[Renamed],
+    sandbox: &Sandbox,
+    whole: &Whole,
+) -> Option<Option<Mark>> {
+    let mark = |says| Mark { tree, path: path.to_owned(), says };
+    let mut found = None;
+    for place in places {
+        let at = mark(Says::Opaque).at(&place.root);
+        let says = if is_opaque(&at) {
+            Says::Opaque
+        } else if value(&at, REDIRECT).is_some() {
+            let full = sandbox.details.trees.get(tree)?.join(path);
+            Says::CameFrom(Text::from(&renamed.iter().find(|r| r.path == full && r.at == at)?.source))
+        } else {
+            continue;
+        };
+        // A mark below another one does not count as long as that one is there, and would afterwards.
+        if found.replace(mark(says)).is_some() || mark(Says::Opaque).oldest(places).is_none_or(|p| p.root != place.root) {
+            return None;
+        }
+    }
+    let is_real = found.is_none() || whole.is_real(&sandbox.details.trees.get(tree)?.join(path));
+    is_real.then_some(found)
+}
+
+fn has_marks(sandbox: &Sandbox) -> bool {
+    sandbox.details.backend == Backend::Overlay && sandbox.details.identity.started_by_root()
+}
+
+fn in_tree<'p>(sandbox: &Sandbox, path: &'p Path) -> Option<(usize, &'p Path)> {
+    let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
+    let (number, tree) = trees.max_by_key(|(_, tree)| tree.as_os_str().len())?;
+    Some((number, path.strip_prefix(tree).ok()?))
+}
+
+/// A redirect is a path from the root of its tree, or a name beside what it stands for.
+fn leads_to(redirect: &[u8], source: &Path) -> bool {
+    match redirect.strip_prefix(b"/") {
+        Some(path) => path == source.as_os_str().as_bytes(),
+        None => source.file_name() == Some(OsStr::from_bytes(redirect)),
+    }
+}
+
+fn is_opaque(directory: &Path) -> bool {
+    value(directory, OPAQUE).is_some_and(|v| v == b"y")
+}
+
+fn value(directory: &Path, name: &str) -> Option<Vec<u8>> {
+    let mut value = vec![0; LONGEST_VALUE];
+    let length = rustix::fs::lgetxattr(directory, name, &mut value[..]).ok()?;
+    value.truncate(length);
+    Some(value)
+}
+
+/// Longer than any path.
+const LONGEST_VALUE: usize = 4096;
+
+fn change(root: &Path, marks: &[&Mark], wanted: Wanted) -> Result<(), EngineError> {
+    for mark in marks {
+        let at = mark.at(root);
+        let (name, value) = match &mark.says {
+            Says::CameFrom(source) => (REDIRECT, [b"/", source.as_bytes()].concat()),
+            Says::Opaque => (OPAQUE, b"y".to_vec()),
+        };
+        let changed = match wanted {
+            Wanted::Set => rustix::fs::lsetxattr(&at, name, &value, XattrFlags::empty()),
+            Wanted::Gone => match rustix::fs::lremovexattr(&at, name) {
+                Err(Errno::NODATA) => Ok(()),
+                other => other,
+            },
+        };
+        changed.map_err(|e| EngineError::io("mark", &at, e.into()))?;
+    }
+    Ok(())
+}
+
+/// Copies a layer, its files as links.
+fn copy(from: &Path, to: &Path, trees: usize) -> Result<(), EngineError> {
+    fs::create_dir(to).map_err(|e| EngineError::io("create", to, e))?;
+    for tree in (0..trees).map(|t| t.to_string()).filter(|t| from.join(t).is_dir()) {
+        squash::merge(&[from.join(&tree)], &to.join(&tree), Format::Trusted)?;
+    }
+    base::copy(&from.join("base"), &to.join("base")).map_err(|e| EngineError::io("copy", from, e))
+}
+
+fn noted(directory: &Path) -> Result<Vec<Mark>, EngineError> {
+    let path = directory.join(FILE);
+    match fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| EngineError::io("read", &path, e.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(EngineError::io("read", &path, error)),
+    }
+}
+
+/// Replaces what is noted, at once.
+fn write(directory: &Path, marks: &[Mark]) -> Result<(), EngineError> {
+    let (path, new) = (directory.join(FILE), directory.join("repairs.new"));
+    let done = match marks {
+        [] => match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        },
+        marks => serde_json::to_vec(marks)
+            .map_err(io::Error::from)
+            .and_then(|b| fs::write(&new, b))
+            .and_then(|()| fs::rename(&new, &path)),
+    };
+    done.map_err(|e| EngineError::io("write", &path, e))
+}

@@ -1,0 +1,145 @@
+//! Export and import: what arrives is what was sent, or nothing arrives.
+
+use std::fs;
+
+use whatif_e2e::{Random, World, as_root_and_user, needs};
+
+as_root_and_user!(
+    a_sandbox_travels_whole,
+    a_snapshot_and_a_template_travel,
+    a_busy_sandbox_travels,
+    a_damaged_archive_changes_nothing,
+    a_killed_import_leaves_nothing,
+    reality_is_no_part_of_it,
+);
+
+const WORK: [&str; 3] = [
+    "echo one >> edited; rm deleted; mkdir -m 711 new; echo n > new/n; chmod 755 kept; ln -s nowhere 'dang ling'; mkfifo fifo",
+    "mv dir renamed; rm -r turned; echo file > turned; printf x > \"$(printf 'caf\\351')\"; printf x > \"$(printf 'n\\nl')\"; echo h > h1; ln h1 h2; setfattr -n user.tag -v one edited",
+    "rm renamed/f; rm -r other; mkdir other; echo new > other/n; head -c 300000 /dev/urandom > large; truncate -s 5M sparse",
+];
+
+fn prepare(w: &World) {
+    let reality = "echo kept > kept; echo edited > edited; echo deleted > deleted; mkdir -p dir/sub other turned; echo f > dir/f; echo g > dir/sub/g; echo o > other/o; echo t > turned/t";
+    w.outside(reality).ok();
+    w.new_sandbox("s");
+    for (n, script) in WORK.iter().enumerate() {
+        w.exec("s", &format!("set -e; {script}")).ok();
+        w.snapshot("s", &format!("stage-{n}"));
+    }
+    w.exec("s", "echo head > head").ok();
+}
+
+fn layer_count(w: &World) -> usize {
+    fs::read_dir(w.layers()).map_or(0, Iterator::count)
+}
+
+fn a_sandbox_travels_whole(w: &World) {
+    needs!(w, "setfattr");
+    prepare(w);
+    let before = w.listing("s");
+    let patch = w.whatif(["diff", "s", "--patch"]).go().ok().stdout;
+    w.json(["export", "s", "-o", "../s.whatif"]);
+    w.json(["import", "../s.whatif", "--name", "t"]);
+    w.listing("t").assert_is(&before, "beside the one it came from");
+    w.whatif(["rm", "s", "t"]).go().ok();
+    w.whatif(["gc"]).go().ok();
+    w.json(["import", "../s.whatif"]);
+    w.listing("s").assert_is(&before, "under its own name, where nothing of it is left");
+    assert_eq!(w.whatif(["diff", "s", "--patch"]).go().ok().stdout, patch);
+    assert_eq!(w.exec("s", "stat -c %h h1").ok().text(), "2", "hard links stay linked");
+    w.whatif(["import", "../s.whatif"]).go().fails_with_hint(125);
+    w.apply(&["s", "--all"]).ok();
+}
+
+fn a_snapshot_and_a_template_travel(w: &World) {
+    prepare(w);
+    let stage = w.listing_of("s@stage-1");
+    w.json(["export", "s@stage-1", "-o", "../one.whatif"]);
+    w.json(["template", "save", "s", "t"]);
+    w.json(["export", "--template", "t", "-o", "../t.whatif"]);
+    let head = w.listing("s");
+    w.whatif(["rm", "s"]).go().ok();
+    w.whatif(["template", "rm", "t"]).go().ok();
+    w.json(["import", "../one.whatif", "--name", "one"]);
+    w.listing("one").assert_is(&stage, "the snapshot");
+    w.json(["import", "../t.whatif", "--template", "u"]);
+    w.json(["new", "v", "--template", "u"]);
+    w.listing("v").assert_is(&head, "the template");
+    let piped = w.whatif(["export", "one", "-o", "-"]).go().ok();
+    assert!(!piped.stdout.is_empty());
+}
+
+fn a_busy_sandbox_travels(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo x > f").ok();
+    w.whatif(["exec", "s", "-d", "--", "sleep", "1000"]).go().ok();
+    w.json(["export", "s", "-o", "../s.whatif"]);
+    assert!(w.whatif(["ps", "s"]).go().ok().stdout.contains("sleep 1000"));
+    w.json(["import", "../s.whatif", "--name", "t"]);
+    assert_eq!(w.exec("t", "cat f").ok().text(), "x");
+}
+
+/// A bit turned, a piece missing, something added: it is noticed, and nothing of it stays.
+fn a_damaged_archive_changes_nothing(w: &World) {
+    prepare(w);
+    w.json(["export", "s", "-o", "../s.whatif"]);
+    let file = w.home.join("s.whatif");
+    let whole = fs::read(&file).expect("it was written");
+    w.whatif(["rm", "s"]).go().ok();
+    w.whatif(["gc"]).go().ok();
+    let mut random = Random::from(1);
+    let mut damaged: Vec<Vec<u8>> = [0, 1, 100, whole.len() / 2, whole.len() - 1].iter().map(|end| whole[..*end].to_vec()).collect();
+    damaged.push([whole.as_slice(), b"more"].concat());
+    for _ in 0..12 {
+        let (mut bytes, at) = (whole.clone(), random.below(whole.len()));
+        bytes[at] ^= 1 << random.below(8);
+        damaged.push(bytes);
+    }
+    for (n, bytes) in damaged.into_iter().enumerate() {
+        fs::write(&file, &bytes).expect("it is ours");
+        let outcome = w.whatif(["import", "../s.whatif", "--name", "bad"]).go();
+        assert_eq!(outcome.code, 125, "damage {n}: {} {}", outcome.stdout, outcome.stderr);
+        assert_eq!(w.json(["ls"]), serde_json::json!([]), "damage {n}");
+        assert_eq!((layer_count(w), w.transient()), (0, Vec::new()), "damage {n}");
+    }
+}
+
+fn a_killed_import_leaves_nothing(w: &World) {
+    prepare(w);
+    w.json(["export", "s", "-o", "../s.whatif"]);
+    let whole = w.listing("s");
+    w.whatif(["rm", "s"]).go().ok();
+    w.whatif(["gc"]).go().ok();
+    let mut random = Random::from(2);
+    for round in 0..6 {
+        let null = std::process::Stdio::null;
+        let mut child = w.whatif(["import", "../s.whatif", "--name", "t"]).streams(null(), null(), null()).spawn();
+        std::thread::sleep(std::time::Duration::from_micros(random.below(40_000) as u64));
+        let _ = child.kill();
+        let _ = child.wait();
+        let listed = w.json(["ls"]);
+        w.whatif(["gc"]).go().ok();
+        if listed == serde_json::json!([]) {
+            assert_eq!((layer_count(w), w.transient()), (0, Vec::new()), "round {round}");
+        } else {
+            w.whatif(["start", "t"]).go().ok();
+            w.listing("t").assert_is(&whole, &format!("round {round}"));
+            w.whatif(["rm", "t"]).go().ok();
+            w.whatif(["gc"]).go().ok();
+        }
+    }
+}
+
+/// Neither what was not changed nor what a sandbox must not see is in it.
+fn reality_is_no_part_of_it(w: &World) {
+    w.write("unchanged", "only-in-reality ".repeat(100));
+    w.write(w.home.join(".ssh/id_ed25519"), "very-secret ".repeat(100));
+    w.new_sandbox("s");
+    w.exec("s", "echo mine > mine; mv unchanged moved 2>/dev/null; mv moved unchanged; cat ~/.ssh/id_ed25519 > stolen 2>/dev/null; rm stolen").ok();
+    w.json(["export", "s", "-o", "../s.whatif"]);
+    let listed = w.whatif(["import", "--list", "../s.whatif"]).go().ok().stdout;
+    assert!(!listed.contains("id_ed25519"), "{listed}");
+    w.json(["import", "../s.whatif", "--name", "t"]);
+    assert_eq!(w.exec("t", "cat mine; cat ~/.ssh/id_ed25519 2>/dev/null").stdout, "mine\n");
+}

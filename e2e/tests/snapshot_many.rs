@@ -1,0 +1,69 @@
+//! Thousands of snapshots of one sandbox: the last ones cost no more than the first ones, and each is what it was.
+//!
+//! 150 by default, `WHATIF_MANY=10000` for as many as are promised.
+
+use std::time::{Duration, Instant};
+
+use whatif_e2e::{Random, World, as_root_and_user, eventually};
+
+as_root_and_user!(the_last_snapshot_costs_what_the_first_did, a_stack_as_deep_as_it_gets_still_works);
+
+/// A sandbox's look-ups slow down with every layer; more than these it should never stand on for long.
+const DEEPEST: usize = 40;
+
+fn many() -> usize {
+    std::env::var("WHATIF_MANY").ok().and_then(|n| n.parse().ok()).unwrap_or(150)
+}
+
+fn depth(w: &World, name: &str) -> usize {
+    w.json(["show", name])["details"]["position"]["stack"].as_array().map_or(0, Vec::len)
+}
+
+fn the_last_snapshot_costs_what_the_first_did(w: &World) {
+    let name = w.new_sandbox("s");
+    let mut times = Vec::new();
+    for n in 0..many() {
+        w.exec(&name, &format!("echo {n} > f; echo {n} > f-{}; [ {n} -lt 7 ] || rm -f f-$(( ({n} - 6) % 50 ))", n % 50)).ok();
+        let since = Instant::now();
+        w.snapshot(&name, &format!("n-{n}"));
+        times.push(since.elapsed());
+        if n % 50 == 49 {
+            let deep = depth(w, &name);
+            assert!(deep < DEEPEST, "{deep} layers after {n} snapshots");
+        }
+    }
+    eventually("merging keeps up", || depth(w, &name) < DEEPEST);
+    let (first, last) = (median(&times[5..times.len() / 5]), median(&times[times.len() - times.len() / 5..]));
+    assert!(last <= first * 2 + Duration::from_millis(2), "{first:?} at first, {last:?} at last");
+    let mut random = Random::from(7);
+    for n in (0..8).map(|_| random.below(times.len())).chain([0, times.len() - 1]) {
+        let fork = w.fork(&format!("{name}@n-{n}"), "look");
+        assert_eq!(w.exec(&fork, &format!("cat f f-{}", n % 50)).ok().stdout, format!("{n}\n{n}\n"), "n-{n}");
+        w.whatif(["rm", &fork]).go().ok();
+    }
+    assert_eq!(w.labels(&name).len(), times.len());
+    w.rollback(&name, "n-3");
+    assert_eq!(w.exec(&name, "cat f; ls").ok().stdout, "3\nf\nf-0\nf-1\nf-2\nf-3\n");
+}
+
+fn median(times: &[Duration]) -> Duration {
+    let mut times = times.to_vec();
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// Nothing merges while it is stopped: every layer of its own snapshots is there, however many there are.
+fn a_stack_as_deep_as_it_gets_still_works(w: &World) {
+    let name = w.new_sandbox("s");
+    for n in 0..24 {
+        w.exec(&name, &format!("echo {n} > f-{n}; echo {n} > f")).ok();
+        w.snapshot(&name, &format!("n-{n}"));
+    }
+    assert_eq!(w.exec(&name, "ls | wc -l; cat f").ok().stdout, "25\n23\n");
+    w.whatif(["stop", &name]).go().ok();
+    w.whatif(["start", &name]).go().ok();
+    assert_eq!(w.exec(&name, "ls | wc -l; cat f").ok().stdout, "25\n23\n", "started anew");
+    let squashed = w.json(["squash", &name]);
+    assert_eq!(squashed["after"], 1, "{squashed}");
+    assert_eq!(w.exec(&name, "ls | wc -l; cat f").ok().stdout, "25\n23\n");
+}
