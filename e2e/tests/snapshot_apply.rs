@@ -54,7 +54,11 @@ fn summary(changes: &Value) -> Vec<String> {
     let all = changes.as_array().unwrap_or_else(|| panic!("a list of changes: {changes}"));
     let mut lines: Vec<String> = all
         .iter()
-        .map(|c| ["path", "kind", "from", "added_lines", "deleted_lines", "mode", "old_mode", "new_mode"].map(|k| c[k].to_string()).join(" "))
+        .map(|c| {
+            ["path", "kind", "from", "added_lines", "deleted_lines", "mode", "old_mode", "new_mode"]
+                .map(|k| c[k].to_string())
+                .join(" ")
+        })
         .collect();
     lines.sort();
     lines
@@ -74,7 +78,8 @@ fn a_diff_is_the_same_before_and_after_a_snapshot(w: &World) {
     assert_eq!(w.fork("layered", "fork"), "fork");
     assert_eq!(patch("fork"), patch("plain"), "forked");
     let listed = w.json(["ls"]);
-    let counted = |name: &str| listed.as_array().and_then(|l| l.iter().find(|s| s["name"] == name)).map(|s| s["changed_files"].clone());
+    let counted =
+        |name: &str| listed.as_array().and_then(|l| l.iter().find(|s| s["name"] == name)).map(|s| s["changed_files"].clone());
     assert_eq!(counted("layered"), counted("plain"), "{listed:#}");
 }
 
@@ -295,8 +300,12 @@ fn between_two_snapshots(w: &World) {
     w.exec(&fork, "echo z > z").ok();
     let paths = |range: &str| -> Vec<String> {
         let document = w.json(["diff", range]);
-        let mut paths: Vec<String> =
-            document["changes"].as_array().unwrap_or(&Vec::new()).iter().map(|c| c["path"].as_str().unwrap_or_default().to_owned()).collect();
+        let mut paths: Vec<String> = document["changes"]
+            .as_array()
+            .unwrap_or(&Vec::new())
+            .iter()
+            .map(|c| c["path"].as_str().unwrap_or_default().to_owned())
+            .collect();
         paths.sort();
         paths
     };

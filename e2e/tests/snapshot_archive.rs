@@ -89,7 +89,8 @@ fn a_damaged_archive_changes_nothing(w: &World) {
     w.whatif(["rm", "s"]).go().ok();
     w.whatif(["gc"]).go().ok();
     let mut random = Random::from(1);
-    let mut damaged: Vec<Vec<u8>> = [0, 1, 100, whole.len() / 2, whole.len() - 1].iter().map(|end| whole[..*end].to_vec()).collect();
+    let mut damaged: Vec<Vec<u8>> =
+        [0, 1, 100, whole.len() / 2, whole.len() - 1].iter().map(|end| whole[..*end].to_vec()).collect();
     damaged.push([whole.as_slice(), b"more"].concat());
     for _ in 0..12 {
         let (mut bytes, at) = (whole.clone(), random.below(whole.len()));

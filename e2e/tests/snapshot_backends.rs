@@ -1,6 +1,6 @@
 //! Snapshots over every way of copy-on-write: each marks what is gone in its own way, and none may show.
 
-use whatif_e2e::{World, as_root_and_user, canary, assert_same, needs};
+use whatif_e2e::{World, as_root_and_user, assert_same, canary, needs};
 
 as_root_and_user!(snapshots_of_copied_trees, snapshots_over_fuse, snapshots_over_the_kernels_overlay);
 

@@ -59,8 +59,12 @@ fn assert_closed(w: &World, name: &str, results: &Value) {
         if attempt.starts_with("/proc/1/") {
             assert_eq!(result, "Permission denied", "{attempt}");
         }
-        let is_refused = |r: &Value| ["Read-only file system", "Permission denied", "No such file or directory"].iter().any(|e| r == e);
-        if attempt.starts_with("write /proc") || attempt.starts_with("write /sys") || (!w.is_root() && attempt.starts_with("write /usr")) {
+        let is_refused =
+            |r: &Value| ["Read-only file system", "Permission denied", "No such file or directory"].iter().any(|e| r == e);
+        if attempt.starts_with("write /proc")
+            || attempt.starts_with("write /sys")
+            || (!w.is_root() && attempt.starts_with("write /usr"))
+        {
             assert!(is_refused(result), "{attempt}: {result}");
         }
     }
@@ -137,7 +141,11 @@ fn secrets_stay_hidden(w: &World) {
     let canaries = canaries(w);
     w.write(w.home.join(".aws/credentials"), "secret");
     let name = w.new_sandbox("s");
-    let look = format!("cat {} ~/.aws/credentials 2>/dev/null; ls -A ~ | sort; ls -A {} 2>/dev/null", canaries.join(" "), w.state.display());
+    let look = format!(
+        "cat {} ~/.aws/credentials 2>/dev/null; ls -A ~ | sort; ls -A {} 2>/dev/null",
+        canaries.join(" "),
+        w.state.display()
+    );
     let before = w.exec(&name, &look).stdout;
     assert!(!before.contains("secret") && !before.contains("outside"), "{before}");
     w.exec(&name, "mkdir -p ~/.config/x; mv ~/.ssh ~/.moved 2>/dev/null; mv ~/.moved ~/.ssh 2>/dev/null; echo 1 > f").ok();

@@ -321,10 +321,15 @@ fn a_repository_is_what_it_was(w: &World) {
     }
     w.exec("s", &format!("{git} checkout -qb side HEAD~2; {git} gc -q --prune=now; echo dirty >> f")).ok();
     w.snapshot("s", "side");
-    let state = format!("{git} fsck --strict 2>&1 | grep -v dangling; {git} rev-parse --abbrev-ref HEAD; {git} log --format=%s | paste -sd,; {git} status --porcelain");
-    for (label, expected) in
-        [("c1", "main\nc1,first\n"), ("side", "side\nc1,first\n M f\n"), ("c3", "main\nc3,c2,c1,first\n"), ("c2", "main\nc2,c1,first\n")]
-    {
+    let state = format!(
+        "{git} fsck --strict 2>&1 | grep -v dangling; {git} rev-parse --abbrev-ref HEAD; {git} log --format=%s | paste -sd,; {git} status --porcelain"
+    );
+    for (label, expected) in [
+        ("c1", "main\nc1,first\n"),
+        ("side", "side\nc1,first\n M f\n"),
+        ("c3", "main\nc3,c2,c1,first\n"),
+        ("c2", "main\nc2,c1,first\n"),
+    ] {
         w.rollback("s", label);
         let seen = w.exec("s", &state).stdout;
         let seen: String = seen.lines().filter(|l| !l.starts_with("notice")).map(|l| format!("{l}\n")).collect();
@@ -383,7 +388,12 @@ fn a_closed_directory_is_no_obstacle(w: &World) {
     w.snapshot("s", "merged");
     for label in ["copied", "frozen", "second", "merged"] {
         let fork = w.fork(&format!("s@{label}"), "look");
-        let seen = w.exec(&fork, "stat -c %a closed unreadable; chmod 700 closed closed/in; chmod 600 unreadable; cat closed/in/f unreadable").ok();
+        let seen = w
+            .exec(
+                &fork,
+                "stat -c %a closed unreadable; chmod 700 closed closed/in; chmod 600 unreadable; cat closed/in/f unreadable",
+            )
+            .ok();
         assert_eq!(seen.stdout, "0\n0\nx\ny\n", "{label}");
         w.whatif(["rm", &fork]).go().ok();
     }

@@ -74,7 +74,10 @@ impl<'a> Scene<'a> {
             };
             w.listing_of(&format!("s@{label}")).assert_is(expected, &format!("{context}: {label}"));
         }
-        assert!(labels.iter().any(|l| l == "one") && (labels.iter().any(|l| l == "two") || command[0..2] == ["snapshot", "rm"]), "{context}: {labels:?}");
+        assert!(
+            labels.iter().any(|l| l == "one") && (labels.iter().any(|l| l == "two") || command[0..2] == ["snapshot", "rm"]),
+            "{context}: {labels:?}"
+        );
         if w.json(["ls"]).to_string().contains("\"name\":\"f\"") {
             w.listing("f").assert_is(&self.head, &format!("{context}: the fork"));
         }
@@ -96,7 +99,9 @@ impl<'a> Scene<'a> {
         };
         w.whatif(["gc"]).go().ok();
         let mut needed = BTreeSet::new();
-        let words = |value: &Value| -> Vec<String> { value.as_array().into_iter().flatten().filter_map(|l| l.as_str().map(str::to_owned)).collect() };
+        let words = |value: &Value| -> Vec<String> {
+            value.as_array().into_iter().flatten().filter_map(|l| l.as_str().map(str::to_owned)).collect()
+        };
         for sandbox in w.json(["ls"]).as_array().into_iter().flatten() {
             let name = sandbox["name"].as_str().unwrap_or_default();
             let position = w.json(["show", name])["details"]["position"].clone();

@@ -49,12 +49,15 @@ struct Held<'a> {
 impl<'a> Held<'a> {
     fn new(w: &'a World, way: &'static str) -> Self {
         let name = w.new_sandbox(&format!("{}-x", way.replace('_', "-")));
-        let prepare = "echo before > held; truncate -s 4096 held; mkdir sub; cd sub; for f in inner moved doomed; do echo $f > $f; done";
+        let prepare =
+            "echo before > held; truncate -s 4096 held; mkdir sub; cd sub; for f in inner moved doomed; do echo $f > $f; done";
         w.exec(&name, prepare).ok();
         let project = w.project.display().to_string();
         w.whatif(["exec", &name, "-d", "--", "/usr/bin/python3", "-ISc", WRITER, way, &project]).go().ok();
         let held = Self { before: Listing::default(), w, name, way };
-        eventually(&format!("the writer holds by {way}: {}", held.logs()), || held.w.exec(&held.name, "test -e /tmp/ready").code == 0);
+        eventually(&format!("the writer holds by {way}: {}", held.logs()), || {
+            held.w.exec(&held.name, "test -e /tmp/ready").code == 0
+        });
         Self { before: held.w.listing(&held.name), ..held }
     }
 

@@ -67,7 +67,13 @@ fn a_claimed_sandbox_is_like_a_new_one(w: &World) {
     let seen = |name: &str| {
         let call = w.whatif(["new", name]).env("COLOUR", "claimed").env("LATER", "1");
         call.go().ok();
-        w.whatif(["exec", name, "--", "/bin/sh", "-c", look]).env("COLOUR", "claimed").env("LATER", "1").go().ok().stdout.replace(name, "NAME")
+        w.whatif(["exec", name, "--", "/bin/sh", "-c", look])
+            .env("COLOUR", "claimed")
+            .env("LATER", "1")
+            .go()
+            .ok()
+            .stdout
+            .replace(name, "NAME")
     };
     let fresh = seen("one");
     w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 1\n");
@@ -216,7 +222,14 @@ fn assert_settled(w: &World, context: &str) {
         let is_busy = w.processes().iter().any(|p| !p.contains(" keeper "));
         (!is_busy && w.transient().is_empty() && keepers(w).len() == expected).then_some(())
     });
-    assert!(settled.is_some(), "{context}: {} active, {} ready, transient {:?}, running {:?}", active(), ready(w), w.transient(), w.processes());
+    assert!(
+        settled.is_some(),
+        "{context}: {} active, {} ready, transient {:?}, running {:?}",
+        active(),
+        ready(w),
+        w.transient(),
+        w.processes()
+    );
     let listed = w.json(["ls"]).to_string();
     assert!(!listed.contains("pool-"), "{context}: what is ready is nobody's: {listed}");
 }

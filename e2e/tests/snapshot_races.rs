@@ -49,7 +49,10 @@ fn newest_layer(w: &World, said: &str) -> Option<PathBuf> {
 fn commands_run_while_snapshots_are_taken(w: &World) {
     let name = w.new_sandbox("s");
     for round in 0..rounds() {
-        let script = format!("echo {round} > a-{round}; cd /; echo {round} > {p}/b-{round}; cat {p}/a-{round} {p}/b-{round}", p = w.project.display());
+        let script = format!(
+            "echo {round} > a-{round}; cd /; echo {round} > {p}/b-{round}; cat {p}/a-{round} {p}/b-{round}",
+            p = w.project.display()
+        );
         let command = start(w, &["exec", &name, "--", "/bin/sh", "-c", &script]);
         let label = format!("r-{round}");
         let snapshot = start(w, &["--json", "snapshot", &name, &label]);
@@ -63,7 +66,8 @@ fn commands_run_while_snapshots_are_taken(w: &World) {
         let (code, said) = end(second, "exec");
         assert_eq!((code, said.as_str()), (0, format!("{round}\n").as_str()), "round {round}");
         if let (Some(layer), Some(frozen)) = (layer, frozen) {
-            Tree::of(&layer, Detail::Times).assert_is(&frozen, &format!("round {round}: a layer is never written, its base neither"));
+            Tree::of(&layer, Detail::Times)
+                .assert_is(&frozen, &format!("round {round}: a layer is never written, its base neither"));
         }
         let count = w.exec(&name, "ls | wc -l").ok();
         assert_eq!(count.text(), (3 * (round + 1)).to_string(), "round {round}: nothing is lost");
@@ -77,7 +81,9 @@ fn commands_start_while_the_sandbox_is_rolled_back(w: &World) {
     w.snapshot(&name, "start");
     for round in 0..rounds() {
         let commands: Vec<Child> = (0..3)
-            .map(|n| start(w, &["exec", &name, "--", "/bin/sh", "-c", &format!("echo {round} > f; cat f; echo {n} > x-{n}; cat x-{n}")]))
+            .map(|n| {
+                start(w, &["exec", &name, "--", "/bin/sh", "-c", &format!("echo {round} > f; cat f; echo {n} > x-{n}; cat x-{n}")])
+            })
             .collect();
         let rollback = start(w, &["--json", "rollback", &name, "start"]);
         let (code, said) = end(rollback, "rollback");
@@ -121,7 +127,8 @@ fn forks_at_once_all_begin_at_the_same(w: &World) {
         assert_eq!(code, 0, "{n}: {said}");
     }
     // Their first use at once, too.
-    let uses: Vec<Child> = (0..6).map(|n| start(w, &["exec", &format!("f-{}", n % 3), "--", "/bin/sh", "-c", "cat f; echo x > x"])).collect();
+    let uses: Vec<Child> =
+        (0..6).map(|n| start(w, &["exec", &format!("f-{}", n % 3), "--", "/bin/sh", "-c", "cat f; echo x > x"])).collect();
     for child in uses {
         assert_eq!(end(child, "exec"), (0, "start\n".to_owned()));
     }
@@ -161,7 +168,12 @@ fn a_snapshot_and_its_removal_at_once(w: &World) {
         let label = format!("l-{round}");
         w.snapshot(&name, &label);
         let full = format!("{name}@{label}");
-        let all = [start(w, &["fork", &full, "f"]), start(w, &["snapshot", "rm", &full]), start(w, &["gc"]), start(w, &["rollback", &name, &label])];
+        let all = [
+            start(w, &["fork", &full, "f"]),
+            start(w, &["snapshot", "rm", &full]),
+            start(w, &["gc"]),
+            start(w, &["rollback", &name, &label]),
+        ];
         let outcomes: Vec<(i32, String)> = all.into_iter().map(|child| end(child, "one of them")).collect();
         assert!(outcomes.iter().all(|(code, _)| *code == 0 || *code == 125), "round {round}: {outcomes:?}");
         assert_eq!(w.exec(&name, "cat f").ok().text(), round.to_string(), "round {round}: {outcomes:?}");
@@ -175,7 +187,10 @@ fn a_snapshot_and_its_removal_at_once(w: &World) {
 /// A process that holds nothing between two writes, through many snapshots: no write fails and none is lost.
 fn a_writer_never_sees_a_gap(w: &World) {
     let name = w.new_sandbox("s");
-    let script = format!("cd /; n=0; while [ ! -e /tmp/stop ]; do n=$((n+1)); echo $n > {p}/new && mv {p}/new {p}/n || echo failed; [ \"$(cat {p}/n)\" = $n ] || echo lost; done; echo $n > /tmp/last", p = w.project.display());
+    let script = format!(
+        "cd /; n=0; while [ ! -e /tmp/stop ]; do n=$((n+1)); echo $n > {p}/new && mv {p}/new {p}/n || echo failed; [ \"$(cat {p}/n)\" = $n ] || echo lost; done; echo $n > /tmp/last",
+        p = w.project.display()
+    );
     let started = w.json(["exec", &name, "-d", "--", "/bin/sh", "-c", &script]);
     let mut seen = 0;
     for round in 0..rounds() {

@@ -69,7 +69,12 @@ impl<'a> History<'a> {
         }
         self.whatif(&["rm", "--all", "--yes"]);
         self.whatif(&["gc"]);
-        assert_eq!(std::fs::read_dir(self.w.layers()).map_or(0, Iterator::count), 0, "{}", self.context("layers without a sandbox"));
+        assert_eq!(
+            std::fs::read_dir(self.w.layers()).map_or(0, Iterator::count),
+            0,
+            "{}",
+            self.context("layers without a sandbox")
+        );
         self.shell("rm -rf model/*");
     }
 

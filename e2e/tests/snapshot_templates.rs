@@ -23,7 +23,10 @@ fn a_template_is_a_start(w: &World) {
     w.exec("s", "rm -r deps; echo later > f").ok();
     w.json(["new", "a", "--template", "deps"]);
     w.listing("a").assert_is(&prepared, "new");
-    let ran = w.whatif(["run", "--rm", "--quiet", "--template", "deps", "--", "/bin/sh", "-c", "cat deps/one f; echo x > deps/one"]).go().ok();
+    let ran = w
+        .whatif(["run", "--rm", "--quiet", "--template", "deps", "--", "/bin/sh", "-c", "cat deps/one f; echo x > deps/one"])
+        .go()
+        .ok();
     assert_eq!(ran.stdout, "dep\nprepared\n");
     w.exec("a", "echo a > deps/one").ok();
     w.json(["new", "b", "--template", "deps"]);

@@ -71,14 +71,8 @@ struct Effort {
     snapshots: snapshots::Effort,
 }
 
-const QUICK: Effort = Effort {
-    rounds: 30,
-    tree_sizes: &[1_000, 100_000],
-    fleet: 200,
-    diff_rounds: 10,
-    apply_rounds: 5,
-    snapshots: snapshots::QUICK,
-};
+const QUICK: Effort =
+    Effort { rounds: 30, tree_sizes: &[1_000, 100_000], fleet: 200, diff_rounds: 10, apply_rounds: 5, snapshots: snapshots::QUICK };
 const FULL: Effort = Effort {
     rounds: 200,
     tree_sizes: &[1_000, 100_000, 1_000_000],

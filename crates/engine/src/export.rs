@@ -134,6 +134,7 @@ impl Engine {
 
     /// Reads an archive and records what it holds. Nothing is usable before all of it was verified.
     pub fn import(&self, input: impl Read, wanted: &Imported<'_>, progress: &mut dyn FnMut(u64)) -> Result<Arrived, EngineError> {
+        self.check_room()?;
         let (place, _lock) = self.state.begin_import(new_id()?.as_str())?;
         let arrived = self.import_into(&place, input, wanted, progress);
         // With nothing recorded, layers that were moved already are removed by the next collection.

@@ -69,13 +69,15 @@ impl Engine {
             if fingerprint.is_none() {
                 fingerprint = Some(self.fingerprint(validated)?);
             }
-            if fingerprint.as_deref() != Some(ready.fingerprint.as_str()) {
-                continue;
-            }
-            // Somebody else's, or its keeper is gone.
+            // Somebody else's.
             let Ok(Some(lock)) = SandboxLock::take(&place) else { continue };
-            let Ok(mut client) = Client::connect(&place) else { continue };
-            let Some(pidfd) = keeper_pidfd(&ready.sandbox) else { continue };
+            let is_fresh = fingerprint.as_deref() == Some(ready.fingerprint.as_str());
+            let keeper = Client::connect(&place).ok().filter(|_| is_fresh).zip(keeper_pidfd(&ready.sandbox));
+            let Some((mut client, pidfd)) = keeper else {
+                // Not ready any more; the next filling clears it away.
+                let _ = fs::remove_file(place.join(READY));
+                continue;
+            };
             if self.state.adopt(&place, &id, &lock).is_err() {
                 continue;
             }
@@ -214,7 +216,11 @@ impl Engine {
             config: &validated.config,
             secrets: &secrets,
         };
-        let (plan, masks) = self.plan_layers(&wish, self.first_choice(backend).backend)?;
+        let (plan, mut masks) = self.plan_layers(&wish, self.first_choice(backend).backend)?;
+        // When directories on the way to what is masked were last touched matters to nobody.
+        for directory in masks.iter_mut().flat_map(|m| &mut m.directories) {
+            directory.attributes.mtime = (0, 0);
+        }
         let copied = copied_state(&plan);
         let program = std::env::current_exe().ok().and_then(|p| fs::metadata(p).ok()).map(|m| (m.ino(), m.mtime(), m.size()));
         let text = serde_json::to_vec(&(&plan, &masks, copied, program, validated.net, self.context.runtime_dir.as_ref()))
@@ -258,5 +264,5 @@ fn places(shelf: &Path) -> Vec<PathBuf> {
 }
 
 fn count(shelf: &Path) -> usize {
-    places(shelf).len()
+    places(shelf).iter().filter(|p| p.join(READY).exists()).count()
 }

@@ -8,6 +8,7 @@ use whatif_layers::state_dir::Unsettled;
 use whatif_layers::{measure, remove, shift};
 use whatif_types::{Backend, LayerFacts, LayerId, Sandbox};
 
+use crate::create::new_id;
 use crate::shift::new_layer_id;
 use crate::{Engine, EngineError};
 
@@ -179,10 +180,11 @@ impl Engine {
         let in_flight = self.layers_in_flight()?;
         let mut unneeded = Vec::new();
         let mut condemned = Ok(None);
+        let id = new_id()?;
         self.store.with_needed_layers(&mut |needed| {
             unneeded = existing.iter().filter(|l| !needed.contains(l) && !in_flight.contains(l)).cloned().collect();
             if take {
-                condemned = self.state.condemn_layers(&unneeded);
+                condemned = self.state.condemn_layers(id.as_str(), &unneeded);
             }
         })?;
         if let Some((directory, _lock)) = condemned? {

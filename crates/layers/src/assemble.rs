@@ -19,9 +19,9 @@ use rustix::fs::{CWD, Mode};
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use whatif_sys::mount::Reach;
 use whatif_types::boot::{Boot, Protection};
-use whatif_types::{Identity, NetMode, PlaceKind};
+use whatif_types::{Backend, Identity, NetMode, PlaceKind};
 
-use self::mounts::{Clones, attach, clone_of, detached_tmpfs, make_read_only};
+use self::mounts::{Clones, attach, clone_at, clone_of, detached_tmpfs, make_read_only};
 
 /// The step that failed, in words, and why.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +95,12 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
     kernel_views::mount_proc(&root)?;
     kernel_views::mount_sys(&root, boot.net == NetMode::None)?;
 
+    if boot.plan.backend == Backend::Fuse {
+        // Who serves the file systems in user space will find itself at the underlay, and works by way of /proc.
+        let proc = clone_at(&root, Path::new("proc"), Reach::Recursive).map_err(step("clone /proc"))?;
+        attach(&proc, CWD, &Path::new(UNDERLAY).join("proc")).map_err(step("mount a /proc for fuse-overlayfs"))?;
+    }
+
     // 5. The underlay takes the place of the old root, which is gone for good, and we enter the new one in it.
     rustix::process::fchdir(&underlay).map_err(step("enter the underlay"))?;
     rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
@@ -113,7 +119,9 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
 /// Mounted on the stage; the new root is mounted in it.
 fn lay_underlay() -> io::Result<OwnedFd> {
     let underlay = detached_tmpfs("mode=0755,size=4k", 0)?;
-    rustix::fs::mkdirat(&underlay, ROOT, Mode::from_raw_mode(0o755))?;
+    for directory in [ROOT, "proc"] {
+        rustix::fs::mkdirat(&underlay, directory, Mode::from_raw_mode(0o755))?;
+    }
     make_read_only(&underlay, Reach::One)?;
     rustix::fs::mkdir(UNDERLAY, Mode::RWXU)?;
     attach(&underlay, CWD, Path::new(UNDERLAY))?;

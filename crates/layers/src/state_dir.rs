@@ -313,9 +313,11 @@ impl StateDir {
     }
 
     /// Takes layers out of sight; they are deleted from there.
-    pub fn condemn_layers(&self, layers: &[LayerId]) -> Result<Option<(PathBuf, SandboxLock)>, PathError> {
-        let Some(first) = layers.first() else { return Ok(None) };
-        let (directory, lock) = self.begin(&format!("layers-{first}"))?;
+    pub fn condemn_layers(&self, id: &str, layers: &[LayerId]) -> Result<Option<(PathBuf, SandboxLock)>, PathError> {
+        if layers.is_empty() {
+            return Ok(None);
+        }
+        let (directory, lock) = self.begin(&format!("layers-{id}"))?;
         for layer in layers {
             let to = directory.join(layer.as_str());
             match fs::rename(self.layer_path(layer), &to) {

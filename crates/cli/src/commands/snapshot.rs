@@ -120,7 +120,15 @@ pub fn live(text: &str) -> Result<Live, String> {
 
 /// For `exec --auto-snapshot`.
 pub fn before_command(engine: &Engine, name: Option<&str>, output: &Output) -> Result<(), EngineError> {
-    if let Some(taken) = engine.snapshot_before_command(name)? {
+    let taken = match engine.snapshot_before_command(name) {
+        // A command may be just what makes room again.
+        Err(error @ EngineError::NoRoom { .. }) => {
+            output.note(format!("{} no snapshot was taken: {error}", output.paint_note(Style::Yellow, "whatif:")));
+            return Ok(());
+        }
+        other => other?,
+    };
+    if let Some(taken) = taken {
         let (name, label) = (&taken.sandbox.name, &taken.snapshot.label);
         output.note(format!("{} step back with: whatif rollback {name} {label}", output.paint_note(Style::Dim, "whatif:")));
         super::squash_if_due(engine, &taken.sandbox);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::MountAttrFlags;
+use whatif_sys::mount::Reach;
 use whatif_types::boot::Boot;
 
 use super::mounts::{attach, attach_on, clone_at, detached, detached_tmpfs, target};
@@ -52,7 +53,7 @@ pub(super) fn mount(boot: &Boot, root: &OwnedFd) -> Result<(), AssembleError> {
 
 /// Binds the real device: a user namespace may not make one, and a bind keeps working where `nodev` would not.
 fn device(memory: &OwnedFd, name: &str, major: u32, minor: u32) -> std::io::Result<()> {
-    let real = clone_at(CWD, &Path::new("/dev").join(name))?;
+    let real = clone_at(CWD, &Path::new("/dev").join(name), Reach::One)?;
     let found = rustix::fs::fstat(&real)?.st_rdev;
     if (rustix::fs::major(found), rustix::fs::minor(found)) != (major, minor) {
         return Err(std::io::Error::other(format!("it is not the device {major}:{minor}")));

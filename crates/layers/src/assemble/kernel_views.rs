@@ -36,7 +36,7 @@ pub(super) fn mount_proc(root: &OwnedFd) -> Result<(), AssembleError> {
     let place = target(root, Path::new("proc")).map_err(step("open /proc"))?;
     attach_on(&proc, &place).map_err(step("mount /proc"))?;
     for name in PROC_READ_ONLY {
-        match clone_at(&proc, Path::new(name)) {
+        match clone_at(&proc, Path::new(name), Reach::One) {
             Err(Errno::NOENT) => continue,
             Err(errno) => return Err(step(format!("clone /proc/{name}"))(errno)),
             Ok(view) => {
@@ -78,7 +78,7 @@ fn mask(tree: &OwnedFd, names: &[&str], shown: &str) -> Result<(), AssembleError
         };
         let stat = rustix::fs::fstat(&place).map_err(step(format!("examine {shown}/{name}")))?;
         let cover = if FileType::from_raw_mode(stat.st_mode).is_dir() { "d" } else { "f" };
-        let cover = clone_at(&empty, Path::new(cover)).map_err(step(format!("make a mask for {shown}/{name}")))?;
+        let cover = clone_at(&empty, Path::new(cover), Reach::One).map_err(step(format!("make a mask for {shown}/{name}")))?;
         attach_on(&cover, &place).map_err(step(format!("mask {shown}/{name}")))?;
     }
     Ok(())

@@ -79,8 +79,12 @@ pub(super) fn clone_of(mount: impl AsFd) -> rustix::io::Result<OwnedFd> {
 }
 
 /// A clone of something already inside the new root.
-pub(super) fn clone_at(at: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
-    open_tree(at, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)
+pub(super) fn clone_at(at: impl AsFd, path: &Path, reach: Reach) -> rustix::io::Result<OwnedFd> {
+    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    if reach == Reach::Recursive {
+        flags |= OpenTreeFlags::AT_RECURSIVE;
+    }
+    open_tree(at, path, flags)
 }
 
 /// Mounts a detached tree on a path.

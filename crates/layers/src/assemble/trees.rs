@@ -91,7 +91,7 @@ fn hide(target: &OwnedFd) -> io::Result<()> {
     }
     let file = rustix::fs::openat(&empty, "empty", OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o444))?;
     drop(file);
-    let file = mounts::clone_at(&empty, Path::new("empty"))?;
+    let file = mounts::clone_at(&empty, Path::new("empty"), Reach::One)?;
     make_read_only(&file, Reach::One)?;
     Ok(attach_on(&file, target)?)
 }
@@ -113,6 +113,6 @@ fn mount_tree(boot: &Boot, clones: &Clones, path: &Path, tree: usize, target: &P
 
 /// Shows a directory of the head itself: for trees that were copied rather than overlaid.
 fn bind_head(tree: usize, target: &OwnedFd) -> io::Result<()> {
-    let clone = mounts::clone_at(CWD, &head_of(tree))?;
+    let clone = mounts::clone_at(CWD, &head_of(tree), Reach::One)?;
     Ok(attach_on(&clone, target)?)
 }
