@@ -139,6 +139,9 @@ fn another_fork_is_applied_after_an_undo(w: &World) {
     w.exec(&b, "echo b > f; rm g; ln -sfn g l; mv d moved-too; chmod 755 m").ok();
     w.apply(&[&a, "--all"]).ok();
     w.whatif(["undo", "--yes"]).go().ok();
+    // A renamed directory refers to the real one, which is another one by now; a start finds it again.
+    w.whatif(["stop", &b]).go().ok();
+    w.whatif(["start", &b]).go().ok();
     let inside = w.listing(&b);
     w.apply(&[&b, "--all"]).ok();
     w.real_listing().assert_is(&inside, "applied");

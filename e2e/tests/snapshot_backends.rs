@@ -4,7 +4,8 @@ use whatif_e2e::{World, as_root_and_user, assert_same, canary, needs};
 
 as_root_and_user!(snapshots_of_copied_trees, snapshots_over_fuse, snapshots_over_the_kernels_overlay);
 
-const REALITY: &str = "echo kept > kept; echo edited > edited; echo deleted > deleted; mkdir -p dir/sub turned; echo f > dir/f; echo g > dir/sub/g; \
+const REALITY: &str = "echo kept > kept; echo edited > edited; echo deleted > deleted; mkdir -p dir/sub turned; echo f > dir/f; \
+    echo g > dir/sub/g; \
     echo t > turned/t; ln -s kept link; chmod 750 dir";
 
 const STAGES: [&str; 4] = [

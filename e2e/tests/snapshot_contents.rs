@@ -35,13 +35,15 @@ const REALITY: &str = "echo kept > kept; echo edited > edited; echo deleted > de
 const STAGES: [&str; 5] = [
     "echo one >> edited; rm deleted; echo new > new; chmod 755 kept; ln -s nowhere 'dang ling'; mkdir -m 711 empty; mkfifo fifo",
     // Directories: renamed, replaced by a file, a file replaced by a directory, one made anew in the place of another.
-    "mv dir renamed; rm -r turned; echo file > turned; rm replaced; mkdir replaced; echo in > replaced/in; rm -r other; mkdir other; echo new > other/n",
+    "mv dir renamed; rm -r turned; echo file > turned; rm replaced; mkdir replaced; echo in > replaced/in; rm -r other; \
+        mkdir other; echo new > other/n",
     // What the stages before have made, changed again; names and attributes nobody expects.
     "echo two >> edited; echo again > deleted; mv renamed/sub moved; rm renamed/f; rm fifo empty -r; ln -sfn edited link; \
      printf x > \"$(printf 'n\\nl')\"; printf x > \"$(printf 'caf\\351')\"; printf x > '.wh.kept'; printf x > -x; printf x > ' '; \
      setfattr -n user.tag -v one edited; setfattr -n user.tag -v dir moved; chmod 4755 new; chmod 1777 other",
     // Back and forth.
-    "rm -r renamed moved; mkdir dir; mv edited dir/edited; rm turned; mkdir turned; echo t2 > turned/t; echo kept > kept; chmod 644 kept",
+    "rm -r renamed moved; mkdir dir; mv edited dir/edited; rm turned; mkdir turned; echo t2 > turned/t; echo kept > kept; \
+        chmod 644 kept",
     "rm -rf -- * .wh.kept; echo alone > alone",
 ];
 
@@ -157,13 +159,13 @@ fn stages_survive_merging(w: &World) {
         w.rollback("s", &format!("stage-{n}"));
         w.listing("s").assert_is(&stages[n], &format!("stage {n} after merging"));
     }
-    for n in 0..stages.len() {
+    for (n, stage) in stages.iter().enumerate() {
         // A part of the stack at a time: what is merged must not show what lies beneath it.
         w.rollback("s", &format!("stage-{n}"));
         w.json(["squash", "s"]);
         w.whatif(["stop", "s"]).go().ok();
         w.whatif(["start", "s"]).go().ok();
-        w.listing("s").assert_is(&stages[n], &format!("stage {n}, merged by itself"));
+        w.listing("s").assert_is(stage, &format!("stage {n}, merged by itself"));
     }
 }
 
@@ -225,7 +227,8 @@ fn memory_and_environment_stay(w: &World) {
     assert_eq!(made["name"], "s");
     w.exec("s", "echo 1 > f; echo t > /tmp/t; echo s > /dev/shm/s; mkfifo /tmp/p; hostname > /tmp/host").ok();
     w.snapshot("s", "one");
-    let seen = "cat /tmp/t /dev/shm/s; test -p /tmp/p && echo pipe; echo $COLOUR; [ $(hostname) = $(cat /tmp/host) ] && echo host; touch /tmp/w /dev/shm/w; echo > /dev/null";
+    let seen = "cat /tmp/t /dev/shm/s; test -p /tmp/p && echo pipe; echo $COLOUR; \
+        [ $(hostname) = $(cat /tmp/host) ] && echo host; touch /tmp/w /dev/shm/w; echo > /dev/null";
     let expected = "t\ns\npipe\nblue\nhost\n";
     assert_eq!(w.exec("s", seen).ok().stdout, expected, "after the snapshot");
     w.exec("s", "echo 2 > f; echo t > /tmp/t").ok();
@@ -291,7 +294,8 @@ fn a_database_is_what_it_was(w: &World) {
     w.snapshot("s", "one");
     w.exec("s", "sqlite3 db 'insert into t select value from generate_series(2, 1000);'").ok();
     // A transaction under way: it is in no snapshot.
-    let script = "(echo 'begin; insert into t values (5000);'; while [ ! -e /tmp/go ]; do sleep 0.02; done; echo 'commit; select count(*) from t;') | sqlite3 db > /tmp/out";
+    let script = "(echo 'begin; insert into t values (5000);'; while [ ! -e /tmp/go ]; do sleep 0.02; done; echo 'commit; \
+        select count(*) from t;') | sqlite3 db > /tmp/out";
     w.whatif(["exec", "s", "-d", "--", "/bin/sh", "-c", &format!("{script}; touch /tmp/done")]).go().ok();
     eventually("it has begun", || w.exec("s", "sqlite3 db 'begin immediate; rollback'").code != 0);
     let taken = w.snapshot("s", "busy");
@@ -322,7 +326,8 @@ fn a_repository_is_what_it_was(w: &World) {
     w.exec("s", &format!("{git} checkout -qb side HEAD~2; {git} gc -q --prune=now; echo dirty >> f")).ok();
     w.snapshot("s", "side");
     let state = format!(
-        "{git} fsck --strict 2>&1 | grep -v dangling; {git} rev-parse --abbrev-ref HEAD; {git} log --format=%s | paste -sd,; {git} status --porcelain"
+        "{git} fsck --strict 2>&1 | grep -v dangling; {git} rev-parse --abbrev-ref HEAD; {git} log --format=%s | paste -sd,; \
+        {git} status --porcelain"
     );
     for (label, expected) in [
         ("c1", "main\nc1,first\n"),
@@ -356,9 +361,12 @@ fn hard_links_stay_linked(w: &World) {
 fn attributes_that_look_like_marks_are_only_attributes(w: &World) {
     w.outside("mkdir d e; echo f > d/f; echo f > e/f; echo secret > target").ok();
     w.new_sandbox("s");
-    let attempts = "mkdir n; for o in d e n; do setfattr -n user.overlay.opaque -v y $o; setfattr -n user.overlay.redirect -v /target $o; \
-        setfattr -n user.overlay.whiteout -v y $o/f; setfattr -n user.overlay.metacopy $o/f; setfattr -n user.fuseoverlayfs.opaque -v y $o; \
-        setfattr -n trusted.overlay.opaque -v y $o; setfattr -n trusted.overlay.redirect -v /target $o; mknod $o/w c 0 0; touch $o/.wh.f $o/.wh..wh..opq; done 2>/dev/null; true";
+    let attempts = "mkdir n; for o in d e n; do setfattr -n user.overlay.opaque -v y $o; \
+        setfattr -n user.overlay.redirect -v /target $o; \
+        setfattr -n user.overlay.whiteout -v y $o/f; setfattr -n user.overlay.metacopy $o/f; \
+        setfattr -n user.fuseoverlayfs.opaque -v y $o; \
+        setfattr -n trusted.overlay.opaque -v y $o; setfattr -n trusted.overlay.redirect -v /target $o; \
+        mknod $o/w c 0 0; touch $o/.wh.f $o/.wh..wh..opq; done 2>/dev/null; true";
     w.exec("s", attempts).ok();
     let before = w.listing("s");
     w.snapshot("s", "one");

@@ -139,7 +139,7 @@ fn number(name: &str, default: u64) -> u64 {
 fn killed_by_the_clock_it_happened_or_did_not(w: &World) {
     let mut random = Random::from(number("WHATIF_SEED", 1));
     let mut longest = [Duration::ZERO; COMMANDS.len()];
-    for round in 0..number("WHATIF_KILLS", 12) as usize {
+    for round in 0..number("WHATIF_KILLS", 10) as usize {
         let turn = round % COMMANDS.len();
         let command = COMMANDS[turn];
         let scene = Scene::set(w, random.once_in(3));
@@ -175,7 +175,7 @@ fn points(w: &World, command: &[&str], wanted: usize, turn: usize) -> Vec<Point>
 fn killed_at_a_system_call_it_happened_or_did_not(w: &World) {
     needs!(w, "strace");
     for (turn, command) in COMMANDS.into_iter().enumerate() {
-        for point in points(w, command, 3, turn) {
+        for point in points(w, command, 2, turn) {
             let scene = Scene::set(w, false);
             w.with_fault(&point, Fault::Kill, command).cwd(&w.project).go();
             scene.assert_whole(command, &format!("{command:?} killed at {point:?}"));
@@ -187,9 +187,9 @@ fn killed_at_a_system_call_it_happened_or_did_not(w: &World) {
 fn an_error_at_a_system_call_is_survived(w: &World) {
     needs!(w, "strace");
     for (turn, command) in COMMANDS.into_iter().enumerate() {
-        for (n, point) in points(w, command, 2, turn + 1).into_iter().enumerate() {
+        for (n, point) in points(w, command, 1, turn + 1).into_iter().enumerate() {
             let scene = Scene::set(w, false);
-            let error = ["EIO", "ENOSPC", "ENOMEM"][n % 3];
+            let error = ["EIO", "ENOSPC", "ENOMEM"][(turn + n) % 3];
             w.with_fault(&point, Fault::Error(error), command).cwd(&w.project).go();
             scene.assert_whole(command, &format!("{command:?} with {error} at {point:?}"));
             scene.clear();
@@ -200,7 +200,7 @@ fn an_error_at_a_system_call_is_survived(w: &World) {
 fn a_killed_recovery_is_repeated(w: &World) {
     needs!(w, "strace");
     let command = COMMANDS[0];
-    for point in points(w, command, 4, 2) {
+    for point in points(w, command, 2, 2) {
         let scene = Scene::set(w, false);
         w.with_fault(&point, Fault::Kill, command).cwd(&w.project).go();
         for call in ["rename", "unlinkat", "rmdir", "pwrite64"] {

@@ -38,6 +38,9 @@ const WAYS: [&str; 16] = [
     "storm",
 ];
 
+/// Some of them, for what does not depend on the way.
+const SOME_WAYS: [&str; 5] = ["descriptor", "mapping", "flying_directory", "orphaned_thread", "storm"];
+
 /// A sandbox in which the writer holds on by one way.
 struct Held<'a> {
     w: &'a World,
@@ -112,7 +115,7 @@ fn a_snapshot_is_out_of_reach_of_every_held_file(w: &World) {
 }
 
 fn a_snapshot_may_end_whoever_is_in_the_way(w: &World) {
-    for way in WAYS {
+    for way in SOME_WAYS {
         let held = Held::new(w, way);
         let taken = w.json(["snapshot", &held.name, "kept", "--live", "stop"]);
         assert_eq!(taken["copied"], false, "{way}: {taken}");
@@ -126,7 +129,7 @@ fn a_snapshot_may_end_whoever_is_in_the_way(w: &World) {
 }
 
 fn a_snapshot_or_a_rollback_may_be_refused_instead(w: &World) {
-    for way in WAYS.into_iter().filter(|way| *way != "storm") {
+    for way in SOME_WAYS {
         let held = Held::new(w, way);
         w.snapshot(&held.name, "first");
         for command in [["snapshot", &held.name, "second"], ["rollback", &held.name, "first"]] {
@@ -140,7 +143,7 @@ fn a_snapshot_or_a_rollback_may_be_refused_instead(w: &World) {
 }
 
 fn a_rollback_ends_whoever_holds_anything(w: &World) {
-    for way in WAYS {
+    for way in SOME_WAYS {
         let held = Held::new(w, way);
         w.snapshot(&held.name, "start");
         w.exec(&held.name, "echo more > more").ok();

@@ -63,7 +63,8 @@ fn a_ready_sandbox_is_claimed(w: &World) {
 }
 
 fn a_claimed_sandbox_is_like_a_new_one(w: &World) {
-    let look = "env | grep -v '^_=' | sort; hostname; id; umask; pwd; ls -A ~ /tmp /dev/shm; wc -l < /proc/self/mountinfo; cat /proc/self/status | grep -E '^(Cap|Seccomp|NoNew)'; ls /proc/self/fd | wc -l; ulimit -a; cat /proc/self/cgroup";
+    let look = "env | grep -v '^_=' | sort; hostname; id; umask; pwd; ls -A ~ /tmp /dev/shm; wc -l < /proc/self/mountinfo; \
+        cat /proc/self/status | grep -E '^(Cap|Seccomp|NoNew)'; ls /proc/self/fd | wc -l; ulimit -a; cat /proc/self/cgroup";
     let seen = |name: &str| {
         let call = w.whatif(["new", name]).env("COLOUR", "claimed").env("LATER", "1");
         call.go().ok();
@@ -99,7 +100,11 @@ fn reality_is_followed_until_the_claim(w: &World) {
     w.outside("echo old > changed; echo old > deleted; mkdir gone; echo x > gone/x; ln -s changed link").ok();
     fill(w, 1);
     let before = w.processes();
-    w.outside("echo new > changed; rm -r deleted gone; mkdir made; echo m > made/m; ln -sfn made link; echo d > deleted-not; mv changed moved; echo newest > changed").ok();
+    w.outside(
+        "echo new > changed; rm -r deleted gone; mkdir made; echo m > made/m; ln -sfn made link; echo d > deleted-not; \
+        mv changed moved; echo newest > changed",
+    )
+    .ok();
     w.new_sandbox("s");
     assert!(was_claimed(w, "s", &before));
     w.listing("s").assert_is(&w.real_listing(), "as reality is now");
@@ -236,7 +241,7 @@ fn assert_settled(w: &World, context: &str) {
 
 fn killed_at_random(w: &World, seed: u64, command: &[&str], prepare: impl Fn()) {
     let mut random = Random::from(seed);
-    for round in 0..std::env::var("WHATIF_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6) {
+    for round in 0..std::env::var("WHATIF_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(4) {
         prepare();
         let mut child = start(w, command);
         std::thread::sleep(Duration::from_micros(random.below(60_000) as u64));
@@ -279,7 +284,8 @@ fn a_new_mount_is_seen(w: &World) {
     w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 1\n");
     w.write("mounted/under", "under");
     let script = format!(
-        "set -e; {bin} pool fill >/dev/null; mount -t tmpfs none mounted; echo over > mounted/over; {bin} new s >/dev/null 2>&1; {bin} exec s -- ls mounted; \
+        "set -e; {bin} pool fill >/dev/null; mount -t tmpfs none mounted; echo over > mounted/over; \
+        {bin} new s >/dev/null 2>&1; {bin} exec s -- ls mounted; \
          {bin} rm --all --yes >/dev/null; rm {config}; sleep 0.3; {bin} pool drain >/dev/null",
         bin = w.bin.display(),
         config = w.home.join(".config/whatif/config.toml").display()

@@ -188,7 +188,8 @@ fn a_snapshot_and_its_removal_at_once(w: &World) {
 fn a_writer_never_sees_a_gap(w: &World) {
     let name = w.new_sandbox("s");
     let script = format!(
-        "cd /; n=0; while [ ! -e /tmp/stop ]; do n=$((n+1)); echo $n > {p}/new && mv {p}/new {p}/n || echo failed; [ \"$(cat {p}/n)\" = $n ] || echo lost; done; echo $n > /tmp/last",
+        "cd /; n=0; while [ ! -e /tmp/stop ]; do n=$((n+1)); echo $n > {p}/new && mv {p}/new {p}/n || echo failed; \
+        [ \"$(cat {p}/n)\" = $n ] || echo lost; done; echo $n > /tmp/last",
         p = w.project.display()
     );
     let started = w.json(["exec", &name, "-d", "--", "/bin/sh", "-c", &script]);

@@ -101,7 +101,7 @@ impl Explain for ArchiveError {
             "archive_damaged" => "copy or download the archive again; nothing of it was taken over",
             "archive_refused" => "whatif does not write such archives: do not trust where this one comes from",
             "unsupported" => "read the archive as root, or archive the sandbox after the change is undone",
-            "archive_too_large" => "raise the limit if you trust where the archive comes from",
+            "archive_too_large" => "make room on the disk of the state directory, if you trust where the archive comes from",
             "changed_meanwhile" => "stop what still writes to the layer and archive it again",
             _ => return Vec::new(),
         };

@@ -6,6 +6,7 @@
 mod decide;
 mod finish;
 mod in_place;
+mod look_anew;
 mod marks;
 mod plan;
 mod select;

@@ -65,6 +65,9 @@ impl Engine {
     fn put_away(&self, sandbox: &Sandbox, lock: SandboxLock, pidfd: Option<&OwnedFd>) -> Result<(), EngineError> {
         self.state.unpublish(&sandbox.name);
         self.state.disown(&sandbox.id);
+        if self.context.config.disk != Default::default() {
+            self.forget_size();
+        }
         let doomed = self.state.condemn(&sandbox.id)?;
         if let Err(error) = self.store.delete(&sandbox.id) {
             // A full disk may not even have room for that; deleting the head makes some.

@@ -15,6 +15,8 @@ pub struct RolledBack {
     pub before: Option<Snapshot>,
     /// Processes that were ended for it.
     pub ended: Vec<whatif_keeper::protocol::Process>,
+    /// The sandbox was stopped for it; it starts again by itself.
+    pub was_stopped: bool,
 }
 
 impl Engine {
@@ -33,7 +35,7 @@ impl Engine {
         let mut destination = There { engine: self, to: &to, take: &take, label, left, before: None };
         let moved = self.shift(&mut sandbox, live, helper, &mut destination)?;
         let before = destination.before;
-        Ok(RolledBack { sandbox, to, before, ended: moved.ended })
+        Ok(RolledBack { sandbox, to, before, ended: moved.ended, was_stopped: moved.was_stopped })
     }
 }
 

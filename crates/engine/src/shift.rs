@@ -11,7 +11,7 @@ use std::time::Duration;
 use whatif_keeper::protocol::Process;
 use whatif_layers::shift::{Note, Shift};
 use whatif_types::sandbox::StopReason;
-use whatif_types::{LayerId, Sandbox, SandboxId, Status};
+use whatif_types::{Backend, LayerId, Sandbox, SandboxId, Status};
 
 use self::helper::Helper;
 use crate::boot::{Heads, Wish};
@@ -48,6 +48,8 @@ pub(crate) struct Moved {
     pub how: How,
     /// Processes that were killed for it.
     pub ended: Vec<Process>,
+    /// The sandbox was stopped for it.
+    pub was_stopped: bool,
 }
 
 /// Where to go, once it is known what became of the head.
@@ -75,7 +77,14 @@ impl Engine {
         if !has_layer && !to.leaves_its_stack() {
             to.record(sandbox, None)?;
             self.publish_if(is_active, sandbox);
-            return Ok(Moved { how: How::Nothing, ended: Vec::new() });
+            return Ok(Moved { how: How::Nothing, ended: Vec::new(), was_stopped: false });
+        }
+        if is_active
+            && sandbox.details.backend == Backend::Fuse
+            && let Some(ended) = self.rest_if_idle(sandbox, live)?
+        {
+            let moved = self.shift(sandbox, live, None, to)?;
+            return Ok(Moved { ended, was_stopped: true, ..moved });
         }
         // It loads while everything else is looked at, if it was not started before.
         let helper = match helper {
@@ -94,6 +103,23 @@ impl Engine {
             self.publish(sandbox);
         }
         Ok(moved)
+    }
+
+    /// What serves file systems in user space cannot be replaced under a sandbox. One in which nothing runs (any more) is stopped
+    /// for that, and starts again by itself. `None`: something runs and shall go on.
+    fn rest_if_idle(&self, sandbox: &mut Sandbox, live: Live) -> Result<Option<Vec<Process>>, EngineError> {
+        let mut client = self.connect(sandbox)?;
+        let running = client.freeze()?;
+        let mut ended = Vec::new();
+        match (running.is_empty(), live) {
+            (true, _) => {}
+            (false, Live::Stop) => ended = client.end_all()?,
+            (false, _) => return Ok(None),
+        }
+        // Until then nothing can be started.
+        self.put_to_rest(sandbox)?;
+        drop(client);
+        Ok(Some(ended))
     }
 
     /// Starts a helper before the records are even opened, if a sandbox by this name runs and has something to freeze.
@@ -160,7 +186,7 @@ impl Moving<'_> {
     fn at_rest(&mut self, sandbox: &mut Sandbox, shift: Shift) -> Result<Moved, EngineError> {
         let done = shift.freeze().map_err(EngineError::from).and_then(|()| self.record(sandbox));
         self.settle(shift, done)?;
-        Ok(Moved { how: self.frozen(), ended: Vec::new() })
+        Ok(Moved { how: self.frozen(), ended: Vec::new(), was_stopped: false })
     }
 
     fn alive(&mut self, sandbox: &mut Sandbox, mut shift: Shift, mut helper: Helper, live: Live) -> Result<Moved, EngineError> {
@@ -196,7 +222,7 @@ impl Moving<'_> {
                 self.engine.own_everything();
                 let done = shift.freeze_copy().map_err(EngineError::from).and_then(|()| self.record_copy(sandbox));
                 self.settle(shift, done)?;
-                return Ok(Moved { how: How::Copied { because }, ended });
+                return Ok(Moved { how: How::Copied { because }, ended, was_stopped: false });
             }
             Ok((boot, None)) => boot,
         };
@@ -224,7 +250,7 @@ impl Moving<'_> {
         shift.go_on()?;
         let _ = client.thaw();
         self.engine.publish(sandbox);
-        Ok(Moved { how: self.frozen(), ended })
+        Ok(Moved { how: self.frozen(), ended, was_stopped: false })
     }
 
     /// Nothing has happened. If the helper is lost, the sandbox cannot go on with what it has mounted.

@@ -35,6 +35,8 @@ pub struct Taken {
     pub how: How,
     /// Processes that were ended for it.
     pub ended: Vec<whatif_keeper::protocol::Process>,
+    /// The sandbox was stopped for it; it starts again by itself.
+    pub was_stopped: bool,
 }
 
 impl Engine {
@@ -69,7 +71,7 @@ impl Engine {
         if take.durable {
             self.sync()?;
         }
-        Ok(Taken { sandbox, snapshot, how: moved.how, ended: moved.ended })
+        Ok(Taken { sandbox, snapshot, how: moved.how, ended: moved.ended, was_stopped: moved.was_stopped })
     }
 
     /// The label asked for if it is free, or one that is.

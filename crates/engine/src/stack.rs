@@ -189,6 +189,7 @@ impl Engine {
         })?;
         if let Some((directory, _lock)) = condemned? {
             remove::tree(&directory)?;
+            self.forget_size();
         }
         Ok(unneeded)
     }

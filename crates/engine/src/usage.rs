@@ -164,6 +164,11 @@ impl Engine {
         }
     }
 
+    /// Something was removed: what was measured is not true any more.
+    pub(crate) fn forget_size(&self) {
+        let _ = fs::remove_file(self.state.cache().join("disk-use"));
+    }
+
     pub(crate) fn free_bytes(&self) -> Result<u64, EngineError> {
         let root = self.state.root();
         let found = rustix::fs::statvfs(root).map_err(|e| EngineError::io("examine", root, e.into()))?;

@@ -166,19 +166,16 @@ impl Server {
 
     /// Holds every process until this client says otherwise or leaves.
     fn freeze(&mut self, client: u64) -> Reply {
-        let why_not = if self.frozen.is_some() {
-            "somebody else is looking at it"
-        } else {
+        if self.frozen.is_none() {
             self.frozen = Frozen::begin(client, &self.helpers);
-            "a process does not stop"
-        };
+        }
         match &self.frozen {
             Some(frozen) if frozen.by == client => {
                 Reply::Processes(if processes::others_alive() { self.others() } else { Vec::new() })
             }
             _ => Reply::Failed(Failed {
                 reason: Reason::NotStill,
-                message: format!("the sandbox cannot be held still: {why_not}"),
+                message: "the sandbox cannot be held still: a process does not stop".to_owned(),
                 errno: 0,
             }),
         }

@@ -21,7 +21,7 @@ use whatif_sys::mount::Reach;
 use whatif_types::boot::{Boot, Protection};
 use whatif_types::{Backend, Identity, NetMode, PlaceKind};
 
-use self::mounts::{Clones, attach, clone_at, clone_of, detached_tmpfs, make_read_only};
+use self::mounts::{Clones, attach, attach_on, clone_at, clone_of, detached_tmpfs, make_read_only};
 
 /// The step that failed, in words, and why.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +86,7 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
     // 4. The places of the plan, and what the kernel shows of itself.
     mask_layers::make(&boot.masks, boot.identity)?;
     let mut protection = Protection::default();
-    let root = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), None, &mut protection)?;
+    let root = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), &[], &mut protection)?;
     for (link, target) in &boot.plan.run_links {
         let _ = rustix::fs::symlinkat(target, &root, relative(link));
     }
@@ -132,7 +132,7 @@ fn lay_underlay() -> io::Result<OwnedFd> {
 fn cover(underlay: &OwnedFd, root: &OwnedFd) -> io::Result<()> {
     let view = clone_of(root)?;
     make_read_only(&view, Reach::One)?;
-    Ok(mounts::attach_on(&view, underlay)?)
+    Ok(attach_on(&view, underlay)?)
 }
 
 /// A file system in memory on which everything is laid out.
@@ -155,12 +155,12 @@ fn set_stage(stage: &OwnedFd, clones: &Clones) -> Result<(), AssembleError> {
     Ok(())
 }
 
-/// Mounts the places of the plan, parents first. With the root that a sandbox has had so far, what lives in memory is carried over.
+/// Mounts the places of the plan, parents first. What lives in memory only may be `carried` over from another root.
 fn put_together(
     boot: &Boot,
     clones: &Clones,
     at: &Path,
-    first: Option<&OwnedFd>,
+    carried: &[(PathBuf, OwnedFd)],
     protection: &mut Protection,
 ) -> Result<OwnedFd, AssembleError> {
     // Overlays keep the credentials of who mounts them; over idmapped layers those must be ids the mapping knows.
@@ -170,9 +170,12 @@ fn put_together(
     trees::mount_root(boot, clones, &boot.plan.places[0].kind, at)?;
     let root = rustix::fs::open(at, mounts::DIRECTORY, Mode::empty()).map_err(step("open the new root"))?;
     for place in &boot.plan.places[1..] {
-        match (&place.kind, first) {
-            (PlaceKind::Private { .. }, Some(first)) if restack::carry_over(first, &place.path, &root).is_ok() => {}
-            _ => trees::mount_place(boot, clones, (&root, at), place, protection)?,
+        match restack::carried(carried, &place.path) {
+            Some(clone) => {
+                let target = mounts::target(&root, relative(&place.path)).map_err(step("open a private place"))?;
+                attach_on(clone, &target).map_err(step("carry over a private place"))?;
+            }
+            None => trees::mount_place(boot, clones, (&root, at), place, protection)?,
         }
     }
     Ok(root)

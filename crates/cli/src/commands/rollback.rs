@@ -8,7 +8,7 @@ use whatif_engine::snapshots::Document;
 use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
-use super::snapshot::tell_ended;
+use super::snapshot::{tell_ended, tell_stopped};
 use crate::output::{Output, Style};
 
 /// Return a sandbox to one of its snapshots
@@ -44,6 +44,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     output.document(&json!({ "sandbox": name, "to": Document::of(&done.to, &done.sandbox), "before": done.before.as_ref().map(|b| Document::of(b, &done.sandbox)), "ended": done.ended }));
     output.line(format!("{} is back at {}", output.paint(Style::Bold, name), output.paint(Style::Bold, &done.to.label)));
     tell_ended(&done.ended, output);
+    tell_stopped(done.was_stopped, output);
     if let Some(before) = &done.before {
         output.note(format!("  what it was before is kept; return to that: whatif rollback {name} {}", before.label));
     }

@@ -83,7 +83,15 @@ fn tell(taken: &Taken, output: &Output) {
         output.note(format!("  its changes were copied, because {}", printable(because)));
     }
     tell_ended(&taken.ended, output);
+    tell_stopped(taken.was_stopped, output);
     output.note(format!("  return to it: whatif rollback {name} {label}   start another from it: whatif fork {name}@{label}"));
+}
+
+/// Nor is the sandbox itself.
+pub fn tell_stopped(was_stopped: bool, output: &Output) {
+    if was_stopped {
+        output.note("  it was stopped for that, as fuse-overlayfs must be, and starts at its next use; what was in /tmp is gone");
+    }
 }
 
 /// Nothing is ended without a word.

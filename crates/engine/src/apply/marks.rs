@@ -17,13 +17,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use whatif_apply::Plan;
 use whatif_diff::{Renamed, base};
 use whatif_layers::remove;
 use whatif_layers::squash::{self, Format};
 use whatif_layers::state_dir::AliveLock;
 use whatif_types::text::{self, Text};
-use whatif_types::{Backend, LayerId, Sandbox, SandboxId, Status};
+use whatif_types::{Backend, LayerId, Sandbox, SandboxId};
 
 use super::About;
 use super::in_place::Whole;
@@ -99,30 +98,19 @@ impl Engine {
         }
     }
 
-    /// Lets a sandbox see what became of its renamed directories: one in which nothing runs starts again by itself.
-    pub(crate) fn look_anew(&self, mut sandbox: Sandbox, plan: &Plan) -> Result<(), EngineError> {
-        let about: About = serde_json::from_value(plan.about.clone())
-            .map_err(|e| EngineError::io("read the description of", &sandbox.project, e.into()))?;
-        if about.marks.is_empty() {
-            return Ok(());
-        }
-        if sandbox.status == Status::Active {
-            sandbox = self.refresh(&sandbox)?;
-            self.rest(&mut sandbox)?;
-        }
-        self.drop_marks(&mut sandbox)
-    }
-
-    /// Takes the noted marks away. The caller holds the sandbox's lock; nothing happens while something is mounted.
+    /// Takes the noted marks away, those of the head if nothing is mounted. The caller holds the sandbox's lock.
     pub(crate) fn drop_marks(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
         let directory = self.directory(sandbox)?;
         let noted = noted(&directory)?;
         if noted.is_empty() {
             return Ok(());
         }
-        let Some(_nothing_is_mounted) = AliveLock::take(&directory)? else { return Ok(()) };
-        self.change_marks(sandbox, &noted, Wanted::Gone)?;
-        write(&directory, &[])
+        let nothing_is_mounted = AliveLock::take(&directory)?;
+        let head = directory.join("head");
+        let has_to_wait = |m: &Mark| nothing_is_mounted.is_none() && m.at(&head).symlink_metadata().is_ok();
+        let (later, now): (Vec<Mark>, Vec<Mark>) = noted.into_iter().partition(has_to_wait);
+        self.change_marks(sandbox, &now, Wanted::Gone)?;
+        write(&directory, &later)
     }
 
     fn change_marks(&self, sandbox: &mut Sandbox, marks: &[Mark], wanted: Wanted) -> Result<(), EngineError> {

@@ -58,9 +58,9 @@ struct Log {
 
 impl Server {
     pub(super) fn answer(&mut self, client: u64, request: Request) {
-        // What is looked at must stay as it is, so whoever wants to change it waits.
-        let changes = matches!(request, Request::Exec(_) | Request::Open { .. } | Request::MakeDirectory { .. });
-        if changes && self.frozen.as_ref().is_some_and(|f| f.by != client) {
+        // What is looked at must stay as it is, so whoever wants to change it waits, and so does the next one who wants to look.
+        let waits = matches!(request, Request::Exec(_) | Request::Open { .. } | Request::MakeDirectory { .. } | Request::Freeze);
+        if waits && self.frozen.as_ref().is_some_and(|f| f.by != client) {
             self.deferred.push((client, request));
             return;
         }

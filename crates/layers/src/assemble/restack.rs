@@ -45,8 +45,14 @@ pub struct Restack<'a> {
     cover: OwnedFd,
     first: OwnedFd,
     guarded: Vec<OwnedFd>,
+    carried: Vec<(PathBuf, OwnedFd)>,
     is_staged: bool,
 }
+
+/// What the kernel shows of itself.
+const KERNEL_VIEWS: [&str; 3] = ["/dev", "/proc", "/sys"];
+/// Where the stage is set.
+const STAGE: &str = "/sys";
 
 impl<'a> Restack<'a> {
     /// Takes clones of reality and enters the sandbox's mount namespace, and there the root its keeper has. The calling process
@@ -61,7 +67,7 @@ impl<'a> Restack<'a> {
         rustix::process::fchdir(sandbox.root).map_err(step("enter the sandbox's root"))?;
         rustix::process::chroot(".").map_err(step("enter the sandbox's root"))?;
         let first = rustix::fs::open("/", mounts::DIRECTORY, Mode::empty()).map_err(step("open the sandbox's root"))?;
-        Ok(Self { boot, clones, cover, first, guarded: Vec::new(), is_staged: false })
+        Ok(Self { boot, clones, cover, first, guarded: Vec::new(), carried: Vec::new(), is_staged: false })
     }
 
     /// The mounts whose layers are about to be frozen.
@@ -107,8 +113,9 @@ impl<'a> Restack<'a> {
 
     /// Lays out everything that does not depend on the head, where no process of the sandbox can see it.
     pub fn set_stage(&mut self) -> Result<(), AssembleError> {
-        // On top of the root: paths begin below that, at the root that each process has.
-        let stage = raise_stage(Path::new("/"))?;
+        self.carry_over()?;
+        // Nobody is there to miss what it covers.
+        let stage = raise_stage(Path::new(STAGE))?;
         self.is_staged = true;
         set_stage(&stage, &self.clones)?;
         rustix::fs::mkdir(ROOT, Mode::RWXU).map_err(step("make room for the new root"))?;
@@ -118,19 +125,40 @@ impl<'a> Restack<'a> {
     /// Puts the second root together.
     pub fn prepare(&mut self) -> Result<(OwnedFd, Protection), AssembleError> {
         let mut protection = Protection::default();
-        let root = put_together(self.boot, &self.clones, Path::new(ROOT), Some(&self.first), &mut protection)?;
-        for path in ["/dev", "/proc", "/sys"].map(Path::new) {
-            carry_over(&self.first, path, &root).map_err(step(format!("carry over {}", path.display())))?;
+        let root = put_together(self.boot, &self.clones, Path::new(ROOT), &self.carried, &mut protection)?;
+        for path in KERNEL_VIEWS.map(Path::new) {
+            let clone = carried(&self.carried, path).ok_or(Errno::NOENT).map_err(step(format!("carry over {}", path.display())))?;
+            let place = target(&root, relative(path)).map_err(step(format!("open {}", path.display())))?;
+            attach_on(clone, &place).map_err(step(format!("carry over {}", path.display())))?;
         }
         Ok((root, protection))
+    }
+
+    /// Takes clones of what lives in memory only, with everything mounted beneath it.
+    fn carry_over(&mut self) -> Result<(), AssembleError> {
+        let is_private = |p: &&Place| matches!(p.kind, PlaceKind::Private { .. });
+        let private = self.boot.plan.places.iter().filter(is_private).map(|p| p.path.as_path());
+        for path in private.chain(KERNEL_VIEWS.map(Path::new)) {
+            let source = match target(&self.first, relative(path)) {
+                // A private place that is new in the plan is made new.
+                Err(Errno::NOENT) => continue,
+                other => other.map_err(step(format!("open {}", path.display())))?,
+            };
+            let flags = OpenTreeFlags::OPEN_TREE_CLONE
+                | OpenTreeFlags::OPEN_TREE_CLOEXEC
+                | OpenTreeFlags::AT_RECURSIVE
+                | OpenTreeFlags::AT_EMPTY_PATH;
+            let clone = open_tree(&source, "", flags).map_err(step(format!("clone {}", path.display())))?;
+            self.carried.push((path.to_owned(), clone));
+        }
+        Ok(())
     }
 
     /// Takes away what was prepared: the sandbox stays on its first root.
     pub fn give_up(mut self) {
         let _ = rustix::process::chdir("/");
         if std::mem::take(&mut self.is_staged) {
-            // The way to "/" ends at what was mounted there last, which is the stage.
-            let _ = unmount("/", UnmountFlags::DETACH);
+            let _ = unmount(STAGE, UnmountFlags::DETACH);
         }
         self.release();
     }
@@ -139,10 +167,8 @@ impl<'a> Restack<'a> {
     pub fn switch(&self, root: &OwnedFd, protection: &Protection) -> Result<(), AssembleError> {
         rustix::process::fchdir(root).map_err(step("enter the new root"))?;
         rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
-        // The way to "." ends at what was mounted there last: the stage, which lies on the old root, then that itself.
-        for what in ["detach the stage", "detach the old root"] {
-            unmount(".", UnmountFlags::DETACH).map_err(step(what))?;
-        }
+        // The way to "." ends at what was mounted there last, which is the old root; the stage lies in it.
+        unmount(".", UnmountFlags::DETACH).map_err(step("detach the old root"))?;
         rustix::process::chdir("/").map_err(step("enter the new root"))?;
         verify::plan(self.boot, protection)?;
         if self.boot.identity.started_by_root() {
@@ -172,13 +198,7 @@ impl<'a> Restack<'a> {
     }
 }
 
-/// Shows in a new root what the first one has at this path, with everything mounted beneath it.
-pub(super) fn carry_over(first: &OwnedFd, path: &Path, root: &OwnedFd) -> io::Result<()> {
-    let source = target(first, relative(path))?;
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    let clone = open_tree(&source, "", flags)?;
-    Ok(attach_on(&clone, &target(root, relative(path))?)?)
+/// What was carried over for this path.
+pub(super) fn carried<'a>(carried: &'a [(PathBuf, OwnedFd)], path: &Path) -> Option<&'a OwnedFd> {
+    carried.iter().find(|(at, _)| at == path).map(|(_, clone)| clone)
 }
