@@ -124,7 +124,8 @@ fn what_starts_afterwards_is_confined_as_before(w: &World) {
     let seen = "grep -E '^(Cap|NoNewPrivs|Seccomp)' /proc/self/status; unshare -Urm true 2>/dev/null && echo unshared; \
         mount -t tmpfs none /mnt 2>/dev/null && echo mounted; umount /tmp 2>/dev/null && echo unmounted; \
         mount -o remount,rw / 2>/dev/null && echo remounted; mknod /tmp/disk b 8 0 2>/dev/null && echo device; \
-        ls -A /dev | sort; id; ulimit -c;         wc -l < /proc/self/mountinfo; ls -A /proc/self/fd | wc -l; cat /proc/self/cgroup; readlink /proc/self/ns/* | sort";
+        ls -A /dev | sort; id; ulimit -c; wc -l < /proc/self/mountinfo; \
+        ls -A /proc/self/fd | wc -l; cat /proc/self/cgroup; readlink /proc/self/ns/* | sort";
     let name = w.new_sandbox("s");
     let before = w.exec(&name, seen).ok().stdout;
     let protection = w.json(["show", &name])["details"]["protection"].clone();

@@ -14,7 +14,7 @@ use whatif_store::{Inserted, StoreError};
 use whatif_types::boot::Protection;
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::{Details, Position};
-use whatif_types::{Backend, NetMode, PlaceKind, Sandbox, SandboxId, Status, Template, name};
+use whatif_types::{Backend, NetMode, PlaceKind, Plan, Sandbox, SandboxId, Status, Template, name};
 
 use crate::boot::{Booting, Fill, Wish, wait_for_end};
 use crate::{Engine, EngineError, now, secrets};
@@ -220,8 +220,8 @@ impl Engine {
             backend: booting.plan.backend,
             backend_reason: booting.choice.reason.clone(),
             identity: booting.identity,
-            trees: trees_by_number(&booting),
-            copied_trees: copied_trees(&booting),
+            trees: trees_by_number(&booting.plan),
+            copied_trees: copied_trees(&booting.plan),
             masked: new.mask.clone(),
             exposed: new.expose.clone(),
             dropped_env: environment.dropped,
@@ -263,8 +263,8 @@ impl Engine {
         sandbox.details.backend = booting.plan.backend;
         sandbox.details.backend_reason = booting.choice.reason.clone();
         sandbox.details.identity = booting.identity;
-        sandbox.details.trees = trees_by_number(&booting);
-        sandbox.details.copied_trees = copied_trees(&booting);
+        sandbox.details.trees = trees_by_number(&booting.plan);
+        sandbox.details.copied_trees = copied_trees(&booting.plan);
         sandbox.status = Status::Active;
         self.store.update(&mut sandbox).map_err(|e| unwind(Some(&booting), e.into()))?;
         Ok(Created { sandbox, lock, client: booting.client, pidfd: booting.pidfd })
@@ -298,9 +298,9 @@ pub(crate) fn with_a_name<T>(given: Option<&str>, mut make: impl FnMut(&str) -> 
 
 const MOST_NAMES_TRIED: usize = 20;
 
-pub(crate) fn copied_trees(booting: &Booting) -> Vec<usize> {
-    let copies_all = booting.plan.backend == Backend::Copy;
-    let copied = booting.plan.places.iter().filter_map(|place| match place.kind {
+pub(crate) fn copied_trees(plan: &Plan) -> Vec<usize> {
+    let copies_all = plan.backend == Backend::Copy;
+    let copied = plan.places.iter().filter_map(|place| match place.kind {
         PlaceKind::Skeleton { tree } => Some(tree),
         PlaceKind::Writable { tree } if copies_all => Some(tree),
         _ => None,
@@ -308,8 +308,8 @@ pub(crate) fn copied_trees(booting: &Booting) -> Vec<usize> {
     copied.collect()
 }
 
-pub(crate) fn trees_by_number(booting: &Booting) -> Vec<PathBuf> {
-    let mut trees: Vec<(usize, &Path)> = booting.plan.trees().collect();
+pub(crate) fn trees_by_number(plan: &Plan) -> Vec<PathBuf> {
+    let mut trees: Vec<(usize, &Path)> = plan.trees().collect();
     trees.sort();
     trees.into_iter().map(|(_, path)| path.to_owned()).collect()
 }

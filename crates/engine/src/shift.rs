@@ -5,18 +5,20 @@
 
 pub(crate) mod helper;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use whatif_keeper::protocol::Process;
 use whatif_layers::shift::{Note, Shift};
+use whatif_types::boot::{Boot, Protection};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Backend, LayerId, Sandbox, SandboxId, Status};
 
 use self::helper::Helper;
 use crate::boot::{Heads, Wish};
-use crate::create::new_id;
+use crate::create::{copied_trees, new_id};
 use crate::recover::mark_lost;
+use crate::start::known_and_new;
 use crate::{Engine, EngineError, secrets};
 
 /// What becomes of processes that are alive. Their layers cannot be changed under them.
@@ -92,12 +94,10 @@ impl Engine {
             started => started.filter(|_| is_active),
         };
         let layer = if has_layer { Some(new_layer_id()?) } else { None };
-        let note = Note { sandbox: sandbox.id.clone(), layer: layer.clone(), is_copy: false };
-        let shift = Shift::begin(&self.state, &directory, note)?;
         let mut moving = Moving { engine: self, directory: &directory, layer: layer.as_ref(), to };
         let moved = match helper {
-            None => moving.at_rest(sandbox, shift),
-            Some(helper) => moving.alive(sandbox, shift, helper, live),
+            None => moving.at_rest(sandbox),
+            Some(helper) => moving.alive(sandbox, helper, live),
         }?;
         if matches!(moved.how, How::Copied { .. }) {
             self.publish(sandbox);
@@ -183,13 +183,14 @@ struct Moving<'a> {
 
 impl Moving<'_> {
     /// Nothing is mounted, so there is nobody to mind.
-    fn at_rest(&mut self, sandbox: &mut Sandbox, shift: Shift) -> Result<Moved, EngineError> {
+    fn at_rest(&mut self, sandbox: &mut Sandbox) -> Result<Moved, EngineError> {
+        let shift = self.begin(sandbox)?;
         let done = shift.freeze().map_err(EngineError::from).and_then(|()| self.record(sandbox));
         self.settle(shift, done)?;
         Ok(Moved { how: self.frozen(), ended: Vec::new(), was_stopped: false })
     }
 
-    fn alive(&mut self, sandbox: &mut Sandbox, mut shift: Shift, mut helper: Helper, live: Live) -> Result<Moved, EngineError> {
+    fn alive(&mut self, sandbox: &mut Sandbox, mut helper: Helper, live: Live) -> Result<Moved, EngineError> {
         let mut client = self.engine.connect(sandbox)?;
         // From here on nothing is started either, until the client leaves.
         let mut running = client.freeze()?;
@@ -199,42 +200,38 @@ impl Moving<'_> {
             running.clear();
         }
         let stack = self.to.stack(sandbox, self.layer);
-        let boot = self.engine.boot_on(sandbox, self.directory, &stack);
-        let in_the_way = boot.and_then(|boot| {
-            let way = match running.is_empty() {
-                false => Some(explain(&running)),
-                true => helper
-                    .guard(sandbox.details.keeper_pid.unwrap_or(0), &boot)?
-                    .map(|tree| format!("a file in {} is open for writing", tree.display())),
-            };
-            Ok((boot, way))
-        });
-        let boot = match in_the_way {
+        let boot = self.engine.boot_on(sandbox, self.directory, &stack)?;
+        // From here on a crash is noticed, and leads to a sandbox that is stopped.
+        let mut shift = self.begin(sandbox)?;
+        let in_the_way = match running.is_empty() {
+            false => Ok(Some(explain(&running))),
+            true => helper.guard(sandbox.details.keeper_pid.unwrap_or(0), &boot).map(|busy| busy.map(explain_writer)),
+        };
+        match in_the_way {
+            Ok(None) => {}
             Err(error) => {
                 self.leave_as_it_was(sandbox, shift, &mut helper)?;
                 return Err(error);
             }
-            Ok((_, Some(because))) if live != Live::Copy || self.to.leaves_its_stack() => {
+            Ok(Some(because)) if live != Live::Copy || self.to.leaves_its_stack() => {
                 shift.go_back()?;
                 return Err(EngineError::InUse { name: sandbox.name.clone(), because });
             }
-            Ok((_, Some(because))) => {
+            Ok(Some(because)) => {
                 self.engine.own_everything();
                 let done = shift.freeze_copy().map_err(EngineError::from).and_then(|()| self.record_copy(sandbox));
                 self.settle(shift, done)?;
                 return Ok(Moved { how: How::Copied { because }, ended, was_stopped: false });
             }
-            Ok((boot, None)) => boot,
-        };
-        let prepared = shift
-            .freeze()
-            .map_err(EngineError::from)
-            .and_then(|()| self.engine.prepare_heads(sandbox, &boot, self.to.stack(sandbox, self.layer)));
-        let prepared = prepared.and_then(|()| helper.prepare());
+        }
+        let frozen = shift.freeze().map_err(EngineError::from);
+        let prepared = frozen.and_then(|()| self.engine.prepare_heads(sandbox, &boot, &stack)).and_then(|()| helper.prepare());
         let done = prepared.and_then(|protection| {
             let before = sandbox.clone();
-            sandbox.details.protection =
-                whatif_types::boot::Protection { landlock_abi: before.details.protection.landlock_abi, ..protection };
+            let landlock_abi = before.details.protection.landlock_abi;
+            sandbox.details.protection = Protection { landlock_abi, ..protection };
+            sandbox.details.trees = known_and_new(sandbox, &boot.plan);
+            sandbox.details.copied_trees = copied_trees(&boot.plan);
             sandbox.details.position.work = boot.work;
             self.record(sandbox).inspect_err(|_| *sandbox = before)
         });
@@ -251,6 +248,11 @@ impl Moving<'_> {
         let _ = client.thaw();
         self.engine.publish(sandbox);
         Ok(Moved { how: self.frozen(), ended, was_stopped: false })
+    }
+
+    fn begin(&self, sandbox: &Sandbox) -> Result<Shift, EngineError> {
+        let note = Note { sandbox: sandbox.id.clone(), layer: self.layer.cloned(), is_copy: false };
+        Ok(Shift::begin(&self.engine.state, self.directory, note)?)
     }
 
     /// Nothing has happened. If the helper is lost, the sandbox cannot go on with what it has mounted.
@@ -292,15 +294,15 @@ impl Moving<'_> {
 
 impl Engine {
     /// What a keeper of this sandbox would be told to become over these layers.
-    fn boot_on(&self, sandbox: &Sandbox, directory: &Path, stack: &[LayerId]) -> Result<whatif_types::Boot, EngineError> {
+    fn boot_on(&self, sandbox: &Sandbox, directory: &Path, stack: &[LayerId]) -> Result<Boot, EngineError> {
         self.with_wish(sandbox, directory, stack, |wish| {
             let (plan, masks) = self.plan_layers(wish, sandbox.details.backend)?;
             Ok(self.describe_boot(wish, plan, masks, sandbox.details.identity, sandbox.details.position.work.next()))
         })
     }
 
-    fn prepare_heads(&self, sandbox: &Sandbox, boot: &whatif_types::Boot, stack: Vec<LayerId>) -> Result<(), EngineError> {
-        self.with_wish(sandbox, &boot.directory, &stack, |wish| self.make_heads(wish, &boot.plan, boot.work, Heads::AreNew))
+    fn prepare_heads(&self, sandbox: &Sandbox, boot: &Boot, stack: &[LayerId]) -> Result<(), EngineError> {
+        self.with_wish(sandbox, &boot.directory, stack, |wish| self.make_heads(wish, &boot.plan, boot.work, Heads::AreNew))
     }
 
     pub(crate) fn with_wish<T>(
@@ -339,6 +341,10 @@ impl Engine {
         sandbox.details.keeper_pid = None;
         Ok(self.store.update(sandbox)?)
     }
+}
+
+fn explain_writer(tree: PathBuf) -> String {
+    format!("a file in {} is open for writing", tree.display())
 }
 
 fn explain(running: &[Process]) -> String {

@@ -1,12 +1,13 @@
 //! Starts a stopped sandbox again, over the head it had.
 
-use whatif_types::boot::Work;
-use whatif_types::{Sandbox, Status};
+use std::path::PathBuf;
 
-use crate::boot::Wish;
+use whatif_types::boot::Work;
+use whatif_types::{Plan, Sandbox, Status};
+
 use crate::choice::Choice;
 use crate::create::{copied_trees, trees_by_number};
-use crate::{Engine, EngineError, now, secrets};
+use crate::{Engine, EngineError, now};
 
 impl Engine {
     /// `whatif start`. One that runs already is left alone.
@@ -23,30 +24,14 @@ impl Engine {
         }
         sandbox.status.check_move_to(Status::Active).map_err(whatif_store::StoreError::from)?;
         let directory = self.directory(&sandbox)?;
-        let config = self.context.config_for(&sandbox.project)?;
-        let provider = whatif_provider::by_name(&sandbox.provider)?;
-        let secrets = secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed);
-        let wish = Wish {
-            id: &sandbox.id,
-            directory: &directory,
-            project: &sandbox.project,
-            known_trees: Some(&sandbox.details.trees),
-            stack: &sandbox.details.position.stack,
-            fill: None,
-            net: sandbox.details.net,
-            environment: &[],
-            provider: &*provider,
-            // Its head was made for this one; another could not read it.
-            backend: Some(sandbox.details.backend),
-            config: &config,
-            secrets: &secrets,
-        };
         let same_ids = sandbox.details.identity == whatif_types::Identity::Same;
         let choice = Choice { backend: sandbox.details.backend, same_ids, ..Choice::default() };
-        let booting = self.begin_boot(&wish, choice)?;
-        let (booting, protection) = self.finish_boot(&wish, booting, None)?;
-        sandbox.details.trees = known_and_new(&sandbox, &trees_by_number(&booting));
-        sandbox.details.copied_trees = copied_trees(&booting);
+        let (booting, protection) = self.with_wish(&sandbox, &directory, &sandbox.details.position.stack, |wish| {
+            let booting = self.begin_boot(wish, choice)?;
+            self.finish_boot(wish, booting, None)
+        })?;
+        sandbox.details.trees = known_and_new(&sandbox, &booting.plan);
+        sandbox.details.copied_trees = copied_trees(&booting.plan);
         sandbox.details.position.mounted = sandbox.details.position.stack.clone();
         sandbox.details.position.work = Work::default();
         sandbox.details.protection = protection;
@@ -61,8 +46,8 @@ impl Engine {
 }
 
 /// Numbers given once are never given to another tree, even while their mount is absent.
-fn known_and_new(sandbox: &Sandbox, now: &[std::path::PathBuf]) -> Vec<std::path::PathBuf> {
+pub(crate) fn known_and_new(sandbox: &Sandbox, plan: &Plan) -> Vec<PathBuf> {
     let mut trees = sandbox.details.trees.clone();
-    trees.extend(now.iter().filter(|t| !sandbox.details.trees.contains(t)).cloned());
+    trees.extend(trees_by_number(plan).into_iter().filter(|t| !sandbox.details.trees.contains(t)));
     trees
 }

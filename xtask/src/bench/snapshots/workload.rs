@@ -83,3 +83,21 @@ fn tools() -> String {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().map_err(on("run", Path::new("rustc")));
     sysroot.map_or_else(|_| String::new(), |output| format!("{}/bin", String::from_utf8_lossy(&output.stdout).trim()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_tells_its_own_time_and_nothing_when_it_fails() {
+        let workload = Workload { label: "a test", script: r#"echo noise; [ "$1" = 7 ]"# };
+        let run = |round| {
+            let words = workload.timed(Path::new("/"), round);
+            Command::new(&words[0]).args(&words[1..]).output().unwrap()
+        };
+        let done = run(7);
+        assert!(done.status.success() && String::from_utf8(done.stdout).unwrap().trim().parse::<u64>().is_ok());
+        let failed = run(8);
+        assert!(!failed.status.success() && failed.stdout.is_empty());
+    }
+}
