@@ -209,7 +209,7 @@ impl Engine {
                 .paths
                 .iter()
                 .chain(&planned.settled)
-                .chain(in_place.iter().map(|r| &r.path).filter(|p| !planned.paths.contains(p)))
+                .chain(in_place.iter().map(|r| &r.path))
                 .filter_map(|p| bases.get(p))
                 .cloned()
                 .collect(),

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use super::super::repository::place_of;
 use super::super::scratch::Scratch;
 use crate::failure::{Failure, on};
 use crate::programs;
@@ -67,7 +68,7 @@ impl Drop for Bare<'_> {
 
 /// Those that a sandbox's overlay has. Without `volatile` we would look better than we are: a sandbox does not sync.
 fn options(scratch: &Scratch, tree: &Path) -> Result<String, Failure> {
-    let place = scratch.trees().join("bare");
+    let place = place_of(scratch, "bare");
     let (upper, work) = (place.join("upper"), place.join("work"));
     for directory in [&place, &upper, &work] {
         scratch.make_owned(directory)?;
