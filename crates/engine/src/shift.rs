@@ -5,14 +5,16 @@
 
 pub(crate) mod helper;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use whatif_keeper::protocol::Process;
 use whatif_layers::shift::{Note, Shift};
-use whatif_types::boot::{Boot, Protection};
+use whatif_types::boot::{Boot, Protection, TreeMask};
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Backend, LayerId, Sandbox, SandboxId, Status};
+use whatif_types::{Backend, LayerId, Plan, Sandbox, SandboxId, Status};
 
 use self::helper::Helper;
 use crate::boot::{Heads, Wish};
@@ -293,11 +295,20 @@ impl Moving<'_> {
 }
 
 impl Engine {
-    /// What a keeper of this sandbox would be told to become over these layers.
+    /// What a keeper of this sandbox would be told to become over these layers: with the view of reality that it has now.
     fn boot_on(&self, sandbox: &Sandbox, directory: &Path, stack: &[LayerId]) -> Result<Boot, EngineError> {
         self.with_wish(sandbox, directory, stack, |wish| {
-            let (plan, masks) = self.plan_layers(wish, sandbox.details.backend)?;
-            Ok(self.describe_boot(wish, plan, masks, sandbox.details.identity, sandbox.details.position.work.next()))
+            let seen = match View::of(sandbox, directory) {
+                Some(view) => view,
+                None => {
+                    let (plan, masks) = self.plan_layers(wish, sandbox.details.backend)?;
+                    let view = View { keeper: sandbox.details.keeper_pid, plan, masks };
+                    view.keep(directory);
+                    view
+                }
+            };
+            let work = sandbox.details.position.work.next();
+            Ok(self.describe_boot(wish, seen.plan, seen.masks, sandbox.details.identity, work))
         })
     }
 
@@ -340,6 +351,37 @@ impl Engine {
         sandbox.details.stop_reason = Some(StopReason::Lost);
         sandbox.details.keeper_pid = None;
         Ok(self.store.update(sandbox)?)
+    }
+}
+
+/// What a running sandbox sees of reality. Looking anew at each snapshot would take as long as all the rest of it, and a sandbox
+/// follows new mounts only when it starts anyway.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct View {
+    keeper: Option<u32>,
+    plan: Plan,
+    masks: Vec<TreeMask>,
+}
+
+impl View {
+    const FILE: &str = "view.json";
+
+    /// The one kept at an earlier snapshot, if it is of the same keeper.
+    fn of(sandbox: &Sandbox, directory: &Path) -> Option<Self> {
+        let view: Self = serde_json::from_slice(&fs::read(directory.join(Self::FILE)).ok()?).ok()?;
+        (view.keeper.is_some() && view.keeper == sandbox.details.keeper_pid).then_some(view)
+    }
+
+    /// A sandbox that starts looks for itself.
+    pub(crate) fn forget(directory: &Path) {
+        let _ = fs::remove_file(directory.join(Self::FILE));
+    }
+
+    /// Only a shortcut: without it the next one looks again.
+    fn keep(&self, directory: &Path) {
+        if let Ok(text) = serde_json::to_vec(self) {
+            let _ = fs::write(directory.join(Self::FILE), text);
+        }
     }
 }
 

@@ -74,16 +74,22 @@ impl Engine {
     /// Deletes the work directories of mounts that are gone. Deleting a directory can take longer than a whole snapshot, so that
     /// is not done when one is taken.
     fn clear_old_work(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        let _lock = self.lock(sandbox)?;
-        let sandbox = self.refresh(sandbox)?;
-        let work = self.directory(&sandbox)?.join("work");
-        let used: Vec<String> = (0..sandbox.details.trees.len()).map(|tree| sandbox.details.position.work.name(tree)).collect();
-        for entry in std::fs::read_dir(&work).map_err(|e| EngineError::io("list", &work, e))?.filter_map(Result::ok) {
-            if !used.iter().any(|name| entry.file_name() == name.as_str()) {
-                remove::tree(&entry.path())?;
+        let directory = self.directory(sandbox)?;
+        let (work, old) = (directory.join("work"), directory.join("work-old"));
+        let failed = |path: &Path, e: std::io::Error| EngineError::io("clear", path, e);
+        std::fs::create_dir_all(&old).map_err(|e| failed(&old, e))?;
+        {
+            // Nobody is kept waiting for more than a few renames.
+            let _lock = self.lock(sandbox)?;
+            let sandbox = self.refresh(sandbox)?;
+            let used: Vec<String> = (0..sandbox.details.trees.len()).map(|tree| sandbox.details.position.work.name(tree)).collect();
+            for entry in std::fs::read_dir(&work).map_err(|e| failed(&work, e))?.filter_map(Result::ok) {
+                if !used.iter().any(|name| entry.file_name() == name.as_str()) {
+                    let _ = std::fs::rename(entry.path(), old.join(entry.file_name()));
+                }
             }
         }
-        Ok(())
+        Ok(remove::tree(&old)?)
     }
 
     /// `whatif squash`: all layers of the sandbox become one.

@@ -7,6 +7,7 @@ use whatif_types::{Plan, Sandbox, Status};
 
 use crate::choice::Choice;
 use crate::create::{copied_trees, trees_by_number};
+use crate::shift::View;
 use crate::{Engine, EngineError, now};
 
 impl Engine {
@@ -24,6 +25,7 @@ impl Engine {
         }
         sandbox.status.check_move_to(Status::Active).map_err(whatif_store::StoreError::from)?;
         let directory = self.directory(&sandbox)?;
+        View::forget(&directory);
         let same_ids = sandbox.details.identity == whatif_types::Identity::Same;
         let choice = Choice { backend: sandbox.details.backend, same_ids, ..Choice::default() };
         let (booting, protection) = self.with_wish(&sandbox, &directory, &sandbox.details.position.stack, |wish| {

@@ -378,7 +378,7 @@ impl Store for SqliteStore {
     }
 
     fn layer_facts(&self, layers: &[LayerId]) -> Result<Vec<LayerFacts>, StoreError> {
-        layers.iter().map(|layer| snapshots::facts(self.connection()?, layer)).collect()
+        snapshots::facts(self.connection()?, layers)
     }
 
     fn note_layer(&self, layer: &LayerId, facts: &LayerFacts) -> Result<(), StoreError> {

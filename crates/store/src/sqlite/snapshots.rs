@@ -1,5 +1,7 @@
 //! The rows of snapshots, templates and layers.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, ErrorCode, Params, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -77,13 +79,15 @@ pub(super) fn templates(connection: &Connection, rest: &str, parameters: impl Pa
     rows.map(|text| from_json(&text?)).collect()
 }
 
-pub(super) fn facts(connection: &Connection, layer: &LayerId) -> Result<LayerFacts, StoreError> {
-    let mut select = connection.prepare_cached("SELECT facts FROM layers WHERE id = ?1")?;
-    let mut rows = select.query([layer.as_str()])?;
-    match rows.next()? {
-        Some(row) => from_json(&row.get::<_, String>(0)?),
-        None => Ok(LayerFacts::default()),
+pub(super) fn facts(connection: &Connection, layers: &[LayerId]) -> Result<Vec<LayerFacts>, StoreError> {
+    // One statement for all of them: each would wait for its own lock.
+    let mut select = connection.prepare_cached("SELECT id, facts FROM layers WHERE id IN (SELECT value FROM json_each(?1))")?;
+    let mut known: HashMap<String, LayerFacts> = HashMap::new();
+    let mut rows = select.query([to_json(&layers)?])?;
+    while let Some(row) = rows.next()? {
+        known.insert(row.get(0)?, from_json(&row.get::<_, String>(1)?)?);
     }
+    Ok(layers.iter().map(|layer| known.get(layer.as_str()).copied().unwrap_or_default()).collect())
 }
 
 pub(super) fn note(connection: &Connection, layer: &LayerId, facts: &LayerFacts) -> Result<(), StoreError> {
