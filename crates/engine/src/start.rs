@@ -24,6 +24,7 @@ impl Engine {
             return Ok(sandbox);
         }
         sandbox.status.check_move_to(Status::Active).map_err(whatif_store::StoreError::from)?;
+        self.drop_marks(&mut sandbox)?;
         let directory = self.directory(&sandbox)?;
         View::forget(&directory);
         let same_ids = sandbox.details.identity == whatif_types::Identity::Same;

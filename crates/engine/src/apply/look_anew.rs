@@ -1,39 +1,22 @@
-//! Lets running sandboxes see what became of reality's directories.
+//! Lets a running sandbox see what became of the directories that it renamed.
 //!
-//! The kernel remembers the directories that a mount has looked up. One that an apply removed and made again stays the removed one
-//! for whoever has seen it before: an empty one. Where nothing runs, the layers are mounted anew, and everything is looked up again.
+//! The kernel remembers the directories that a mount has looked up, so its layers are mounted anew and everything is looked up
+//! again. Other sandboxes are left alone: what they see of directories that were removed and made again is right from their next
+//! snapshot, rollback or start on.
 
-use std::time::{Duration, Instant};
-
-use whatif_apply::{Change as Act, Expected, Kind, Operation, Plan, Source};
-use whatif_layers::state_dir::SandboxLock;
-use whatif_types::{Backend, LayerId, Sandbox, Status};
+use whatif_apply::Plan;
+use whatif_types::{LayerId, Sandbox, Status};
 
 use super::About;
 use crate::shift::{Destination, Live};
 use crate::{Engine, EngineError, now};
 
-/// So long is spent on other sandboxes; those that are left see it from their next snapshot, rollback or start on.
-const PATIENCE: Duration = Duration::from_millis(500);
-
 impl Engine {
-    /// After a transaction, for the sandbox it was about, whose lock the caller holds, and for all others in the same trees.
+    /// After a transaction, for the sandbox it was about, whose lock the caller holds.
     pub(crate) fn look_anew(&self, sandbox: Sandbox, plan: &Plan) -> Result<(), EngineError> {
         let about: About = serde_json::from_value(plan.about.clone())
             .map_err(|e| EngineError::io("read the description of", &sandbox.project, e.into()))?;
-        let id = sandbox.id.clone();
-        let own = if about.marks.is_empty() { Ok(()) } else { self.look_without_marks(sandbox) };
-        if plan.operations.iter().any(replaces_a_directory) {
-            let deadline = Instant::now() + PATIENCE;
-            let is_here = |s: &Sandbox| plan.roots.iter().any(|r| r.starts_with(&s.project) || s.project.starts_with(r));
-            // Others know nothing of reality, or could only be stopped for it.
-            let is_meant = |s: &Sandbox| s.status == Status::Active && s.details.backend == Backend::Overlay && s.id != id;
-            let others = self.store.list()?.into_iter().filter(|s| is_meant(s) && is_here(s));
-            for other in others.take_while(|_| Instant::now() < deadline) {
-                let _ = self.mount_other_anew(&other);
-            }
-        }
-        own
+        if about.marks.is_empty() { Ok(()) } else { self.look_without_marks(sandbox) }
     }
 
     /// In layers marks are changed by changing the layers, so they may be mounted meanwhile.
@@ -46,27 +29,11 @@ impl Engine {
         self.mount_anew(&mut sandbox)
     }
 
-    fn mount_other_anew(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        // Whoever is at work with it is not kept waiting.
-        let Some(_lock) = SandboxLock::take(&self.directory(sandbox)?)? else { return Ok(()) };
-        let mut sandbox = self.refresh(sandbox)?;
-        if sandbox.status == Status::Active { self.mount_anew(&mut sandbox) } else { Ok(()) }
-    }
-
     /// What was the head is a layer afterwards.
     fn mount_anew(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
         self.make_room_on_stack(sandbox)?;
         self.keep_bases_locked(sandbox)?;
         self.shift(sandbox, Live::Refuse, None, &mut Here { engine: self }).map(|_| ())
-    }
-}
-
-fn replaces_a_directory(operation: &Operation) -> bool {
-    let is_directory = |e: &Expected| e.identity().is_some_and(|i| i.kind == Kind::Directory);
-    match &operation.change {
-        Act::Remove => is_directory(&operation.expected),
-        Act::Put { source, .. } => matches!(source, Source::Directory) || is_directory(&operation.expected),
-        _ => false,
     }
 }
 
