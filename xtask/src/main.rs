@@ -19,11 +19,12 @@ usage: cargo xtask <command>
   test                      install what the tests need (as root, through apt) and run all of them
   bench [options] [PART…]           measure whatif against its peers, as ratios, in one run
     --quick                 fewer repetitions, trees of up to 100 k files
-    PART                    only these: commands, fleet, diff, apply, trees
+    PART                    only these: commands, fleet, diff, apply, snapshots, trees
     --json FILE             where the figures go (default: target/bench.json)
     --user                  when started by root: measure as an ordinary user
 
-WHATIF_BIN=PATH makes bench measure that binary instead of building one.";
+WHATIF_BIN=PATH makes bench measure that binary instead of building one, WHATIF_BENCH_SNAPSHOTS=N take N snapshots of
+one sandbox (default 10000).";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
