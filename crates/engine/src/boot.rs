@@ -1,6 +1,7 @@
 //! Brings a keeper up for a sandbox whose directory exists: for `new`, `run` and `start` alike.
 
 use std::fs::{self, DirBuilder};
+use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,7 @@ pub(crate) struct Wish<'a> {
     /// Asked for by name: if it does not work there is no other try.
     pub backend: Option<Backend>,
     pub config: &'a UserConfig,
-    pub secrets: &'a Secrets,
+    pub secrets: &'a dyn Deref<Target = Secrets>,
 }
 
 /// A keeper on its way; `wait` for it before trusting it.

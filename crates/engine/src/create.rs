@@ -178,7 +178,7 @@ impl Engine {
         let from_template = validated.template.as_ref().map(Start::from_template);
         let start = start.or(from_template.as_ref());
         let provider = whatif_provider::by_name(new.provider.as_deref().unwrap_or(whatif_provider::native::NAME))?;
-        let secrets = secrets::of(&self.context, &validated.config, &new.mask, &new.expose);
+        let secrets = secrets::lazily(&self.context, &validated.config, &new.mask, &new.expose);
         let id = new_id()?;
         let (directory, lock) = self.state.create(&id)?;
         // Layers are read by what wrote them.

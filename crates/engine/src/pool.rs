@@ -199,7 +199,7 @@ impl Engine {
     /// Everything about reality and the configuration that a sandbox takes over when it is made, and does not follow afterwards.
     fn fingerprint(&self, validated: &Validated) -> Result<String, EngineError> {
         let provider = whatif_provider::by_name(whatif_provider::native::NAME)?;
-        let secrets = secrets::of(&self.context, &validated.config, &[], &[]);
+        let secrets = secrets::lazily(&self.context, &validated.config, &[], &[]);
         let backend = validated.config.layers.backend;
         let id = SandboxId::from_random([0; 12]);
         let wish = Wish {

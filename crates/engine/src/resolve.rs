@@ -37,10 +37,14 @@ impl Engine {
         self.refreshed(sandbox)
     }
 
+    /// The record as it is now, for a caller that has just taken the lock and will notice by itself whether it is alive.
+    pub(crate) fn reread(&self, sandbox: &Sandbox) -> Result<Sandbox, EngineError> {
+        self.store.get(&sandbox.id)?.ok_or_else(|| EngineError::NoSuchSandbox { name: sandbox.name.clone() })
+    }
+
     /// The record as it is now, for a caller that has just taken the lock.
     pub(crate) fn refresh(&self, sandbox: &Sandbox) -> Result<Sandbox, EngineError> {
-        let fresh = self.store.get(&sandbox.id)?.ok_or_else(|| EngineError::NoSuchSandbox { name: sandbox.name.clone() })?;
-        self.refreshed(fresh)
+        self.refreshed(self.reread(sandbox)?)
     }
 
     /// A sandbox recorded as active whose keeper is gone (killed, or the machine restarted) is stopped.

@@ -25,7 +25,7 @@ impl Engine {
         let helper = self.helper_ahead(name, true);
         let sandbox = self.resolve(name)?;
         let _lock = self.lock(&sandbox)?;
-        let mut sandbox = self.refresh(&sandbox)?;
+        let mut sandbox = self.reread(&sandbox)?;
         let to = self.snapshot_for(&sandbox, label)?;
         self.keep_bases_locked(&sandbox)?;
         let take =

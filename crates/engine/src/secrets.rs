@@ -1,5 +1,6 @@
 //! What is hidden from a sandbox: whose credentials, and which files are shown rewritten.
 
+use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 
 use whatif_layers::masks::Rewrite;
@@ -13,6 +14,13 @@ use crate::{Context, git_identity};
 pub(crate) struct Secrets {
     pub hidden: Vec<PathBuf>,
     pub rewrites: Vec<Rewrite>,
+}
+
+/// Found out when they are first needed: that takes longer than many a thing that does not need them.
+pub(crate) type Lazy<'a> = LazyCell<Secrets, Box<dyn FnOnce() -> Secrets + 'a>>;
+
+pub(crate) fn lazily<'a>(context: &'a Context, config: &'a UserConfig, mask: &'a [String], expose: &'a [String]) -> Lazy<'a> {
+    LazyCell::new(Box::new(move || of(context, config, mask, expose)))
 }
 
 pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose: &[String]) -> Secrets {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Process;
 use whatif_layers::shift::{Note, Shift};
 use whatif_types::boot::{Boot, Protection, TreeMask};
@@ -193,7 +194,14 @@ impl Moving<'_> {
     }
 
     fn alive(&mut self, sandbox: &mut Sandbox, mut helper: Helper, live: Live) -> Result<Moved, EngineError> {
-        let mut client = self.engine.connect(sandbox)?;
+        let mut client = match self.engine.connect(sandbox) {
+            // It ended since somebody looked.
+            Err(EngineError::Keeper(ClientError::NotRunning)) => {
+                *sandbox = self.engine.refreshed(sandbox.clone())?;
+                return self.at_rest(sandbox);
+            }
+            other => other?,
+        };
         // From here on nothing is started either, until the client leaves.
         let mut running = client.freeze()?;
         let mut ended = Vec::new();
@@ -325,7 +333,7 @@ impl Engine {
     ) -> Result<T, EngineError> {
         let config = self.context.config_for(&sandbox.project)?;
         let provider = whatif_provider::by_name(&sandbox.provider)?;
-        let secrets = secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed);
+        let secrets = secrets::lazily(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed);
         work(&Wish {
             id: &sandbox.id,
             directory,

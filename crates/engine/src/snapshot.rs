@@ -47,7 +47,7 @@ impl Engine {
         let helper = self.helper_ahead(name, false);
         let sandbox = self.resolve(name)?;
         let _lock = self.lock(&sandbox)?;
-        let sandbox = self.refresh(&sandbox)?;
+        let sandbox = self.reread(&sandbox)?;
         self.snapshot_with(sandbox, take, helper)
     }
 

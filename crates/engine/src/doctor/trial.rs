@@ -8,7 +8,7 @@ use super::Probe;
 use crate::boot::{Wish, wait_for_end};
 use crate::choice::Choice;
 use crate::create::new_id;
-use crate::secrets::Secrets;
+use crate::secrets::{Lazy, Secrets};
 use crate::{Engine, EngineError};
 
 pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
@@ -62,6 +62,7 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool) -> Result<Identity
         let project = directory.join("project");
         std::fs::create_dir(&project).map_err(|e| EngineError::io("create", &project, e))?;
         let provider = whatif_provider::by_name(whatif_provider::native::NAME)?;
+        let secrets: Lazy<'_> = Lazy::new(Box::new(|| Secrets { hidden: Vec::new(), rewrites: Vec::new() }));
         let wish = Wish {
             id: &id,
             directory: &directory,
@@ -75,7 +76,7 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool) -> Result<Identity
             provider: &*provider,
             backend: Some(backend),
             config: &UserConfig::default(),
-            secrets: &Secrets { hidden: Vec::new(), rewrites: Vec::new() },
+            secrets: &secrets,
         };
         let booted = engine
             .begin_boot(&wish, Choice { backend, same_ids, ..Choice::default() })
