@@ -195,9 +195,13 @@ impl Engine {
     /// Whether a command in this sandbox is to be preceded by a snapshot. Asked before every command, so it costs one small file.
     #[must_use]
     pub fn snapshots_before_commands(&self, name: Option<&str>) -> bool {
-        let published = name.and_then(|n| self.state.published(n));
-        match published.and_then(|(_, record)| serde_json::from_slice::<Sandbox>(&record).ok()) {
-            Some(sandbox) => sandbox.details.auto_snapshot,
+        match name.and_then(|n| self.state.published(n)) {
+            // Usually not even mentioned, so the record need not be understood for that.
+            Some((_, record)) => {
+                const MENTION: &[u8] = br#""auto_snapshot":true"#;
+                record.windows(MENTION.len()).any(|w| w == MENTION)
+                    && serde_json::from_slice::<Sandbox>(&record).is_ok_and(|s| s.details.auto_snapshot)
+            }
             None => self.resolve(name).is_ok_and(|s| s.details.auto_snapshot),
         }
     }
