@@ -16,6 +16,7 @@ as_root_and_user!(
     snapshots_rollbacks_and_forks_at_once,
     a_snapshot_and_its_removal_at_once,
     a_writer_never_sees_a_gap,
+    others_look_while_a_head_is_copied,
 );
 
 fn rounds() -> usize {
@@ -207,4 +208,22 @@ fn a_writer_never_sees_a_gap(w: &World) {
     let last = last.expect("it ends").text().to_owned();
     assert_eq!(w.exec(&name, "cat n").ok().text(), last);
     assert_eq!(w.whatif(["logs", &name, &started["pid"].to_string()]).go().ok().stdout, "", "no write failed");
+}
+
+/// Every command looks for what crashes left. A copy under way is not that, however long it takes.
+fn others_look_while_a_head_is_copied(w: &World) {
+    let name = w.new_sandbox("s");
+    w.exec(&name, "seq 3000 | xargs touch").ok();
+    w.whatif(["exec", "-d", &name, "--", "sleep", "60"]).go().ok();
+    for round in 0..3 {
+        let copying = start(w, &["--json", "snapshot", &name, &format!("n-{round}")]);
+        let looks: Vec<Child> = (0..4).map(|_| start(w, &["ls"])).collect();
+        for look in looks {
+            assert_eq!(end(look, "ls").0, 0);
+        }
+        let (code, said) = end(copying, "snapshot");
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(w.json(["show", &name])["status"], "active", "its keeper was ended in round {round}");
+    }
+    w.whatif(["rm", &name]).go().ok();
 }

@@ -40,7 +40,8 @@ pub struct Shift {
     sandbox: PathBuf,
     layer: Option<PathBuf>,
     note: Note,
-    _lock: SandboxLock,
+    /// As long as it is held, nobody takes this for what a crash left.
+    lock: SandboxLock,
 }
 
 impl Shift {
@@ -51,7 +52,7 @@ impl Shift {
         if layer.is_some() {
             make_private(&state.layers())?;
         }
-        Ok(Self { path, sandbox: sandbox.to_owned(), layer, note, _lock: lock })
+        Ok(Self { path, sandbox: sandbox.to_owned(), layer, note, lock })
     }
 
     /// Takes over one that a crash left. `None`: its owner is at work, or nothing is left to do.
@@ -65,7 +66,7 @@ impl Shift {
             return Ok(None);
         };
         let layer = note.layer.as_ref().map(|l| state.layer_path(l));
-        Ok(Some(Self { path: path.to_owned(), sandbox, layer, note, _lock: lock }))
+        Ok(Some(Self { path: path.to_owned(), sandbox, layer, note, lock }))
     }
 
     #[must_use]
@@ -98,8 +99,11 @@ impl Shift {
     pub fn freeze_copy(&mut self) -> Result<(), PathError> {
         let Some(layer) = &self.layer else { return Ok(()) };
         self.note.is_copy = true;
+        // Locked before it takes the place of the other one: without an owner it would be taken for what a crash left.
         let new = layer.with_extension("note");
-        fs::write(&new, text(&self.note)).and_then(|()| fs::rename(&new, &self.path)).map_err(on("write", &self.path))?;
+        let lock = SandboxLock::on_new_file(&new, &text(&self.note))?;
+        fs::rename(&new, &self.path).map_err(on("write", &self.path))?;
+        self.lock = lock;
         make_private(layer)?;
         for part in ["head", "base"] {
             let from = self.sandbox.join(part);
@@ -136,7 +140,9 @@ impl Shift {
 
     /// Nothing is left to decide.
     pub fn end(self) -> Result<(), PathError> {
-        fs::rename(&self.path, self.sandbox.join(NOTE)).map_err(on("remove", &self.path))
+        let moved = fs::rename(&self.path, self.sandbox.join(NOTE)).map_err(on("remove", &self.path));
+        drop(self.lock);
+        moved
     }
 }
 

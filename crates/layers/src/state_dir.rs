@@ -274,12 +274,9 @@ impl StateDir {
     pub(crate) fn begin_shift(&self, sandbox: &SandboxId, text: &[u8]) -> Result<(PathBuf, SandboxLock), PathError> {
         // Locked before anybody can find it and take it for what a crash left.
         let (hidden, path) = (self.settled_path(sandbox).join(NOTE), self.transient().join(format!("{SHIFT}{sandbox}")));
-        let failed = |e: io::Error| on("create", &path)(e);
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&hidden).map_err(failed)?;
-        file.write_all(text).map_err(failed)?;
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| failed(e.into()))?;
-        fs::rename(&hidden, &path).map_err(failed)?;
-        Ok((path, SandboxLock { directory: file }))
+        let lock = SandboxLock::on_new_file(&hidden, text)?;
+        fs::rename(&hidden, &path).map_err(on("create", &path))?;
+        Ok((path, lock))
     }
 
     /// Makes room for layers that are being merged, in `transient/`, owned by the returned lock. Fails if somebody is at it.
@@ -471,6 +468,15 @@ impl SandboxLock {
     /// Waits until the lock is free.
     pub fn wait(directory: &Path) -> Result<Option<Self>, PathError> {
         Self::lock(directory, FlockOperation::LockExclusive)
+    }
+
+    /// Writes a file that is locked before anybody else can find it by another name.
+    pub(crate) fn on_new_file(path: &Path, text: &[u8]) -> Result<Self, PathError> {
+        let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        let mut file = file.map_err(on("create", path))?;
+        file.write_all(text).map_err(on("write", path))?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(on("lock", path))?;
+        Ok(Self { directory: file })
     }
 
     fn lock(directory: &Path, operation: FlockOperation) -> Result<Option<Self>, PathError> {
