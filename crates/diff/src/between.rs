@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
+use crate::change::{Blocked, Change, ChangeKind, State, difference};
 use crate::marks::Marks;
 use crate::scan::Found;
 
@@ -42,20 +42,8 @@ fn step(old: Option<&Change>, new: Option<&Change>, owners_matter: bool) -> Opti
         ChangeKind::Special => Some(Blocked::Special),
         _ => is_masked.then_some(Blocked::Masked),
     };
-    Some(Change {
-        path: either.path.clone(),
-        kind,
-        before,
-        after,
-        base: Base::Reality,
-        reality: either.reality.clone(),
-        blocked,
-        flags: Vec::new(),
-        ignored: false,
-        outside: false,
-        deletion: None,
-        similarity: None,
-    })
+    let reality = either.reality.clone();
+    Some(Change { reality, blocked, ..Change::new(either.path.clone(), kind, before, after) })
 }
 
 /// Both stacks hold the same layer: there is nothing to read.

@@ -109,6 +109,25 @@ pub struct Change {
 }
 
 impl Change {
+    /// A change of which nothing more is known yet.
+    #[must_use]
+    pub fn new(path: PathBuf, kind: ChangeKind, before: Option<State>, after: Option<State>) -> Self {
+        Self {
+            path,
+            kind,
+            before,
+            after,
+            base: Base::Reality,
+            reality: None,
+            blocked: None,
+            flags: Vec::new(),
+            ignored: false,
+            outside: false,
+            deletion: None,
+            similarity: None,
+        }
+    }
+
     /// The side to look at: what is there now, or what was.
     #[must_use]
     pub fn shown(&self) -> Option<&State> {

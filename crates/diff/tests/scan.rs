@@ -31,6 +31,20 @@ impl World {
         Self { dir, layers: 1, marks, copied: false, masked: Vec::new(), bases: Bases::default(), made_at: (i64::MAX, 0) }
     }
 
+    /// Times in file systems move in ticks: what is made from here on is later than what was made before.
+    fn wait_for_a_tick(&self) {
+        let born = |name: &str| {
+            let path = self.dir.join(name);
+            let _ = fs::remove_file(&path);
+            fs::write(&path, "").unwrap();
+            fs::metadata(&path).unwrap().created().unwrap()
+        };
+        let before = born("before");
+        while born("after") == before {
+            std::thread::yield_now();
+        }
+    }
+
     fn base(&self, path: &str, content: &str) {
         write(&self.dir.join("base").join(path), content);
     }
@@ -332,8 +346,7 @@ fn an_opaque_directory_hides_older_layers_even_if_reality_has_a_newer_one() {
     write(&older.join("d/hidden"), "x");
     w.head("d/mine", "x");
     w.mark(0, "d", "user.overlay.opaque", "y");
-    // The time of birth of a directory moves in ticks.
-    std::thread::sleep(std::time::Duration::from_millis(30));
+    w.wait_for_a_tick();
     w.base("d/theirs", "x");
     assert_eq!(w.told(), ["Add d/mine"]);
 }
@@ -399,9 +412,9 @@ fn a_file_is_touched_when_the_oldest_layer_touched_it() {
     w.made_at = (0, 0);
     let older = w.layer(1);
     write(&older.join("f"), "first");
-    std::thread::sleep(std::time::Duration::from_millis(30));
+    w.wait_for_a_tick();
     w.base("f", "reality, later");
-    std::thread::sleep(std::time::Duration::from_millis(30));
+    w.wait_for_a_tick();
     w.head("f", "second");
     let f = w.changes().pop().unwrap();
     assert_eq!((f.kind, f.base), (ChangeKind::Modify, Base::Lost), "what it started from is gone");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use whatif_engine::review::Review;
-use whatif_engine::{Base, Change, ChangeKind, Content};
+use whatif_engine::{Change, ChangeKind, Content};
 
 use super::facts::Facts;
 
@@ -24,20 +24,8 @@ fn change(word: &str) -> Change {
         "S" => ChangeKind::Special,
         other => panic!("no such kind: {other}"),
     };
-    Change {
-        path: Path::new(PROJECT).join(path),
-        kind,
-        before: None,
-        after: None,
-        base: Base::Reality,
-        reality: None,
-        blocked: None,
-        flags: Vec::new(),
-        ignored: false,
-        outside: !Path::new(PROJECT).join(path).starts_with(PROJECT),
-        deletion: None,
-        similarity: None,
-    }
+    let path = Path::new(PROJECT).join(path);
+    Change { outside: !path.starts_with(PROJECT), ..Change::new(path, kind, None, None) }
 }
 
 pub fn facts(changes: &[Change], directories: &[&str]) -> Vec<Facts> {

@@ -30,20 +30,7 @@ impl Walk<'_> {
     /// A directory that was renamed from a place that reality does not have any more. Which files came along with it is not known,
     /// so that they are missing is said of the directory.
     pub(super) fn note_lost(&self, full: PathBuf, source: PathBuf, now: Option<Node>, after: State, finding: &mut Finding) {
-        let change = |path: PathBuf, kind, after, reality| Change {
-            path,
-            kind,
-            before: None,
-            after,
-            base: Base::Lost,
-            reality,
-            blocked: None,
-            flags: Vec::new(),
-            ignored: false,
-            outside: false,
-            deletion: None,
-            similarity: None,
-        };
+        let change = |path, kind, after, reality| Change { base: Base::Lost, reality, ..Change::new(path, kind, None, after) };
         let deletion = Some(Box::new(change(source, ChangeKind::Delete, None, None)));
         finding.found.changes.push(Change { deletion, ..change(full, ChangeKind::Rename, Some(after), now) });
     }
@@ -90,20 +77,7 @@ impl Walk<'_> {
         } else {
             None
         };
-        finding.found.changes.push(Change {
-            path: full,
-            kind,
-            before,
-            after,
-            base,
-            reality: known,
-            blocked,
-            flags: Vec::new(),
-            ignored: false,
-            outside: false,
-            deletion: None,
-            similarity: None,
-        });
+        finding.found.changes.push(Change { base, reality: known, blocked, ..Change::new(full, kind, before, after) });
     }
 }
 
