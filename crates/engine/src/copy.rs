@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use whatif_keeper::Client;
 use whatif_keeper::protocol::{Access, EntryKind};
 
+use crate::exec::Entered;
 use crate::{Engine, EngineError};
 
 /// How much was copied.
@@ -24,7 +25,7 @@ pub struct Copied {
 impl Engine {
     /// From the sandbox to reality.
     pub fn copy_out(&self, name: &str, inside: &Path, outside: &Path) -> Result<Copied, EngineError> {
-        let (sandbox, mut client, _) = self.connect_or_start(Some(name))?;
+        let Entered { sandbox, mut client } = self.enter(Some(name))?;
         let inside = absolute(&sandbox.details.cwd, inside);
         let entry = client.examine(&inside)?.ok_or_else(|| missing(&inside))?;
         let target = into_directory(outside, inside.file_name());
@@ -35,7 +36,7 @@ impl Engine {
 
     /// From reality to the sandbox.
     pub fn copy_in(&self, outside: &Path, name: &str, inside: &Path) -> Result<Copied, EngineError> {
-        let (sandbox, mut client, _) = self.connect_or_start(Some(name))?;
+        let Entered { sandbox, mut client } = self.enter(Some(name))?;
         let mut inside = absolute(&sandbox.details.cwd, inside);
         let is_directory = client.examine(&inside)?.is_some_and(|e| e.kind == EntryKind::Directory);
         if let (true, Some(file)) = (is_directory, outside.file_name()) {

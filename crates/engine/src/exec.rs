@@ -41,13 +41,18 @@ pub struct Running {
     pub terminal: Option<OwnedFd>,
 }
 
+/// A sandbox that stands, ready for a command.
+#[derive(Debug)]
+pub struct Entered {
+    pub sandbox: Sandbox,
+    pub(crate) client: Client,
+}
+
 /// A command in the foreground and the sandbox it runs in.
 #[derive(Debug)]
 pub struct Foreground {
     pub sandbox: Sandbox,
     pub running: Running,
-    /// The sandbox had to be started for it.
-    pub was_stopped: bool,
 }
 
 impl Running {
@@ -107,18 +112,18 @@ pub(crate) fn hand_over(identity: Identity, descriptors: &[BorrowedFd<'_>]) {
 }
 
 impl Engine {
-    /// `whatif exec`: starts a command in the foreground, starting the sandbox first if its last `run` merely ended.
-    pub fn exec(&self, name: Option<&str>, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Foreground, EngineError> {
-        let (sandbox, mut client, was_stopped) = self.connect_or_start(name)?;
+    /// `whatif exec`: starts a command in the foreground.
+    pub fn exec(&self, entered: Entered, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Foreground, EngineError> {
+        let Entered { sandbox, mut client } = entered;
         let exec = self.exec_request(&sandbox, spec, false)?;
         hand_over(sandbox.details.identity, descriptors);
         let started = client.exec(exec, descriptors)?;
-        Ok(Foreground { sandbox, running: Running::new(client, started), was_stopped })
+        Ok(Foreground { sandbox, running: Running::new(client, started) })
     }
 
     /// `whatif exec -d`: starts a command that goes on; its output is in the log of that number.
-    pub fn exec_detached(&self, name: Option<&str>, spec: &CommandSpec) -> Result<(Sandbox, i32), EngineError> {
-        let (sandbox, mut client, _) = self.connect_or_start(name)?;
+    pub fn exec_detached(&self, entered: Entered, spec: &CommandSpec) -> Result<(Sandbox, i32), EngineError> {
+        let Entered { sandbox, mut client } = entered;
         let (log, path) = self.new_log(&sandbox)?;
         let exec = self.exec_request(&sandbox, &CommandSpec { stdio: [Stdio::Null; 3], terminal: None, ..spec.clone() }, true)?;
         let (pid, _) = client.exec(exec, &[log.as_fd()])?;
@@ -127,29 +132,27 @@ impl Engine {
         Ok((sandbox, pid))
     }
 
-    /// Connects to the sandbox's keeper, bringing it up again where nobody meant it to be down.
-    pub(crate) fn connect_or_start(&self, name: Option<&str>) -> Result<(Sandbox, Client, bool), EngineError> {
-        if let Some(found) = name.and_then(|n| self.connect_published(n)) {
-            return Ok(found);
+    /// Connects to the keeper of a sandbox, bringing it up again where nobody meant it to be down.
+    pub fn enter(&self, name: Option<&str>) -> Result<Entered, EngineError> {
+        if let Some(entered) = name.and_then(|n| self.enter_published(n)) {
+            return Ok(entered);
         }
-        let sandbox = self.resolve(name)?;
-        if sandbox.status == Status::Active {
-            let client = self.connect(&sandbox)?;
-            return Ok((sandbox, client, false));
+        let mut sandbox = self.resolve(name)?;
+        if sandbox.status != Status::Active {
+            if sandbox.details.stop_reason == Some(StopReason::Requested) {
+                return Err(EngineError::Stopped { name: sandbox.name });
+            }
+            sandbox = self.start_stopped(sandbox)?;
         }
-        if sandbox.details.stop_reason == Some(StopReason::Requested) {
-            return Err(EngineError::Stopped { name: sandbox.name });
-        }
-        let sandbox = self.start_stopped(sandbox)?;
         let client = self.connect(&sandbox)?;
-        Ok((sandbox, client, true))
+        Ok(Entered { sandbox, client })
     }
 
     /// The usual case: it runs, and a small file beside its socket says all there is to know.
-    fn connect_published(&self, name: &str) -> Option<(Sandbox, Client, bool)> {
+    fn enter_published(&self, name: &str) -> Option<Entered> {
         let (directory, record) = self.state.published(name)?;
         let client = Client::connect(&directory).ok()?;
-        Some((serde_json::from_slice(&record).ok()?, client, false))
+        Some(Entered { sandbox: serde_json::from_slice(&record).ok()?, client })
     }
 
     pub(crate) fn connect(&self, sandbox: &Sandbox) -> Result<Client, EngineError> {

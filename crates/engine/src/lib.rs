@@ -58,7 +58,7 @@ use whatif_store::sqlite::SqliteStore;
 pub use self::context::Context;
 pub use self::create::NewSandbox;
 pub use self::error::EngineError;
-pub use self::exec::{CommandSpec, Foreground, Running};
+pub use self::exec::{CommandSpec, Entered, Foreground, Running};
 pub use self::gc::Collected;
 pub use self::list::Listed;
 pub use self::recover::Trouble;

@@ -192,25 +192,10 @@ impl Engine {
 }
 
 impl Engine {
-    /// Whether a command in this sandbox is to be preceded by a snapshot. Asked before every command, so it costs one small file.
-    #[must_use]
-    pub fn snapshots_before_commands(&self, name: Option<&str>) -> bool {
-        match name.and_then(|n| self.state.published(n)) {
-            // Usually not even mentioned, so the record need not be understood for that.
-            Some((_, record)) => {
-                const MENTION: &[u8] = br#""auto_snapshot":true"#;
-                record.windows(MENTION.len()).any(|w| w == MENTION)
-                    && serde_json::from_slice::<Sandbox>(&record).is_ok_and(|s| s.details.auto_snapshot)
-            }
-            None => self.resolve(name).is_ok_and(|s| s.details.auto_snapshot),
-        }
-    }
-
     /// The snapshot before a command; none if nothing has changed since the last one. Old ones of its kind are removed.
-    pub fn snapshot_before_command(&self, name: Option<&str>) -> Result<Option<Taken>, EngineError> {
-        let sandbox = self.resolve(name)?;
-        let _lock = self.lock(&sandbox)?;
-        let sandbox = self.refresh(&sandbox)?;
+    pub fn snapshot_before_command(&self, sandbox: &Sandbox) -> Result<Option<Taken>, EngineError> {
+        let _lock = self.lock(sandbox)?;
+        let sandbox = self.refresh(sandbox)?;
         if sandbox.details.position.at.is_some() && self.heads_are_empty(&sandbox)? {
             return Ok(None);
         }

@@ -74,12 +74,6 @@ impl Shift {
         &self.note
     }
 
-    /// The layer that the head becomes, if any.
-    #[must_use]
-    pub fn layer(&self) -> Option<&Path> {
-        self.layer.as_deref()
-    }
-
     /// The head becomes a layer, with what its files started from, and there is an empty one in its place.
     pub fn freeze(&self) -> Result<(), PathError> {
         let Some(layer) = &self.layer else { return Ok(()) };

@@ -53,12 +53,6 @@ pub enum MadeBy {
 }
 
 impl MadeBy {
-    /// Whether nobody will miss it when there are many of its kind.
-    #[must_use]
-    pub fn is_automatic(self) -> bool {
-        self != Self::Request
-    }
-
     /// How the labels of such snapshots begin.
     #[must_use]
     pub fn prefix(self) -> &'static str {

@@ -75,9 +75,9 @@ impl Args {
 }
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
-    let name = args.name.as_deref();
-    if args.auto_snapshot || engine.snapshots_before_commands(name) {
-        super::snapshot::before_command(engine, name, output)?;
+    let mut entered = engine.enter(args.name.as_deref())?;
+    if args.auto_snapshot || entered.sandbox.details.auto_snapshot {
+        entered = super::snapshot::before_command(engine, entered, output)?;
     }
     let mut spec = CommandSpec {
         arguments: args.command,
@@ -88,7 +88,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         timeout: args.timeout,
     };
     if args.detach {
-        let (sandbox, pid) = engine.exec_detached(name, &spec)?;
+        let (sandbox, pid) = engine.exec_detached(entered, &spec)?;
         output.document(&json!({ "sandbox": sandbox.name, "pid": pid }));
         output.line(format!(
             "started as process {pid} in {}; its output: whatif logs {} {pid}",
@@ -101,7 +101,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let mut streams = Streams::prepare(Wanted { stdin: args.interactive, capture: output.json, terminal }).map_err(no_streams)?;
     spec.stdio = foreground::passed(&streams).0;
     spec.terminal = terminal.then(foreground::size);
-    let mut started = engine.exec(name, &spec, &foreground::passed(&streams).1)?;
+    let mut started = engine.exec(entered, &spec, &foreground::passed(&streams).1)?;
     streams.handed_over();
     let captured = streams.captured.clone();
     let exited = foreground::attend(&mut started.running, streams, &mut || keep_bases(engine, &started.sandbox))?;

@@ -6,7 +6,7 @@ use serde_json::json;
 use whatif_engine::shift::{How, Live};
 use whatif_engine::snapshot::{Take, Taken};
 use whatif_engine::snapshots::Document;
-use whatif_engine::{Engine, EngineError, Process};
+use whatif_engine::{Engine, EngineError, Entered, Process};
 use whatif_types::MadeBy;
 
 use super::Outcome;
@@ -126,20 +126,21 @@ pub fn live(text: &str) -> Result<Live, String> {
     }
 }
 
-/// For `exec --auto-snapshot`.
-pub fn before_command(engine: &Engine, name: Option<&str>, output: &Output) -> Result<(), EngineError> {
-    let taken = match engine.snapshot_before_command(name) {
+/// For `exec --auto-snapshot`. The sandbox is entered anew: the snapshot may have had to stop it.
+pub fn before_command(engine: &Engine, entered: Entered, output: &Output) -> Result<Entered, EngineError> {
+    match engine.snapshot_before_command(&entered.sandbox) {
+        Ok(None) => return Ok(entered),
+        Ok(Some(taken)) => {
+            let (name, label) = (&taken.sandbox.name, &taken.snapshot.label);
+            output.note(format!("{} step back with: whatif rollback {name} {label}", output.paint_note(Style::Dim, "whatif:")));
+            super::squash_if_due(engine, &taken.sandbox);
+        }
         // A command may be just what makes room again.
         Err(error @ EngineError::NoRoom { .. }) => {
             output.note(format!("{} no snapshot was taken: {error}", output.paint_note(Style::Yellow, "whatif:")));
-            return Ok(());
+            return Ok(entered);
         }
-        other => other?,
-    };
-    if let Some(taken) = taken {
-        let (name, label) = (&taken.sandbox.name, &taken.snapshot.label);
-        output.note(format!("{} step back with: whatif rollback {name} {label}", output.paint_note(Style::Dim, "whatif:")));
-        super::squash_if_due(engine, &taken.sandbox);
+        Err(error) => return Err(error),
     }
-    Ok(())
+    engine.enter(Some(&entered.sandbox.name))
 }
