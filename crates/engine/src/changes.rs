@@ -7,6 +7,7 @@ use whatif_diff::set::Options;
 use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Scope, Summary, Tree, scan, summarize};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
+use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::{Backend, LayerId, Sandbox, Snapshot, Status};
 
 use crate::git::Git;
@@ -65,9 +66,17 @@ impl Engine {
         if sandbox.status != Status::Active {
             return Ok(None);
         }
-        let mut client = self.connect(sandbox)?;
+        let mut client = self.connect_to_hold(sandbox)?;
         client.freeze()?;
         Ok(Some(client))
+    }
+
+    /// Connects to a keeper that can hold its processes still and be put on other layers, as one of an older version cannot.
+    pub(crate) fn connect_to_hold(&self, sandbox: &Sandbox) -> Result<Client, EngineError> {
+        if sandbox.details.keeper_version != PROTOCOL_VERSION {
+            return Err(EngineError::OtherKeeper { name: sandbox.name.clone() });
+        }
+        self.connect(sandbox)
     }
 
     /// Looks at everything the sandbox changed, and keeps what the changed files started from.

@@ -11,7 +11,7 @@ use whatif_keeper::protocol::Exec;
 use whatif_layers::remove;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_store::{Inserted, StoreError};
-use whatif_types::boot::Protection;
+use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::{Details, Position};
 use whatif_types::{Backend, NetMode, PlaceKind, Plan, Sandbox, SandboxId, Status, Template, name};
@@ -228,6 +228,7 @@ impl Engine {
             carried_env: new.env.iter().filter(|e| !e.contains('=')).cloned().collect(),
             set_env: set.iter().map(|(name, _)| name.clone()).collect(),
             keeper_pid: Some(booting.pid),
+            keeper_version: PROTOCOL_VERSION,
             protection: Protection::default(),
             stop_reason: None,
             error: None,

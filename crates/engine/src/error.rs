@@ -50,6 +50,8 @@ pub enum EngineError {
     Busy { name: String },
     #[error("sandbox '{name}' is still running")]
     StillRunning { name: String },
+    #[error("sandbox '{name}' was started by another version of whatif, which cannot be asked for that")]
+    OtherKeeper { name: String },
     #[error("a keeper still runs over {}, but it cannot be reached", directory.display())]
     Unreachable { directory: PathBuf },
     #[error("{} cannot be used from inside: the directory does not exist or cannot be entered", path.display())]
@@ -145,6 +147,7 @@ impl Explain for EngineError {
             Self::Stopped { .. } => "stopped",
             Self::Busy { .. } => "busy",
             Self::StillRunning { .. } => "still_running",
+            Self::OtherKeeper { .. } => "other_version",
             Self::Unreachable { .. } => "keeper_unreachable",
             Self::BadDirectory { .. } => "bad_directory",
             Self::Config { .. } => "bad_config",
@@ -198,6 +201,7 @@ impl Explain for EngineError {
             Self::Stopped { name } => vec![format!("start it again: whatif start {name}")],
             Self::Busy { .. } => vec!["try again in a moment".to_owned()],
             Self::StillRunning { name } => vec![format!("stop it first: whatif stop {name}")],
+            Self::OtherKeeper { name } => vec![format!("start it again, its changes stay: whatif stop {name}; whatif start {name}")],
             Self::Unreachable { .. } => vec!["'whatif show' has its process; 'whatif rm' ends it and removes the sandbox".to_owned()],
             Self::BadDirectory { .. } => vec!["choose another with --cwd".to_owned()],
             Self::Config { .. } => vec!["see 'Configuration' in the README for the keys and what a project may set".to_owned()],

@@ -76,7 +76,7 @@ impl Engine {
             return Ok(());
         }
         // What its own file systems are served by is no matter.
-        if !self.connect(sandbox)?.freeze()?.is_empty() {
+        if !self.connect_to_hold(sandbox)?.freeze()?.is_empty() {
             return Err(EngineError::StillRunning { name: sandbox.name.clone() });
         }
         self.put_to_rest(sandbox)

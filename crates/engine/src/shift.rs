@@ -81,7 +81,9 @@ impl Engine {
         let has_layer = !self.heads_are_empty(sandbox)? || directory.join("base").join("index").exists();
         if !has_layer && !to.leaves_its_stack() {
             to.record(sandbox, None)?;
-            self.publish_if(is_active, sandbox);
+            if is_active {
+                self.publish(sandbox);
+            }
             return Ok(Moved { how: How::Nothing, ended: Vec::new(), was_stopped: false });
         }
         if is_active
@@ -111,7 +113,7 @@ impl Engine {
     /// What serves file systems in user space cannot be replaced under a sandbox. One in which nothing runs (any more) is stopped
     /// for that, and starts again by itself. `None`: something runs and shall go on.
     fn rest_if_idle(&self, sandbox: &mut Sandbox, live: Live) -> Result<Option<Vec<Process>>, EngineError> {
-        let mut client = self.connect(sandbox)?;
+        let mut client = self.connect_to_hold(sandbox)?;
         let running = client.freeze()?;
         let mut ended = Vec::new();
         match (running.is_empty(), live) {
@@ -136,12 +138,6 @@ impl Engine {
     pub(crate) fn own_everything(&self) {
         if !self.context.is_root() {
             let _ = whatif_sys::namespaces::own_everything(self.context.uid, self.context.gid);
-        }
-    }
-
-    fn publish_if(&self, wanted: bool, sandbox: &Sandbox) {
-        if wanted {
-            self.publish(sandbox);
         }
     }
 
@@ -194,7 +190,7 @@ impl Moving<'_> {
     }
 
     fn alive(&mut self, sandbox: &mut Sandbox, mut helper: Helper, live: Live) -> Result<Moved, EngineError> {
-        let mut client = match self.engine.connect(sandbox) {
+        let mut client = match self.engine.connect_to_hold(sandbox) {
             // It ended since somebody looked.
             Err(EngineError::Keeper(ClientError::NotRunning)) => {
                 *sandbox = self.engine.refreshed(sandbox.clone())?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use whatif_types::boot::Work;
+use whatif_types::boot::{PROTOCOL_VERSION, Work};
 use whatif_types::{Plan, Sandbox, Status};
 
 use crate::choice::Choice;
@@ -39,6 +39,7 @@ impl Engine {
         sandbox.details.position.work = Work::default();
         sandbox.details.protection = protection;
         sandbox.details.keeper_pid = Some(booting.pid);
+        sandbox.details.keeper_version = PROTOCOL_VERSION;
         sandbox.details.stop_reason = None;
         sandbox.status = Status::Active;
         sandbox.updated_at = now();

@@ -61,6 +61,7 @@ fn sandbox(number: u8, name: &str) -> Sandbox {
             carried_env: Vec::new(),
             set_env: Vec::new(),
             keeper_pid: None,
+            keeper_version: 0,
             protection: Protection::default(),
             stop_reason: None,
             error: None,

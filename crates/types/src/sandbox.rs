@@ -65,6 +65,9 @@ pub struct Details {
     #[serde(default)]
     pub set_env: Vec<String>,
     pub keeper_pid: Option<u32>,
+    /// The protocol its keeper speaks; 0 for one from before that was written down.
+    #[serde(default)]
+    pub keeper_version: u32,
     pub protection: Protection,
     pub stop_reason: Option<StopReason>,
     pub error: Option<String>,
