@@ -315,9 +315,12 @@ impl Store for SqliteStore {
 
     fn insert_snapshot(&self, snapshot: &Snapshot, sandbox: &mut Sandbox) -> Result<(), StoreError> {
         let version = sandbox.version;
-        let inserted = self.in_transaction(|connection| {
-            snapshots::insert(connection, snapshot)?;
-            self.update(sandbox)
+        let inserted = self.with_room(|| {
+            sandbox.version = version;
+            self.in_transaction(|connection| {
+                snapshots::insert(connection, snapshot)?;
+                self.update(sandbox)
+            })
         });
         if inserted.is_err() {
             sandbox.version = version;
@@ -326,19 +329,20 @@ impl Store for SqliteStore {
     }
 
     fn get_snapshot(&self, id: &SnapshotId) -> Result<Option<Snapshot>, StoreError> {
-        Ok(snapshots::select(self.connection()?, "id = ?1", [id.as_str()])?.pop())
+        self.with_room(|| Ok(snapshots::select(self.connection()?, "id = ?1", [id.as_str()])?.pop()))
     }
 
     fn find_snapshot(&self, sandbox: &SandboxId, label: &str) -> Result<Option<Snapshot>, StoreError> {
-        Ok(snapshots::select(self.connection()?, "sandbox = ?1 AND label = ?2", [sandbox.as_str(), label])?.pop())
+        let condition = "sandbox = ?1 AND label = ?2";
+        self.with_room(|| Ok(snapshots::select(self.connection()?, condition, [sandbox.as_str(), label])?.pop()))
     }
 
     fn find_label(&self, label: &str) -> Result<Vec<Snapshot>, StoreError> {
-        snapshots::select(self.connection()?, "label = ?1", [label])
+        self.with_room(|| snapshots::select(self.connection()?, "label = ?1", [label]))
     }
 
     fn list_snapshots(&self, sandbox: &SandboxId) -> Result<Vec<Snapshot>, StoreError> {
-        snapshots::select(self.connection()?, "sandbox = ?1 ORDER BY created_at, id", [sandbox.as_str()])
+        self.with_room(|| snapshots::select(self.connection()?, "sandbox = ?1 ORDER BY created_at, id", [sandbox.as_str()]))
     }
 
     fn delete_snapshots(&self, ids: &[SnapshotId]) -> Result<(), StoreError> {
@@ -353,21 +357,23 @@ impl Store for SqliteStore {
     }
 
     fn insert_template(&self, template: &Template, origin: Option<&Origin<'_>>, replace: bool) -> Result<(), StoreError> {
-        self.in_transaction(|connection| {
-            origin.map_or(Ok(()), |origin| snapshots::require(connection, origin))?;
-            if replace {
-                connection.prepare_cached("DELETE FROM templates WHERE name = ?1")?.execute([&template.name])?;
-            }
-            snapshots::insert_template(connection, template)
+        self.with_room(|| {
+            self.in_transaction(|connection| {
+                origin.map_or(Ok(()), |origin| snapshots::require(connection, origin))?;
+                if replace {
+                    connection.prepare_cached("DELETE FROM templates WHERE name = ?1")?.execute([&template.name])?;
+                }
+                snapshots::insert_template(connection, template)
+            })
         })
     }
 
     fn get_template(&self, name: &str) -> Result<Option<Template>, StoreError> {
-        Ok(snapshots::templates(self.connection()?, "WHERE name = ?1", [name])?.pop())
+        self.with_room(|| Ok(snapshots::templates(self.connection()?, "WHERE name = ?1", [name])?.pop()))
     }
 
     fn list_templates(&self) -> Result<Vec<Template>, StoreError> {
-        snapshots::templates(self.connection()?, "ORDER BY created_at DESC, name", [])
+        self.with_room(|| snapshots::templates(self.connection()?, "ORDER BY created_at DESC, name", []))
     }
 
     fn delete_template(&self, name: &str) -> Result<(), StoreError> {
@@ -378,11 +384,11 @@ impl Store for SqliteStore {
     }
 
     fn layer_facts(&self, layers: &[LayerId]) -> Result<Vec<LayerFacts>, StoreError> {
-        snapshots::facts(self.connection()?, layers)
+        self.with_room(|| snapshots::facts(self.connection()?, layers))
     }
 
     fn note_layer(&self, layer: &LayerId, facts: &LayerFacts) -> Result<(), StoreError> {
-        snapshots::note(self.connection()?, layer, facts)
+        self.with_room(|| snapshots::note(self.connection()?, layer, facts))
     }
 
     fn with_needed_layers(&self, work: &mut dyn FnMut(&HashSet<LayerId>)) -> Result<(), StoreError> {
