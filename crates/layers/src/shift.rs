@@ -94,7 +94,7 @@ impl Shift {
         let Some(layer) = &self.layer else { return Ok(()) };
         self.note.is_copy = true;
         // Locked before it takes the place of the other one: without an owner it would be taken for what a crash left.
-        let new = layer.with_extension("note");
+        let new = self.sandbox.join("shift.new");
         let lock = SandboxLock::on_new_file(&new, &text(&self.note))?;
         fs::rename(&new, &self.path).map_err(on("write", &self.path))?;
         self.lock = lock;
