@@ -1,0 +1,73 @@
+//! What can go wrong with a control group.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use whatif_types::Explain;
+
+use crate::{Resource, Why};
+
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    #[error("{name:?} cannot be the name of a control group")]
+    Name { name: String },
+    #[error("no control group can limit {resource}: {why}")]
+    Unavailable { resource: Resource, why: Why },
+    #[error("the control group {} exists already", path.display())]
+    Exists { path: PathBuf },
+    #[error("there is no control group {name} that limits {resource}")]
+    Absent { name: String, resource: Resource },
+    #[error("processes in the control group {} do not end", path.display())]
+    Busy { path: PathBuf },
+    #[error("failed to {action} {}", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Explain for CgroupError {
+    fn code(&self) -> &'static str {
+        match self {
+            CgroupError::Name { .. } => "invalid_name",
+            CgroupError::Unavailable { .. } => "limits_unavailable",
+            CgroupError::Exists { .. } => "cgroup_exists",
+            CgroupError::Absent { .. } => "cgroup_absent",
+            CgroupError::Busy { .. } => "cgroup_busy",
+            CgroupError::Io { .. } => "cgroup_failed",
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            CgroupError::Unavailable { why, .. } => why.fix.iter().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn retryable(&self) -> bool {
+        matches!(self, CgroupError::Busy { .. })
+    }
+}
+
+impl CgroupError {
+    /// Whether a group went while it was used.
+    pub(crate) fn is_gone(&self) -> bool {
+        let CgroupError::Io { source, .. } = self else { return false };
+        matches!(Errno::from_io_error(source), Some(Errno::NOENT | Errno::NODEV))
+    }
+
+    pub(crate) fn is_invalid(&self) -> bool {
+        let CgroupError::Io { source, .. } = self else { return false };
+        Errno::from_io_error(source) == Some(Errno::INVAL)
+    }
+}
+
+/// Names the path in an error: `.map_err(on("open", &path))`.
+pub(crate) fn on<E: Into<io::Error>>(action: &'static str, path: &Path) -> impl FnOnce(E) -> CgroupError {
+    let path = path.to_owned();
+    move |error| CgroupError::Io { action, path, source: error.into() }
+}

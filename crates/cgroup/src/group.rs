@@ -1,0 +1,201 @@
+//! One sandbox's group: a directory in every hierarchy that is needed for what is wanted, made before anything runs in it.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::error::on;
+use crate::file::Dir;
+use crate::found::{Found, Resource};
+use crate::meter::{self, Meter};
+use crate::remove::remove_all;
+use crate::tables::Place;
+use crate::unified::Unified;
+use crate::{CgroupError, Version, Wanted, limits, name, search};
+
+/// How often the directory of all groups may be taken away under us while a group is made in it.
+const ATTEMPTS: usize = 10;
+
+/// Dropping it leaves the group as it is.
+#[derive(Debug, Default)]
+pub struct Group {
+    places: Vec<PathBuf>,
+    entrances: Vec<OwnedFd>,
+    meters: Vec<(Meter, OwnedFd)>,
+    unified: Option<OwnedFd>,
+}
+
+impl Group {
+    /// Makes the directories and sets the limits. Touches only the hierarchies that `wanted` needs; on error nothing is left.
+    pub fn make(found: &Found, name: &str, wanted: &Wanted) -> Result<Group, CgroupError> {
+        name::check(name)?;
+        let mut group = Group::default();
+        for part in parts(found, wanted)? {
+            if let Err(error) = group.add(&part, name, wanted) {
+                // The directories are empty: that they go is as sure as it can be, and the first error is the one to report.
+                let _ = group.remove();
+                return Err(error);
+            }
+        }
+        Ok(group)
+    }
+
+    /// Files to each of which a process with a single thread writes `0` to enter, before it becomes something else.
+    #[must_use]
+    pub fn entrances(&self) -> &[OwnedFd] {
+        &self.entrances
+    }
+
+    /// Files to read the group with from where it cannot be opened, see [`crate::Meters`].
+    #[must_use]
+    pub fn meters(&self) -> &[(Meter, OwnedFd)] {
+        &self.meters
+    }
+
+    /// The directory in cgroup2, if there is one. A process can be born in it (`CLONE_INTO_CGROUP`), which is much quicker than
+    /// entering: that waits for all processors.
+    #[must_use]
+    pub fn unified(&self) -> Option<BorrowedFd<'_>> {
+        self.unified.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Kills what is left in the group and removes it. For when nothing runs in it this is the quick way, because the
+    /// directories are known.
+    pub fn remove(&self) -> Result<(), CgroupError> {
+        remove_all(&self.places)
+    }
+
+    fn add(&mut self, part: &Part<'_>, name: &str, wanted: &Wanted) -> Result<(), CgroupError> {
+        let (path, top, controllers) = match part {
+            Part::V1 { place, controllers, .. } => {
+                let path = place.own.join(name);
+                make_directory(&path)?;
+                (path, place.mount_point.clone(), controllers.iter().map(String::as_str).collect())
+            }
+            Part::V2 { unified, .. } => {
+                let path = make_unified(unified, name)?;
+                (path.clone(), path, Vec::new())
+            }
+        };
+        self.places.push(path.clone());
+        let dir = Dir::open(path)?;
+        let (version, resources) = part.limited();
+        for resource in resources {
+            limits::set(&dir, version, *resource, wanted, &top)?;
+        }
+        // In v1, a thread that enters by itself through `tasks` spares the whole machine a lock.
+        let entrance = if version == Version::V1 { "tasks" } else { "cgroup.procs" };
+        self.entrances.push(dir.file(entrance, OFlags::WRONLY)?);
+        self.meters.extend(meter::open(&dir, version, &controllers));
+        if version == Version::V2 {
+            self.unified = Some(dir.into_fd());
+        }
+        Ok(())
+    }
+}
+
+/// What is needed of one hierarchy.
+enum Part<'a> {
+    V1 { place: &'a Place, controllers: &'a [String], resources: Vec<Resource> },
+    V2 { unified: &'a Unified, resources: Vec<Resource> },
+}
+
+impl Part<'_> {
+    fn limited(&self) -> (Version, &[Resource]) {
+        match self {
+            Part::V1 { resources, .. } => (Version::V1, resources),
+            Part::V2 { resources, .. } => (Version::V2, resources),
+        }
+    }
+}
+
+fn parts<'a>(found: &'a Found, wanted: &Wanted) -> Result<Vec<Part<'a>>, CgroupError> {
+    let mut parts = Vec::new();
+    for resource in Resource::ALL.into_iter().filter(|resource| wanted.limits(*resource)) {
+        match found.of(resource) {
+            Ok(Version::V1) => need_v1(&mut parts, found, resource.controller(), Some(resource)),
+            Ok(Version::V2) => need_v2(&mut parts, found, Some(resource)),
+            Err(why) => return Err(CgroupError::Unavailable { resource, why: why.clone() }),
+        }
+    }
+    for controller in [wanted.cpu_time.then_some("cpuacct"), wanted.freezer.then_some("freezer")].into_iter().flatten() {
+        // Every group in cgroup2 counts processor time and can be frozen.
+        if found.v1_with(controller).is_some_and(|legacy| legacy.place.is_ok())
+            && !parts.iter().any(|p| matches!(p, Part::V2 { .. }))
+        {
+            need_v1(&mut parts, found, controller, None);
+        } else {
+            need_v2(&mut parts, found, None);
+        }
+    }
+    Ok(parts)
+}
+
+fn need_v1<'a>(parts: &mut Vec<Part<'a>>, found: &'a Found, controller: &str, resource: Option<Resource>) {
+    let Some((wanted, Ok(needed))) = found.v1_with(controller).map(|legacy| (&legacy.controllers, &legacy.place)) else { return };
+    for part in parts.iter_mut() {
+        if let Part::V1 { place, resources, .. } = part
+            && *place == needed
+        {
+            resources.extend(resource);
+            return;
+        }
+    }
+    parts.push(Part::V1 { place: needed, controllers: wanted, resources: resource.into_iter().collect() });
+}
+
+fn need_v2<'a>(parts: &mut Vec<Part<'a>>, found: &'a Found, resource: Option<Resource>) {
+    let Some(unified) = found.v2() else { return };
+    for part in parts.iter_mut() {
+        if let Part::V2 { resources, .. } = part {
+            resources.extend(resource);
+            return;
+        }
+    }
+    parts.push(Part::V2 { unified, resources: resource.into_iter().collect() });
+}
+
+fn make_directory(path: &Path) -> Result<(), CgroupError> {
+    fs::create_dir(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => CgroupError::Exists { path: path.to_owned() },
+        _ => on("make", path)(error),
+    })
+}
+
+/// The directory of all groups is removed when nothing is in it, perhaps at this moment.
+fn make_unified(unified: &Unified, name: &str) -> Result<PathBuf, CgroupError> {
+    let mut attempts = 0;
+    loop {
+        let made = unified.ready_parent().map(|parent| parent.join(name)).and_then(|path| make_directory(&path).map(|()| path));
+        attempts += 1;
+        match made {
+            Err(error) if attempts < ATTEMPTS && error.is_gone() => {}
+            result => return result,
+        }
+    }
+}
+
+/// What tells a group that limits a resource, in each version.
+fn marks(resource: Resource) -> [(Version, &'static str); 2] {
+    match resource {
+        Resource::Memory => [(Version::V1, "memory.limit_in_bytes"), (Version::V2, "memory.max")],
+        Resource::Pids => [(Version::V1, "pids.max"), (Version::V2, "pids.max")],
+        Resource::Cpu => [(Version::V1, "cpu.cfs_quota_us"), (Version::V2, "cpu.max")],
+    }
+}
+
+pub(crate) fn set(found: &Found, name: &str, wanted: &Wanted) -> Result<(), CgroupError> {
+    name::check(name)?;
+    let places = search::named(found, name);
+    for resource in Resource::ALL.into_iter().filter(|resource| wanted.limits(*resource)) {
+        let place = marks(resource)
+            .into_iter()
+            .find_map(|(version, mark)| places.iter().find(|p| p.path.join(mark).exists()).map(|place| (version, place)));
+        let Some((version, place)) = place else { return Err(CgroupError::Absent { name: name.to_owned(), resource }) };
+        limits::set(&Dir::open(place.path.clone())?, version, resource, wanted, &place.top)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Control groups for sandboxes: what this machine offers this user, and the making, reading, changing and removing of them.
+//!
+//! `tables` reads the kernel's tables (pure), `found` decides with them what can be used, `group` makes one sandbox's group,
+//! `meter` reads it in the keeper, `remove` and `search` find and take away what is left. Which limits there should be, and what
+//! is done where there are no control groups, is not this crate's business.
+#![forbid(unsafe_code)]
+
+mod error;
+mod file;
+mod found;
+mod group;
+mod limits;
+mod meter;
+mod name;
+mod remove;
+mod scope;
+mod search;
+mod tables;
+mod unified;
+
+pub use error::CgroupError;
+pub use found::{Found, Resource, Why};
+pub use group::Group;
+pub use meter::{Meter, Meters};
+pub use remove::{remove, tidy};
+pub use scope::Scope;
+pub use search::list;
+
+/// Which generation of control groups limits something. Both can be in use at once, each for other resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    V1,
+    V2,
+}
+
+/// What a group is to do. `None` is no limit, and in [`set`] no change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Thousandths of a processor.
+    pub cpus_milli: Option<u32>,
+    /// In bytes, swap included.
+    pub memory: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
+    /// A meter of the processor time, even where that takes a hierarchy of its own. Left out where there is none.
+    pub cpu_time: bool,
+    /// A means to freeze everything, even where that takes a hierarchy of its own. Left out where there is none.
+    pub freezer: bool,
+}
+
+/// Changes the limits of a living group. A resource that it was made without cannot be limited afterwards, because what runs in
+/// it is not counted there.
+pub fn set(found: &Found, name: &str, wanted: &Wanted) -> Result<(), CgroupError> {
+    group::set(found, name, wanted)
+}

@@ -1,0 +1,43 @@
+//! A way for an ordinary user in a login session to get control groups: the session itself is not delegated, but what runs
+//! below the user's own service manager is. A scope of that manager is such a place, and a process can be started in it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::found::Resource;
+use crate::tables::Place;
+use crate::unified::Unified;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    program: PathBuf,
+}
+
+impl Scope {
+    /// Whether the user's manager runs and has all the controllers to hand on.
+    pub(crate) fn look(place: &Place) -> Option<Scope> {
+        let uid = rustix::process::geteuid().as_raw();
+        let manager = place.mount_point.join(format!("user.slice/user-{uid}.slice/user@{uid}.service"));
+        let controllers = Unified::controllers(&manager);
+        let complete = Resource::ALL.iter().all(|resource| controllers.iter().any(|c| c == resource.controller()));
+        let listens = Path::new("/run/user").join(uid.to_string()).join("systemd/private").exists();
+        let program = ["/usr/bin/systemd-run", "/bin/systemd-run"].into_iter().map(PathBuf::from).find(|path| path.exists())?;
+        (uid != 0 && complete && listens).then_some(Scope { program })
+    }
+
+    /// `program` in a new scope, to be given its arguments and executed. It keeps this process's identity, terminal and
+    /// environment, which must name `XDG_RUNTIME_DIR`. The scope ends with the last process in it. Whoever executes itself this
+    /// way must see to it that it happens once only.
+    pub fn command(&self, program: &OsStr) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--"]).arg(program);
+        command
+    }
+
+    /// The same as a line to type.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        format!("{} --user --scope --quiet --collect --property=Delegate=yes -- whatif …", "systemd-run")
+    }
+}

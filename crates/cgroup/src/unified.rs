@@ -1,0 +1,148 @@
+//! cgroup2: which ancestor of this process can carry the groups of sandboxes.
+//!
+//! A group that holds processes cannot share resources out among groups below it, so ours cannot be below the one this process
+//! is in. And who moves a process must be allowed to write `cgroup.procs` of the nearest group above both ends. Both lead to the
+//! same place: the highest ancestor that this user may write. There, one directory holds the groups of all sandboxes.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::CgroupError;
+use crate::error::on;
+use crate::file::{Dir, peek};
+use crate::found::{Resource, Why, may_write};
+use crate::tables::Place;
+
+/// The directory that holds the groups of all sandboxes.
+const PARENT: &str = "whatif";
+
+#[derive(Debug)]
+pub(crate) struct Unified {
+    base: PathBuf,
+    offers: [(Resource, Result<(), Why>); 3],
+}
+
+impl Unified {
+    pub fn find(place: &Place) -> Result<Unified, Why> {
+        let candidates = ancestors(place).into_iter().filter(|group| may_carry(group)).map(Unified::at);
+        // Of those that offer the same, the last wins, and they come from the bottom to the top.
+        candidates.max_by_key(Unified::offered).ok_or_else(|| not_delegated(place))
+    }
+
+    pub fn offers(&self, resource: Resource) -> Result<(), &Why> {
+        self.offers.iter().find(|(offered, _)| *offered == resource).map_or(Ok(()), |(_, result)| result.as_ref().copied())
+    }
+
+    pub fn offers_all(&self) -> bool {
+        self.offered() == self.offers.len()
+    }
+
+    pub fn offers_any(&self) -> bool {
+        self.offered() > 0
+    }
+
+    /// The directory for groups, with the controllers switched on that there are.
+    pub fn ready_parent(&self) -> Result<PathBuf, CgroupError> {
+        let parent = self.base.join(PARENT);
+        if self.is_switched_on(&parent) {
+            return Ok(parent);
+        }
+        let controllers: Vec<String> = self.controllers_offered().map(|c| format!("+{c}")).collect();
+        let controllers = controllers.join(" ");
+        if !self.is_switched_on(&self.base) {
+            Dir::open(self.base.clone())?.write("cgroup.subtree_control", &controllers)?;
+        }
+        match fs::create_dir(&parent) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(on("make", &parent)(error)),
+            _ => Dir::open(parent.clone())?.write("cgroup.subtree_control", &controllers)?,
+        }
+        Ok(parent)
+    }
+
+    pub fn parent(&self) -> PathBuf {
+        self.base.join(PARENT)
+    }
+
+    /// The controllers a group can hand on.
+    pub fn controllers(group: &Path) -> Vec<String> {
+        words(group, "cgroup.controllers")
+    }
+
+    fn at(group: PathBuf) -> Unified {
+        let here = Unified::controllers(&group);
+        let on = words(&group, "cgroup.subtree_control");
+        let blocked = blocked(&group);
+        let offers = Resource::ALL.map(|resource| {
+            let controller = resource.controller();
+            let result = if !here.iter().any(|c| c == controller) {
+                Err(missing(controller, &group))
+            } else if on.iter().any(|c| c == controller) {
+                Ok(())
+            } else {
+                blocked.clone().map_or(Ok(()), Err)
+            };
+            (resource, result)
+        });
+        Unified { base: group, offers }
+    }
+
+    fn offered(&self) -> usize {
+        self.controllers_offered().count()
+    }
+
+    fn controllers_offered(&self) -> impl Iterator<Item = &'static str> {
+        self.offers.iter().filter(|(_, offer)| offer.is_ok()).map(|(resource, _)| resource.controller())
+    }
+
+    fn is_switched_on(&self, group: &Path) -> bool {
+        let on = words(group, "cgroup.subtree_control");
+        self.controllers_offered().all(|wanted| on.iter().any(|c| c == wanted))
+    }
+}
+
+/// From the group this process is in up to the mount point.
+fn ancestors(place: &Place) -> Vec<PathBuf> {
+    place.own.ancestors().take_while(|group| group.starts_with(&place.mount_point)).map(Path::to_owned).collect()
+}
+
+/// Making groups in it, moving processes between those below it, and switching controllers on takes write access to these.
+fn may_carry(group: &Path) -> bool {
+    may_write(group) && may_write(&group.join("cgroup.procs")) && may_write(&group.join("cgroup.subtree_control"))
+}
+
+/// Why no more controllers can be switched on in a group. The root, which alone has no type, is exempt from the rules.
+fn blocked(group: &Path) -> Option<Why> {
+    let kind = peek(group, "cgroup.type")?;
+    if kind.trim() != "domain" {
+        return Some(Why::new(format!("the control group {} is threaded", group.display())));
+    }
+    let procs = group.join("cgroup.procs");
+    let holds_processes = peek(group, "cgroup.procs").is_none_or(|processes| !processes.is_empty());
+    holds_processes.then(|| {
+        Why::new(format!("the control group {} holds processes, so it cannot share resources out", group.display())).fix(format!(
+            "move them down: mkdir {0}/init; for p in $(cat {1}); do echo $p > {0}/init/cgroup.procs; done",
+            group.display(),
+            procs.display()
+        ))
+    })
+}
+
+fn missing(controller: &str, group: &Path) -> Why {
+    Why::new(format!("the {controller} controller is not available in the control group {}", group.display())).fix(format!(
+        "switch it on in cgroup.subtree_control of the groups above (systemd: Delegate={controller} for user@.service), or enable it in the kernel (cgroup_enable={controller})"
+    ))
+}
+
+fn not_delegated(place: &Place) -> Why {
+    Why::new(format!(
+        "no control group from {} up to {} is delegated to this user",
+        place.own.display(),
+        place.mount_point.display()
+    ))
+    .fix("run whatif as root, or in a control group that is delegated to this user")
+}
+
+fn words(group: &Path, file: &str) -> Vec<String> {
+    peek(group, file).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
