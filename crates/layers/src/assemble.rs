@@ -67,6 +67,8 @@ pub struct Assembled {
     /// A file system with nothing but a place for the root in it. The next root will be mounted at the same place (see `restack`):
     /// whoever is confined to what lies beneath this is confined to the sandbox, whatever its root is by then.
     pub underlay: OwnedFd,
+    /// The sandbox's directory, read-only, for whoever measures its head. Nothing above it can be reached from there.
+    pub head: Option<OwnedFd>,
 }
 
 /// Puts together what the sandbox sees and makes it the root of this mount namespace.
@@ -101,6 +103,8 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
         attach(&proc, CWD, &Path::new(UNDERLAY).join("proc")).map_err(step("mount a /proc for fuse-overlayfs"))?;
     }
 
+    let head = if boot.limits.room.is_limited() { Some(head_to_look_at().map_err(step("open the head"))?) } else { None };
+
     // 5. The underlay takes the place of the old root, which is gone for good, and we enter the new one in it.
     rustix::process::fchdir(&underlay).map_err(step("enter the underlay"))?;
     rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
@@ -113,7 +117,7 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
 
     // 6. Mounting "succeeds" in more ways than working.
     verify::plan(boot, &protection)?;
-    Ok(Assembled { protection, underlay })
+    Ok(Assembled { protection, underlay, head })
 }
 
 /// Mounted on the stage; the new root is mounted in it.
@@ -126,6 +130,13 @@ fn lay_underlay() -> io::Result<OwnedFd> {
     rustix::fs::mkdir(UNDERLAY, Mode::RWXU)?;
     attach(&underlay, CWD, Path::new(UNDERLAY))?;
     Ok(underlay)
+}
+
+fn head_to_look_at() -> io::Result<OwnedFd> {
+    let state = rustix::fs::open(STATE, mounts::DIRECTORY, Mode::empty())?;
+    let clone = clone_of(&state)?;
+    make_read_only(&clone, Reach::One)?;
+    Ok(clone)
 }
 
 /// Whoever enters the namespace without the sandbox's root, as debugging tools do, finds a read-only view of it at `/`.

@@ -1,14 +1,14 @@
 //! Deletes a directory tree that a sandbox has written, and nothing else.
 //!
-//! It never follows a symbolic link and never crosses into another file system: a mount that should not be there is an
-//! error, not something to delete through.
+//! It never follows a symbolic link and never enters a mount, not even one of the same file system (a bind mount): one that
+//! should not be there is an error, not something to delete through.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::{PathError, on};
@@ -16,13 +16,12 @@ use crate::{PathError, on};
 /// Deletes `directory` and all beneath it. A directory that is already gone is a success.
 pub fn tree(directory: &Path) -> Result<(), PathError> {
     let inner = || -> io::Result<()> {
-        let opened = match open_directory(CWD, directory) {
-            Err(Errno::NOENT) => return Ok(()),
+        let (parent, name, opened) = match open_top(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,
         };
-        let device = fstat(&opened)?.st_dev;
-        empty(opened, device)?;
-        unlinkat(CWD, directory, AtFlags::REMOVEDIR)?;
+        empty(opened)?;
+        unlinkat(&parent, name, AtFlags::REMOVEDIR)?;
         Ok(())
     };
     inner().map_err(on("delete", directory))
@@ -30,19 +29,26 @@ pub fn tree(directory: &Path) -> Result<(), PathError> {
 
 /// Deletes everything in `directory`, but not itself.
 pub fn contents(directory: &Path) -> Result<(), PathError> {
-    let inner = || -> io::Result<()> {
-        let opened = open_directory(CWD, directory)?;
-        let device = fstat(&opened)?.st_dev;
-        empty(opened, device)
+    open_top(directory).and_then(|(_, _, opened)| empty(opened)).map_err(on("empty", directory))
+}
+
+/// The directory and the one it is in. What is mounted above is as it should be (the state directory itself may well be a mount);
+/// from here on nothing is.
+fn open_top(directory: &Path) -> io::Result<(OwnedFd, &OsStr, OwnedFd)> {
+    let (Some(parent), Some(name)) = (directory.parent(), directory.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
     };
-    inner().map_err(on("empty", directory))
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let parent = openat(CWD, parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let opened = open_directory(&parent, name)?;
+    Ok((parent, name, opened))
 }
 
 /// How many directories are held open at once.
 const DEEPEST: usize = 128;
 
 /// An explicit stack, so that no depth a sandbox can make overflows ours; what lies too deep is first moved to the top.
-fn empty(top: OwnedFd, device: u64) -> io::Result<()> {
+fn empty(top: OwnedFd) -> io::Result<()> {
     let mut open: Vec<(OwnedFd, Option<std::ffi::CString>)> = vec![(top, None)];
     let mut moved = 0_u64;
     while let Some((directory, _)) = open.last() {
@@ -53,9 +59,6 @@ fn empty(top: OwnedFd, device: u64) -> io::Result<()> {
             }
             Some(name) => {
                 let child = open_directory(directory, name.as_c_str())?;
-                if fstat(&child)?.st_dev != device {
-                    return Err(io::Error::other(format!("{} is a mount point", name.to_string_lossy())));
-                }
                 open.push((child, Some(name)));
             }
             None => {
@@ -96,21 +99,21 @@ fn is_directory(directory: &OwnedFd, name: &CStr, kind: FileType) -> io::Result<
 }
 
 /// Opens a directory for emptying; one that its owner cannot enter (a sandbox can make such) is opened up first.
-fn open_directory<P: rustix::path::Arg + Copy>(at: impl AsFd, name: P) -> rustix::io::Result<OwnedFd> {
+fn open_directory<P: rustix::path::Arg + Copy>(at: impl AsFd, name: P) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let usable = |fd: OwnedFd| -> rustix::io::Result<OwnedFd> {
-        // Entries can only be deleted from a directory its owner can write.
-        if fstat(&fd)?.st_mode & 0o700 != 0o700 {
-            rustix::fs::fchmod(&fd, Mode::RWXU)?;
-        }
-        Ok(fd)
-    };
-    match openat(&at, name, flags, Mode::empty()) {
-        Ok(fd) => usable(fd),
+    let open = || openat2(&at, name, flags, Mode::empty(), ResolveFlags::NO_XDEV);
+    let opened = match open() {
+        // A mount is found out before anybody's permissions are asked.
+        Err(Errno::XDEV) => return Err(io::Error::other(format!("{} is a mount point", name.to_string_lossy()))),
         Err(Errno::ACCESS) => {
             rustix::fs::chmodat(&at, name, Mode::RWXU, AtFlags::empty())?;
-            usable(openat(&at, name, flags, Mode::empty())?)
+            open()?
         }
-        Err(errno) => Err(errno),
+        other => other?,
+    };
+    // Entries can only be deleted from a directory its owner can write.
+    if fstat(&opened)?.st_mode & 0o700 != 0o700 {
+        rustix::fs::fchmod(&opened, Mode::RWXU)?;
     }
+    Ok(opened)
 }

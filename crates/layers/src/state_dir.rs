@@ -112,6 +112,12 @@ impl StateDir {
         self.root.join("sandboxes")
     }
 
+    /// Where running sandboxes are found by their names.
+    #[must_use]
+    pub fn names(&self) -> PathBuf {
+        self.root.join("names")
+    }
+
     /// Where the frozen layers lie.
     #[must_use]
     pub fn layers(&self) -> PathBuf {
