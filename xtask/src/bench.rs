@@ -8,6 +8,7 @@ mod changes;
 mod figure;
 mod fleet;
 mod keeper;
+mod limits;
 mod measure;
 mod part;
 mod peers;
@@ -101,6 +102,10 @@ fn measure(scratch: &Scratch, effort: &Effort, options: &Options) -> Result<Repo
     if options.wants(Part::Commands) {
         say(&format!("commands, {} rounds", effort.rounds));
         peers::measure(scratch, effort.rounds, &mut report)?;
+    }
+    if options.wants(Part::Limits) {
+        say(&format!("limits, {} rounds", effort.rounds));
+        limits::measure(scratch, effort.rounds, &mut report)?;
     }
     if options.wants(Part::Fleet) {
         say(&format!("a fleet of {}", effort.fleet));

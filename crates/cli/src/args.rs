@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     apply, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, new, pool, ps, rebase,
-    reject, review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, status, stop, template, undo,
+    reject, review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, stats, status, stop, template, undo,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -61,6 +61,7 @@ pub enum Command {
     Kill(kill::Args),
     Stop(stop::Args),
     Start(start::Args),
+    Stats(stats::Args),
     Rm(rm::Args),
     Cp(cp::Args),
     Du(du::Args),

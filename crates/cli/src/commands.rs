@@ -14,6 +14,7 @@ pub mod gc;
 pub mod history;
 pub mod import;
 pub mod kill;
+pub mod limit_options;
 pub mod logs;
 pub mod ls;
 pub mod new;
@@ -32,6 +33,7 @@ pub mod snapshot;
 pub mod snapshots;
 pub mod squash;
 pub mod start;
+pub mod stats;
 pub mod status;
 pub mod stop;
 pub mod template;
@@ -61,6 +63,7 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Logs(args) => with_engine(output, |engine| logs::execute(engine, &args, output)),
         Command::Kill(args) => with_engine(output, |engine| kill::execute(engine, &args, output)),
         Command::Stop(args) => with_engine(output, |engine| stop::execute(engine, &args, output)),
+        Command::Stats(args) => with_engine(output, |engine| stats::execute(engine, &args, output)),
         Command::Start(args) => with_engine(output, |engine| start::execute(engine, &args, output)),
         Command::Rm(args) => with_engine(output, |engine| rm::execute(engine, &args, output)),
         Command::Cp(args) => with_engine(output, |engine| cp::execute(engine, &args, output)),

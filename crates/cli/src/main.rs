@@ -6,6 +6,7 @@ mod args;
 mod changes;
 mod commands;
 mod context;
+mod ending;
 mod foreground;
 mod output;
 mod progress;

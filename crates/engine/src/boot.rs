@@ -17,12 +17,13 @@ use whatif_layers::shift::SPARE_WORK;
 use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{masks, remove};
-use whatif_provider::{Launch, LaunchError, Provider};
-use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection, TreeMask, Work};
+use whatif_provider::{Launch, LaunchError, Launched, Provider};
+use whatif_types::boot::{Boot, KeeperLimits, PROTOCOL_VERSION, Protection, TreeMask, Work};
 use whatif_types::config::UserConfig;
-use whatif_types::{Backend, Identity, LayerId, NetMode, PlaceKind, Plan, SandboxId};
+use whatif_types::{Backend, Enforced, Identity, LayerId, NetMode, PlaceKind, Plan, SandboxId};
 
 use crate::choice::Choice;
+use crate::limits::Lease;
 use crate::secrets::Secrets;
 use crate::{Engine, EngineError};
 
@@ -47,6 +48,7 @@ pub(crate) struct Wish<'a> {
     pub backend: Option<Backend>,
     pub config: &'a UserConfig,
     pub secrets: &'a dyn Deref<Target = Secrets>,
+    pub lease: Lease<'a>,
 }
 
 /// A keeper on its way; `wait` for it before trusting it.
@@ -57,6 +59,8 @@ pub(crate) struct Booting {
     pub choice: Choice,
     pub identity: Identity,
     pub plan: Plan,
+    /// What its limits are enforced by.
+    pub enforced: Vec<Enforced>,
     /// Not needed any more once the keeper has joined what it holds.
     _holder: Option<whatif_sys::holder::Holder>,
 }
@@ -70,16 +74,28 @@ impl Engine {
         let listener = client::listener(wish.directory)?;
         let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd(), alive: alive.as_fd() };
         let launched = wish.provider.launch(&launch).map_err(|error| self.explain_nesting(error))?;
-        let (plan, masks) = self.prepare_layers(wish, choice.backend).inspect_err(|_| {
+        let prepared = self
+            .prepare_layers(wish, choice.backend)
+            .and_then(|(plan, masks)| Ok((plan, masks, self.bind(wish.id, wish.directory, wish.lease, wish.config, identity)?)));
+        let (plan, masks, bounds) = prepared.inspect_err(|_| {
             let _ = pidfd_send_signal(&launched.pidfd, Signal::KILL);
         })?;
-        let boot = self.describe_boot(wish, plan.clone(), masks, identity, Work::default());
+        let mut boot = self.describe_boot(wish, plan.clone(), masks, identity, Work::default());
+        boot.limits = bounds.keeper.clone();
         let mut client = Client::over(Channel::new(launched.birth));
-        let prepared: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
+        let mut descriptors: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
+        let request = Request::Boot {
+            boot: Box::new(boot),
+            prepared: !descriptors.is_empty(),
+            group: bounds.passed_group(),
+            farewell: bounds.has_farewell(),
+        };
+        descriptors.extend(bounds.descriptors());
         // A keeper that ended during its start has said why; `finish_boot` reads it.
-        let _ = client.send(&Request::Boot { boot: Box::new(boot), prepared: !prepared.is_empty() }, &prepared);
-        drop(prepared);
-        Ok(Booting { _holder: launched.holder, pid: launched.pid, pidfd: launched.pidfd, client, choice, identity, plan })
+        let _ = client.send(&request, &descriptors);
+        drop(descriptors);
+        let Launched { holder, pid, pidfd, .. } = launched;
+        Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, plan, enforced: bounds.enforced })
     }
 
     pub(crate) fn describe_boot(&self, wish: &Wish<'_>, plan: Plan, masks: Vec<TreeMask>, identity: Identity, work: Work) -> Boot {
@@ -96,6 +112,7 @@ impl Engine {
             net: wish.net,
             environment: wish.environment.to_vec(),
             runtime_dir: self.context.runtime_dir.clone(),
+            limits: KeeperLimits::default(),
         }
     }
 

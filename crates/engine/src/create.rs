@@ -14,9 +14,10 @@ use whatif_store::{Inserted, StoreError};
 use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::{Details, Position};
-use whatif_types::{Backend, NetMode, PlaceKind, Plan, Sandbox, SandboxId, Status, Template, name};
+use whatif_types::{Backend, Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId, Status, Template, name};
 
 use crate::boot::{Booting, Fill, Wish, wait_for_end};
+use crate::limits::Lease;
 use crate::{Engine, EngineError, now, secrets};
 
 /// How long a command waits for another one that makes the same sandbox.
@@ -40,6 +41,7 @@ pub struct NewSandbox {
     pub auto_snapshot: bool,
     /// Start from this template instead of from reality alone.
     pub template: Option<String>,
+    pub limits: Limits,
 }
 
 /// A sandbox that stands, still owned by the command that made it.
@@ -81,6 +83,7 @@ pub(crate) struct Validated {
     pub config: UserConfig,
     pub net: NetMode,
     pub template: Option<Template>,
+    pub limits: Limits,
 }
 
 impl Engine {
@@ -158,7 +161,8 @@ impl Engine {
                 hint: "leave out --net host, or change that file".to_owned(),
             });
         }
-        Ok(Validated { cwd, project, config, net, template })
+        let limits = self.limits(&config, &new.limits)?;
+        Ok(Validated { cwd, project, config, net, template, limits })
     }
 
     pub(crate) fn create_with(
@@ -185,6 +189,7 @@ impl Engine {
         let backend = validated.template.as_ref().map(|t| t.details.backend).or(new.backend).or(validated.config.layers.backend);
         let set: Vec<(String, String)> =
             new.env.iter().filter_map(|e| e.split_once('=')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
+        let expiry = self.expiry(&validated.limits)?;
         let wish = Wish {
             id: &id,
             directory: &directory,
@@ -198,6 +203,7 @@ impl Engine {
             backend,
             config: &validated.config,
             secrets: &secrets,
+            lease: Lease { limits: &validated.limits, expiry: expiry.as_ref(), sandbox: None },
         };
 
         let unwind = |booting: Option<&Booting>, error: EngineError| {
@@ -206,6 +212,9 @@ impl Engine {
                 wait_for_end(&booting.pidfd);
             }
             let _ = self.store.delete(&id);
+            if !validated.limits.is_unlimited() {
+                self.remove_group(&id);
+            }
             let _ = remove::tree(&directory);
             error
         };
@@ -239,6 +248,10 @@ impl Engine {
             based_at: None,
             position: start.map(|s| s.position.clone()).unwrap_or_default(),
             auto_snapshot: new.auto_snapshot || validated.config.snapshots.auto,
+            limits: validated.limits.clone(),
+            enforced: booting.enforced.clone(),
+            expiry: expiry.clone(),
+            usage: None,
             transient: true,
         };
         let mut sandbox = Sandbox {

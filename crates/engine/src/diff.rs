@@ -42,7 +42,7 @@ impl Engine {
     fn diff_between(&self, from: Option<&str>, to: Option<&str>, depth: Depth) -> Result<Diff, EngineError> {
         let side = |name: Option<&str>| -> Result<Option<(Sandbox, Found)>, EngineError> {
             let Some(name) = name else { return Ok(None) };
-            if self.is_sandbox(name) {
+            if self.is_sandbox(name)? {
                 let sandbox = self.resolve(Some(name))?;
                 let found = self.find_changes(&sandbox)?;
                 return Ok(Some((sandbox, found)));
@@ -67,8 +67,11 @@ impl Engine {
     }
 
     /// Whether a word on the command line names a sandbox.
-    #[must_use]
-    pub fn is_sandbox(&self, name: &str) -> bool {
-        self.resolve(Some(name)).is_ok()
+    pub fn is_sandbox(&self, name: &str) -> Result<bool, EngineError> {
+        match self.resolve(Some(name)) {
+            Ok(_) => Ok(true),
+            Err(EngineError::NoSuchSandbox { .. } | EngineError::Ambiguous { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Tests everything a sandbox needs, by doing it, and says how to fix what is missing.
 
 mod kernel;
+mod limits;
 mod sandboxes;
 mod storage;
 mod trial;
@@ -46,8 +47,8 @@ impl Probe {
 #[must_use]
 pub fn examine(context: Context) -> Vec<Probe> {
     let is_root = context.is_root();
-    let mut probes =
-        vec![kernel::version(), kernel::user_namespaces(is_root), kernel::seccomp(), kernel::landlock(), kernel::cgroups()];
+    let mut probes = vec![kernel::version(), kernel::user_namespaces(is_root), kernel::seccomp(), kernel::landlock()];
+    probes.extend(limits::probes());
     probes.extend(storage::probes(&context));
     match Engine::open(context) {
         Ok(engine) => {

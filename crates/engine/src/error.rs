@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_apply::ApplyError;
 use whatif_archive::ArchiveError;
+use whatif_cgroup::CgroupError;
 use whatif_diff::pattern::BadPattern;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::{Failed, Reason};
@@ -12,6 +13,7 @@ use whatif_layers::PathError;
 use whatif_provider::{LaunchError, UnknownProvider};
 use whatif_store::StoreError;
 use whatif_types::explain::{EXIT_CANNOT_EXECUTE, EXIT_CONFLICT, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE};
+use whatif_types::limits::{Means, Resource};
 use whatif_types::name::InvalidName;
 use whatif_types::text::Text;
 use whatif_types::{Backend, Explain};
@@ -46,6 +48,12 @@ pub enum EngineError {
     NoSuchTemplate { name: String },
     #[error("sandbox '{name}' is stopped")]
     Stopped { name: String },
+    #[error("the time of sandbox '{name}' is up")]
+    Expired { name: String },
+    #[error("the limit on {resource} would only be {by}{}", if why.is_empty() { String::new() } else { format!(": {why}") })]
+    LimitsUnavailable { resource: Resource, by: Means, why: String, fix: Option<String> },
+    #[error("failed to set up the sandbox's limits: {0}")]
+    Limits(#[from] CgroupError),
     #[error("sandbox '{name}' is busy: another command is changing it")]
     Busy { name: String },
     #[error("sandbox '{name}' is still running")]
@@ -145,6 +153,9 @@ impl Explain for EngineError {
             Self::InUse { .. } => "in_use",
             Self::Restack { .. } => "restack_failed",
             Self::Stopped { .. } => "stopped",
+            Self::Expired { .. } => "expired",
+            Self::LimitsUnavailable { .. } => "limits_unavailable",
+            Self::Limits(_) => "limits_failed",
             Self::Busy { .. } => "busy",
             Self::StillRunning { .. } => "still_running",
             Self::OtherKeeper { .. } => "other_version",
@@ -199,6 +210,16 @@ impl Explain for EngineError {
             Self::Restack { .. } => vec!["nothing is lost; 'whatif start' brings the sandbox up again if it was stopped".to_owned()],
             Self::NoSuchTemplate { .. } => vec!["'whatif template ls' lists them; save one: whatif template save NAME TEMPLATE".to_owned()],
             Self::Stopped { name } => vec![format!("start it again: whatif start {name}")],
+            Self::Expired { name } => vec![
+                format!("its changes are kept: look at them (whatif diff {name}), keep them (whatif apply {name})"),
+                format!("or give it more time: whatif start {name} --ttl 1h"),
+            ],
+            Self::LimitsUnavailable { fix, .. } => {
+                let mut hints: Vec<String> = fix.iter().cloned().collect();
+                hints.push("or do without: leave out --require-limits (require = true in the configuration)".to_owned());
+                hints
+            }
+            Self::Limits(_) => vec!["'whatif doctor' says which limits this machine can enforce, and by what".to_owned()],
             Self::Busy { .. } => vec!["try again in a moment".to_owned()],
             Self::StillRunning { name } => vec![format!("stop it first: whatif stop {name}")],
             Self::OtherKeeper { name } => vec![format!("start it again, its changes stay: whatif stop {name}; whatif start {name}")],

@@ -1,9 +1,7 @@
 //! Runs commands in a sandbox that stands.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,7 +10,7 @@ use whatif_keeper::protocol::{Exec, Exited, Stdio, Text};
 use whatif_types::config::UserConfig;
 use whatif_types::environment::{self, Filtered};
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Identity, Sandbox, Status};
+use whatif_types::{Identity, Sandbox, Span, Status};
 
 use crate::{Engine, EngineError};
 
@@ -124,11 +122,11 @@ impl Engine {
     /// `whatif exec -d`: starts a command that goes on; its output is in the log of that number.
     pub fn exec_detached(&self, entered: Entered, spec: &CommandSpec) -> Result<(Sandbox, i32), EngineError> {
         let Entered { sandbox, mut client } = entered;
-        let (log, path) = self.new_log(&sandbox)?;
+        let log = self.new_log(&sandbox)?;
         let exec = self.exec_request(&sandbox, &CommandSpec { stdio: [Stdio::Null; 3], terminal: None, ..spec.clone() }, true)?;
-        let (pid, _) = client.exec(exec, &[log.as_fd()])?;
-        let named = path.with_file_name(format!("{pid}.log"));
-        std::fs::rename(&path, &named).map_err(|e| EngineError::io("name", &named, e))?;
+        let (pid, _) = client.exec(exec, &log.descriptors())?;
+        log.name(pid)?;
+        self.bound_logs(&sandbox)?;
         Ok((sandbox, pid))
     }
 
@@ -171,7 +169,9 @@ impl Engine {
             // Where the caller stands, if that is within the sandbox's project; else where the sandbox was made.
             if self.context.cwd.starts_with(&sandbox.project) { self.context.cwd.clone() } else { sandbox.details.cwd.clone() }
         });
-        let mut exec = self.request(&config, &sandbox.name, &cwd, &CommandSpec { env: carried, ..spec.clone() }, detached);
+        let timeout = spec.timeout.or(sandbox.details.limits.timeout.map(Span::duration));
+        let spec = CommandSpec { env: carried, timeout, ..spec.clone() };
+        let mut exec = self.request(&config, &sandbox.name, &cwd, &spec, detached);
         // What was set when the sandbox was made wins over reality's value; the keeper adds it.
         let set_now = |name: &str| spec.env.iter().any(|e| e.split('=').next() == Some(name));
         exec.environment.retain(|(n, _)| !sandbox.details.set_env.iter().any(|s| s.as_bytes() == n.as_bytes() && !set_now(s)));
@@ -201,16 +201,5 @@ impl Engine {
 
     pub(crate) fn environment(&self, config: &UserConfig, asked_for: &[String]) -> Filtered {
         environment::filter(self.context.environment.iter().cloned(), &config.environment, asked_for)
-    }
-
-    fn new_log(&self, sandbox: &Sandbox) -> Result<(File, PathBuf), EngineError> {
-        let logs = self.directory(sandbox)?.join("logs");
-        if !logs.is_dir() {
-            DirBuilder::new().mode(0o700).create(&logs).map_err(|e| EngineError::io("create", &logs, e))?;
-        }
-        let path = logs.join(format!("starting-{}", rustix::process::getpid().as_raw_nonzero()));
-        let file =
-            File::options().append(true).create(true).mode(0o600).open(&path).map_err(|e| EngineError::io("create", &path, e))?;
-        Ok((file, path))
     }
 }

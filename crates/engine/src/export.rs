@@ -256,6 +256,8 @@ fn bare(details: Details) -> Details {
         dropped_env: Vec::new(),
         labels: Default::default(),
         stop_reason: None,
+        expiry: None,
+        usage: None,
         error: None,
         based_at: None,
         transient: false,

@@ -79,6 +79,9 @@ impl Engine {
         details.error = None;
         details.command.clear();
         details.exit_code = None;
+        details.usage = None;
+        details.enforced.clear();
+        details.expiry = self.expiry(&details.limits)?;
         details.transient = false;
         // Their values are known to the other one's keeper only.
         details.set_env.clear();

@@ -1,16 +1,36 @@
-//! Reconciles the state directory with the records and removes what nothing needs.
+//! Reconciles the records with what is really there, and removes what nothing needs and what the rules do not keep.
+
+mod groups;
+mod keepers;
+mod mounts;
+mod names;
+mod policy;
+mod sandboxes;
+mod sockets;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_layers::measure;
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
-use whatif_types::{LayerId, MadeBy, SnapshotId, Status};
+use whatif_types::config::Size;
+use whatif_types::text::Text;
+use whatif_types::{LayerId, MadeBy, SnapshotId, Span, Status};
 
+pub use self::policy::RemovedSandbox;
 use crate::choice::Choice;
 use crate::lineage::{LayerUse, Lineage, Owner, sizes};
 use crate::{Engine, EngineError, now};
+
+/// What was asked for; the rest is in the configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Collect {
+    pub dry_run: bool,
+    pub older_than: Option<Span>,
+    pub max_total: Option<Size>,
+}
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Collected {
@@ -21,6 +41,12 @@ pub struct Collected {
     /// Directories no record knows. They may hold work, so they are named, not deleted.
     #[serde(with = "whatif_types::text::paths")]
     pub unknown: Vec<PathBuf>,
+    /// Things of the running system that belong to no sandbox.
+    pub orphans: Vec<Orphan>,
+    /// Sandboxes that the rules remove.
+    pub sandboxes: Vec<RemovedSandbox>,
+    /// Sandboxes that the rules would remove, if nobody were at work on them.
+    pub busy: Vec<String>,
     /// Automatic snapshots that outlived their use.
     pub snapshots: Vec<Removal>,
     /// Layers that nothing needs (any more).
@@ -41,13 +67,79 @@ pub struct Removal {
     pub bytes: u64,
 }
 
+/// Something that nobody owns.
+#[derive(Clone, Debug, Serialize)]
+pub struct Orphan {
+    pub kind: OrphanKind,
+    pub what: Text,
+    pub action: Action,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OrphanKind {
+    /// A keeper, with everything in its sandbox.
+    Process,
+    Mount,
+    /// The name of a running sandbox that leads nowhere.
+    Name,
+    Socket,
+    Group,
+}
+
+/// What becomes of it; in a dry run, what would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    Ended,
+    Unmounted,
+    Removed,
+    /// Not certainly ours, or it resisted: for a person to look at.
+    Left,
+}
+
+impl fmt::Display for OrphanKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Process => "process",
+            Self::Mount => "mount",
+            Self::Name => "name",
+            Self::Socket => "socket",
+            Self::Group => "control group",
+        })
+    }
+}
+
+impl Collected {
+    fn orphan(&mut self, kind: OrphanKind, what: impl Into<Text>, action: Action) {
+        self.orphans.push(Orphan { kind, what: what.into(), action });
+    }
+
+    /// Whether this one goes with a sandbox that the rules remove.
+    fn goes(&self, owner: &Owner) -> bool {
+        policy::sandbox_of(owner).is_some_and(|name| self.sandboxes.iter().any(|s| s.name == name))
+    }
+
+    /// Does something about an orphan, or in a dry run nothing. What fails leaves it where it is.
+    fn treat(&mut self, kind: OrphanKind, what: &Path, action: Action, treatment: impl FnOnce() -> bool) {
+        let is_done = self.dry_run || treatment();
+        self.orphan(kind, what, if is_done { action } else { Action::Left });
+    }
+}
+
 impl Engine {
     /// `whatif gc`. (What crashes left is repaired before any command, so here it is done already.)
-    pub fn collect(&self, dry_run: bool) -> Result<Collected, EngineError> {
-        let mut collected = Collected { dry_run, ..Collected::default() };
+    pub fn collect(&self, asked: &Collect) -> Result<Collected, EngineError> {
+        let mut collected = Collected { dry_run: asked.dry_run, ..Collected::default() };
         self.reconcile(&mut collected)?;
+        self.reconcile_keepers(&mut collected)?;
+        self.reconcile_mounts(&mut collected)?;
+        self.reconcile_names(&mut collected)?;
+        self.reconcile_sockets(&mut collected)?;
+        self.reconcile_groups(&mut collected)?;
+        self.remove_by_rules(asked, &mut collected)?;
         self.collect_layers(&mut collected)?;
-        if !dry_run {
+        if !collected.dry_run {
             // A better way may work by now.
             Choice::forget(&self.context.state_dir);
         }
@@ -64,6 +156,10 @@ impl Engine {
                 collected.found_stopped.push(sandbox.name.clone());
             }
             if self.state.find(&sandbox.id).is_none() {
+                // Somebody has just removed it.
+                if self.store.get(&sandbox.id)?.is_none() {
+                    continue;
+                }
                 collected.forgotten.push(sandbox.name.clone());
                 if !collected.dry_run {
                     self.store.delete(&sandbox.id)?;
@@ -85,7 +181,8 @@ impl Engine {
             }
         }
         let unknown = settled.difference(&known).map(|id| self.state.sandboxes().join(id.as_str()));
-        collected.unknown.extend(unknown);
+        // One that went meanwhile was known.
+        collected.unknown.extend(unknown.filter(|path| path.is_dir()));
         Ok(())
     }
 
@@ -101,7 +198,8 @@ impl Engine {
             collected.snapshots.push(Removal { owner: owner.clone(), bytes: frees(owner) });
             ids.push(id.clone());
         }
-        let goes = |layer: &LayerId| lineage.owners(layer).iter().all(|o| old.iter().any(|(gone, _)| gone == o));
+        let goes =
+            |layer: &LayerId| lineage.owners(layer).iter().all(|o| old.iter().any(|(gone, _)| gone == o) || collected.goes(o));
         let (gone, kept): (Vec<LayerUse>, Vec<LayerUse>) = uses.iter().cloned().partition(|u| goes(&u.layer));
         if collected.dry_run {
             let sandboxes = lineage.sandboxes.iter().map(|(s, _)| Owner::Sandbox(s.name.clone()));
@@ -129,7 +227,7 @@ impl Engine {
             let removed = self.remove_unneeded_layers()?;
             collected.layers = uses.into_iter().filter(|u| removed.contains(&u.layer)).collect();
         }
-        collected.freed_bytes = collected.layers.iter().map(|l| l.bytes).sum();
+        collected.freed_bytes += collected.layers.iter().map(|l| l.bytes).sum::<u64>();
         Ok(())
     }
 

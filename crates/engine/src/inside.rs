@@ -5,8 +5,9 @@ pub mod restack;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use whatif_keeper::protocol::{Failed, Reason, Reply, Request};
-use whatif_keeper::server::{self, Parts};
+use whatif_cgroup::Meters;
+use whatif_keeper::protocol::{Failed, PassedGroup, Reason, Reply, Request};
+use whatif_keeper::server::{self, Group, Parts};
 use whatif_keeper::{Channel, ChannelError};
 use whatif_layers::assemble::{self, AssembleError, Assembled, Cause};
 use whatif_provider::native::{self, Prepared};
@@ -16,41 +17,54 @@ use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection};
 ///
 /// Errors are told to whoever waits at the other end of the birth socket; if nobody does, there is nobody to tell.
 ///
-/// `_alive` is a lock that nobody else can take while this process lives.
-pub fn live(birth: OwnedFd, listener: OwnedFd, _alive: OwnedFd) -> Result<(), KeeperError> {
+/// `alive` is a directory, locked: nobody else can take that lock while this process lives.
+pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd) -> Result<(), KeeperError> {
     // 1. Ended children are noticed from the very first on.
     let child_signals = whatif_sys::signals::as_descriptor(&[rustix::process::Signal::CHILD.as_raw()])?;
     let _ = rustix::thread::set_name(c"whatif-keeper");
 
     // 2. What to become.
     let mut birth = Channel::new(birth);
-    let Request::Boot { boot, prepared } = birth.receive()? else { return Err(KeeperError::NotABoot) };
+    let Request::Boot { boot, prepared, group, farewell } = birth.receive()? else { return Err(KeeperError::NotABoot) };
     // Only if they were announced: the next descriptors may belong to a command that has arrived already.
     let mut descriptor = || birth.take_descriptor().ok_or(KeeperError::NotABoot);
     let prepared = if prepared { Some(Prepared { user: descriptor()?, holder: descriptor()? }) } else { None };
+    let group = group.map(|passed| take_group(&passed, &mut descriptor)).transpose()?;
+    let farewell = if farewell { Some(descriptor()?) } else { None };
 
     // 3. Become it, or say what went wrong.
-    match become_sandbox(&boot, prepared.as_ref()) {
-        Ok(protection) => birth.send(&Reply::Booted { version: PROTOCOL_VERSION, protection }, &[])?,
+    let head = match become_sandbox(&boot, prepared.as_ref()) {
+        Ok((protection, head)) => {
+            birth.send(&Reply::Booted { version: PROTOCOL_VERSION, protection }, &[])?;
+            head
+        }
         Err(failed) => {
             birth.send(&Reply::Failed(failed), &[])?;
             return Err(KeeperError::Told);
         }
-    }
+    };
     drop(prepared);
 
     // 4. Serve.
-    Ok(server::serve(Parts { listener, birth, child_signals, environment: boot.environment })?)
+    let Boot { environment, limits, .. } = *boot;
+    Ok(server::serve(Parts { listener, birth, child_signals, environment, limits, group, near_head: alive, head, farewell })?)
 }
 
-fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>) -> Result<Protection, Failed> {
+fn take_group(passed: &PassedGroup, descriptor: &mut dyn FnMut() -> Result<OwnedFd, KeeperError>) -> Result<Group, KeeperError> {
+    let entrances = (0..passed.entrances).map(|_| descriptor()).collect::<Result<_, _>>()?;
+    let meters = passed.meters.iter().map(|m| Ok((*m, descriptor()?))).collect::<Result<Vec<_>, KeeperError>>()?;
+    Ok(Group { entrances, meters: Meters::new(meters) })
+}
+
+fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>) -> Result<(Protection, Option<OwnedFd>), Failed> {
     native::join(prepared, boot.net).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
-    let Assembled { mut protection, underlay } =
+    let Assembled { mut protection, underlay, head } =
         assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
     native::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
-    let confinement = native::confine(boot.identity, underlay.as_fd()).map_err(|(step, error)| failed(step, &error))?;
+    let listed = head.as_ref().map(AsFd::as_fd);
+    let confinement = native::confine(boot.identity, underlay.as_fd(), listed).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;
-    Ok(protection)
+    Ok((protection, head))
 }
 
 fn not_assembled(error: &AssembleError) -> Failed {

@@ -24,6 +24,7 @@ use whatif_types::{Backend, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
 
 use crate::boot::Wish;
 use crate::create::{Created, NewSandbox, Validated, with_a_name};
+use crate::limits::Lease;
 use crate::recover::end_keeper_in;
 use crate::stop::keeper_pidfd;
 use crate::{Engine, EngineError, now, secrets};
@@ -57,7 +58,7 @@ impl Engine {
         command: &[String],
         first: Option<(&Exec, &[std::os::fd::BorrowedFd<'_>])>,
     ) -> Result<Option<Created>, EngineError> {
-        if validated.config.pool.size == 0 || !is_plain(new) {
+        if validated.config.pool.size == 0 || !is_plain(new) || !validated.limits.is_unlimited() {
             return Ok(None);
         }
         let shelf = self.shelf(&validated.project, validated.net);
@@ -215,6 +216,7 @@ impl Engine {
             backend,
             config: &validated.config,
             secrets: &secrets,
+            lease: Lease::unlimited(),
         };
         let (plan, mut masks) = self.plan_layers(&wish, self.first_choice(backend).backend)?;
         // When directories on the way to what is masked were last touched matters to nobody.

@@ -101,6 +101,7 @@ impl Engine {
             // A `run` that was killed: decide in its place.
             Some(mut sandbox) => {
                 end_keeper_in(&path);
+                self.unbind(&sandbox);
                 let summary = self.summarize(&sandbox)?;
                 if !summary.matters {
                     return self.clear_away(id);
@@ -119,6 +120,7 @@ impl Engine {
     fn clear_away(&self, id: &SandboxId) -> Result<(), EngineError> {
         let path = self.state.transient().join(id.as_str());
         end_keeper_in(&path);
+        self.remove_group(id);
         self.store.delete(id)?;
         Ok(remove::tree(&path)?)
     }

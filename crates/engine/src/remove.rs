@@ -30,7 +30,7 @@ impl Engine {
         // The connection, or the lock only a keeper holds, proves that the recorded pid still is the keeper.
         let keeper = match Client::connect(&directory) {
             Ok(_client) => keeper_pidfd(&sandbox),
-            Err(ClientError::NotRunning) if AliveLock::is_held(&directory) => keeper_pidfd(&sandbox),
+            Err(ClientError::NotRunning | ClientError::NoAnswer) if AliveLock::is_held(&directory) => keeper_pidfd(&sandbox),
             Err(ClientError::NotRunning) => None,
             Err(error) => return Err(error.into()),
         };
@@ -58,7 +58,7 @@ impl Engine {
         self.state.disown(&sandbox.id);
         let doomed = self.state.condemn(&sandbox.id)?;
         self.store.delete(&sandbox.id)?;
-        self.delete_when_free(&doomed, Some(pidfd));
+        self.delete_when_free(sandbox, &doomed, Some(pidfd));
         Ok(())
     }
 
@@ -71,14 +71,14 @@ impl Engine {
         let doomed = self.state.condemn(&sandbox.id)?;
         if let Err(error) = self.store.delete(&sandbox.id) {
             // A full disk may not even have room for that; deleting the head makes some.
-            self.delete_when_free(&doomed, pidfd);
+            self.delete_when_free(sandbox, &doomed, pidfd);
             self.store.delete(&sandbox.id).map_err(|_| error)?;
             return Ok(());
         }
         match command::continue_in_background() {
             // The child inherits the lock, so nobody else takes this for a leftover while it is being deleted.
             Ok(true) => {
-                self.delete_when_free(&doomed, pidfd);
+                self.delete_when_free(sandbox, &doomed, pidfd);
                 command::exit_now(0)
             }
             Ok(false) => {
@@ -87,15 +87,19 @@ impl Engine {
             }
             // No process to be had: do it here.
             Err(_) => {
-                self.delete_when_free(&doomed, pidfd);
+                self.delete_when_free(sandbox, &doomed, pidfd);
                 Ok(())
             }
         }
     }
 
     /// What cannot be deleted now is found again by the next command.
-    fn delete_when_free(&self, directory: &Path, pidfd: Option<&OwnedFd>) {
-        if pidfd.is_none_or(|fd| wait_until_ended(fd, BACKGROUND_PATIENCE)) && !self.state.recycle(directory) {
+    fn delete_when_free(&self, sandbox: &Sandbox, directory: &Path, pidfd: Option<&OwnedFd>) {
+        if !pidfd.is_none_or(|fd| wait_until_ended(fd, BACKGROUND_PATIENCE)) {
+            return;
+        }
+        self.unbind(sandbox);
+        if !self.state.recycle(directory) {
             let _ = remove::tree(directory);
         }
     }

@@ -8,6 +8,7 @@ use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_store::{Found, StoreError};
 use whatif_types::{Sandbox, Status};
 
+use crate::limits::last_words;
 use crate::recover::mark_lost;
 use crate::{Engine, EngineError};
 
@@ -53,6 +54,10 @@ impl Engine {
             return Ok(sandbox);
         }
         mark_lost(&mut sandbox);
+        self.unbind(&sandbox);
+        if let Some(directory) = self.state.find(&sandbox.id) {
+            sandbox.details.stop_reason = Some(last_words(&directory));
+        }
         match self.store.update(&mut sandbox) {
             // Somebody else has noticed as well.
             Err(StoreError::Conflict { .. }) => {
@@ -71,6 +76,8 @@ impl Engine {
             Ok(_) => Ok(true),
             // Its socket may be lost while it lives.
             Err(ClientError::NotRunning) => Ok(AliveLock::is_held(&directory)),
+            // It lives, and is busy or held; whoever needs it will be told.
+            Err(ClientError::NoAnswer) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }

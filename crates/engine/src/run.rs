@@ -1,16 +1,20 @@
 //! `whatif run`: make a sandbox, run a command in it, and keep the sandbox only if there is something to keep.
 
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use whatif_diff::Summary;
 use whatif_keeper::protocol::Exited;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Sandbox, Status};
+use whatif_types::{Sandbox, Span, Status};
 
 use crate::create::{Created, with_a_name};
 use crate::exec::{CommandSpec, Running, hand_over};
 use crate::{Engine, EngineError, NewSandbox, now};
+
+/// How long a killed sandbox may take to be gone.
+const LAST_MOMENTS: Duration = Duration::from_secs(5);
 
 /// Whether the sandbox stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +48,8 @@ impl Engine {
     pub fn run(&self, new: &NewSandbox, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Run, EngineError> {
         let validated = self.validate(new)?;
         let asked_for: Vec<String> = new.env.iter().chain(&spec.env).cloned().collect();
-        let spec = CommandSpec { env: asked_for, ..spec.clone() };
+        let timeout = spec.timeout.or(validated.limits.timeout.map(Span::duration));
+        let spec = CommandSpec { env: asked_for, timeout, ..spec.clone() };
         let command: Vec<String> = spec.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
         hand_over(self.context.identity(), descriptors);
         let created = with_a_name(new.name.as_deref(), |name| {
@@ -79,6 +84,7 @@ impl Engine {
             return Ok(Finished { sandbox: copy, summary, kept, left_processes });
         }
         sandbox.details.exit_code = Some(exited.code);
+        sandbox.details.usage = Some(exited.usage);
         sandbox.details.changed_files = summary.changed_files;
         sandbox.details.size_bytes = summary.size_bytes;
         sandbox.details.transient = false;
@@ -87,6 +93,10 @@ impl Engine {
             // The head is all there is to keep: no process stays for it.
             drop(running);
             crate::stop::end_keeper(&pidfd);
+            if !sandbox.details.enforced.is_empty() {
+                crate::stop::wait_until_ended(&pidfd, LAST_MOMENTS);
+                self.unbind(&sandbox);
+            }
             sandbox.status = Status::Stopped;
             sandbox.details.stop_reason = Some(StopReason::Finished);
             sandbox.details.keeper_pid = None;

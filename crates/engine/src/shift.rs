@@ -20,6 +20,7 @@ use whatif_types::{Backend, LayerId, Plan, Sandbox, SandboxId, Status};
 use self::helper::Helper;
 use crate::boot::{Heads, Wish};
 use crate::create::{copied_trees, new_id};
+use crate::limits::Lease;
 use crate::recover::mark_lost;
 use crate::start::known_and_new;
 use crate::{Engine, EngineError, secrets};
@@ -146,8 +147,9 @@ impl Engine {
         let Some(shift) = Shift::inherit(&self.state, directory)? else { return Ok(()) };
         let id = shift.note().sandbox.clone();
         let Some(mut sandbox) = self.store.get(&id)? else { return Ok(shift.end()?) };
-        // Its mounts may be half changed. What it wrote since cannot have reached a layer.
-        if let Some(path) = self.state.find(&id) {
+        // Its mounts may be half changed, unless it was only copied. What it wrote since cannot have reached a layer.
+        let may_go_on = shift.note().is_copy;
+        if let Some(path) = self.state.find(&id).filter(|_| !may_go_on) {
             crate::recover::end_keeper_in(&path);
         }
         let has_happened = match &shift.note().layer {
@@ -159,7 +161,8 @@ impl Engine {
         } else {
             shift.go_back()?
         }
-        if sandbox.status == Status::Active {
+        if sandbox.status == Status::Active && !may_go_on {
+            self.unbind(&sandbox);
             self.state.unpublish(&sandbox.name);
             mark_lost(&mut sandbox);
             self.store.update(&mut sandbox)?;
@@ -251,6 +254,10 @@ impl Moving<'_> {
             return Err(error);
         }
         shift.go_on()?;
+        if sandbox.details.limits.disk.is_some() || sandbox.details.limits.inodes.is_some() {
+            let room = self.engine.frozen_room(sandbox)?;
+            client.layers_changed(room.frozen_bytes, room.frozen_files)?;
+        }
         let _ = client.thaw();
         self.engine.publish(sandbox);
         Ok(Moved { how: self.frozen(), ended, was_stopped: false })
@@ -344,12 +351,14 @@ impl Engine {
             backend: Some(sandbox.details.backend),
             config: &config,
             secrets: &secrets,
+            lease: Lease { limits: &sandbox.details.limits, expiry: sandbox.details.expiry.as_ref(), sandbox: Some(sandbox) },
         })
     }
 
     /// The records say what the mounts do not: it may not go on.
     fn stop_after_failure(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
         self.stop_processes(sandbox, Duration::ZERO)?;
+        self.unbind(sandbox);
         self.state.unpublish(&sandbox.name);
         sandbox.status = Status::Stopped;
         sandbox.details.stop_reason = Some(StopReason::Lost);

@@ -1,7 +1,7 @@
 //! Everything about one sandbox.
 
 use serde::Serialize;
-use whatif_keeper::protocol::{Process, Stats};
+use whatif_keeper::protocol::{Exited, Process, Stats};
 use whatif_types::boot::Protection;
 use whatif_types::sandbox::Details;
 use whatif_types::{Sandbox, Status};
@@ -24,6 +24,10 @@ pub struct Shown {
     pub processes: Vec<Process>,
     /// What a running one uses as a whole.
     pub stats: Option<Stats>,
+    /// Commands that ended lately, oldest first.
+    pub ended: Vec<Exited>,
+    /// Until its time is up.
+    pub remaining_ms: Option<u64>,
     pub changes: Summary,
     /// The label of the snapshot it was last at.
     pub at: Option<String>,
@@ -34,7 +38,11 @@ impl Engine {
     pub fn show(&self, name: Option<&str>) -> Result<Shown, EngineError> {
         let sandbox = self.resolve(name)?;
         let processes = self.processes_of(&sandbox)?;
-        let stats = if sandbox.status == Status::Active { Some(self.connect(&sandbox)?.stats()?) } else { None };
+        let (stats, ended) = match sandbox.status {
+            Status::Active => (Some(self.connect(&sandbox)?.stats()?), self.ended_of(&sandbox)?),
+            _ => (None, Vec::new()),
+        };
+        let remaining_ms = self.remaining_ms(&sandbox)?;
         let changes = self.summarize(&sandbox)?;
         let directory = self.directory(&sandbox)?;
         let details = sandbox.details.clone();
@@ -53,16 +61,22 @@ impl Engine {
             masked_paths: self.masked_paths(&sandbox)?,
             processes,
             stats,
+            ended,
+            remaining_ms,
             changes,
             listed: self.listed(sandbox)?,
         })
     }
 
     /// `whatif ps`.
-    pub fn processes(&self, name: Option<&str>) -> Result<(Sandbox, Vec<Process>), EngineError> {
+    pub fn processes(&self, name: Option<&str>) -> Result<(Sandbox, Vec<Process>, Vec<Exited>), EngineError> {
         let sandbox = self.resolve(name)?;
-        let processes = self.processes_of(&sandbox)?;
-        Ok((sandbox, processes))
+        let (processes, ended) = (self.processes_of(&sandbox)?, self.ended_of(&sandbox)?);
+        Ok((sandbox, processes, ended))
+    }
+
+    fn ended_of(&self, sandbox: &Sandbox) -> Result<Vec<Exited>, EngineError> {
+        if sandbox.status == Status::Active { Ok(self.connect(sandbox)?.ended()?) } else { Ok(Vec::new()) }
     }
 
     fn processes_of(&self, sandbox: &Sandbox) -> Result<Vec<Process>, EngineError> {

@@ -1,12 +1,13 @@
 //! The layers of a stack: how large they are, which of them nobody needs, and merging them when there are many.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use whatif_diff::base;
 use whatif_layers::squash::{self, Format};
 use whatif_layers::state_dir::Unsettled;
 use whatif_layers::{measure, remove, shift};
-use whatif_types::{Backend, LayerFacts, LayerId, Sandbox};
+use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId};
 
 use crate::create::new_id;
 use crate::shift::new_layer_id;
@@ -184,6 +185,10 @@ impl Engine {
         if existing.is_empty() {
             return Ok(Vec::new());
         }
+        // What such a sandbox stands on is not known: its records may come back.
+        if self.has_unrecorded()? {
+            return Ok(Vec::new());
+        }
         let in_flight = self.layers_in_flight()?;
         let mut unneeded = Vec::new();
         let mut condemned = Ok(None);
@@ -199,6 +204,13 @@ impl Engine {
             self.forget_size();
         }
         Ok(unneeded)
+    }
+
+    /// Whether there are sandboxes that no record knows.
+    fn has_unrecorded(&self) -> Result<bool, EngineError> {
+        let settled = self.state.settled()?;
+        let known: HashSet<SandboxId> = self.store.list()?.into_iter().map(|s| s.id).collect();
+        Ok(settled.iter().any(|id| !known.contains(id)))
     }
 
     /// Layers that some command has made and not yet recorded.

@@ -3,18 +3,41 @@
 use std::path::PathBuf;
 
 use whatif_types::boot::{PROTOCOL_VERSION, Work};
-use whatif_types::{Plan, Sandbox, Status};
+use whatif_types::limits::Expiry;
+use whatif_types::{Plan, Sandbox, Span, Status};
 
 use crate::choice::Choice;
 use crate::create::{copied_trees, trees_by_number};
+use crate::limits::{clock, is_expired};
 use crate::shift::View;
 use crate::{Engine, EngineError, now};
 
 impl Engine {
-    /// `whatif start`. One that runs already is left alone.
-    pub fn start(&self, name: Option<&str>) -> Result<Sandbox, EngineError> {
-        let sandbox = self.resolve(name)?;
+    /// `whatif start`. One that runs already is left alone, but for the time it has: with a `ttl` that begins anew.
+    pub fn start(&self, name: Option<&str>, ttl: Option<Span>) -> Result<Sandbox, EngineError> {
+        let mut sandbox = self.resolve(name)?;
+        if let Some(ttl) = ttl {
+            sandbox = self.renew(&sandbox, ttl)?;
+        }
         if sandbox.status == Status::Active { Ok(sandbox) } else { self.start_stopped(sandbox) }
+    }
+
+    fn renew(&self, sandbox: &Sandbox, ttl: Span) -> Result<Sandbox, EngineError> {
+        let _lock = self.lock(sandbox)?;
+        let mut sandbox = self.refresh(sandbox)?;
+        let most = self.context.config_for(&sandbox.project)?.limits_of_project.ttl;
+        let ttl = most.map_or(ttl, |most| most.min(ttl));
+        let clock = clock()?;
+        let expiry = Expiry::after(ttl, &clock);
+        let ends_at_ms = clock.since_boot_ms.saturating_add(ttl.as_millis());
+        sandbox.details.limits.ttl = Some(ttl);
+        sandbox.details.expiry = Some(expiry);
+        self.store.update(&mut sandbox)?;
+        if sandbox.status == Status::Active {
+            self.connect(&sandbox)?.renew(Some(ends_at_ms))?;
+            self.publish(&sandbox);
+        }
+        Ok(sandbox)
     }
 
     pub(crate) fn start_stopped(&self, sandbox: Sandbox) -> Result<Sandbox, EngineError> {
@@ -22,6 +45,9 @@ impl Engine {
         let mut sandbox = self.refresh(&sandbox)?;
         if sandbox.status == Status::Active {
             return Ok(sandbox);
+        }
+        if is_expired(&sandbox)? {
+            return Err(EngineError::Expired { name: sandbox.name });
         }
         sandbox.status.check_move_to(Status::Active).map_err(whatif_store::StoreError::from)?;
         self.drop_marks(&mut sandbox)?;
@@ -41,6 +67,7 @@ impl Engine {
         sandbox.details.keeper_pid = Some(booting.pid);
         sandbox.details.keeper_version = PROTOCOL_VERSION;
         sandbox.details.stop_reason = None;
+        sandbox.details.enforced = booting.enforced;
         sandbox.status = Status::Active;
         sandbox.updated_at = now();
         self.store.update(&mut sandbox)?;

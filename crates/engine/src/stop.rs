@@ -8,6 +8,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::AliveLock;
+use whatif_provider::native::KEEPER_COMMAND;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
@@ -25,7 +26,9 @@ impl Engine {
         let _lock = self.lock(&sandbox)?;
         let mut sandbox = self.refresh(&sandbox)?;
         if sandbox.status == Status::Active {
-            let summary = self.stop_processes(&sandbox, grace).and_then(|()| self.summarize(&sandbox))?;
+            self.stop_processes(&sandbox, grace)?;
+            self.unbind(&sandbox);
+            let summary = self.summarize(&sandbox)?;
             sandbox.details.changed_files = summary.changed_files;
             sandbox.details.size_bytes = summary.size_bytes;
         }
@@ -43,8 +46,8 @@ impl Engine {
     pub(crate) fn stop_processes(&self, sandbox: &Sandbox, grace: Duration) -> Result<(), EngineError> {
         let directory = self.directory(sandbox)?;
         let mut client = match Client::connect(&directory) {
-            Err(ClientError::NotRunning) => {
-                // Without its socket it cannot be asked, only ended.
+            Err(ClientError::NotRunning | ClientError::NoAnswer) => {
+                // It cannot be asked, only ended.
                 if let Some(pidfd) = keeper_pidfd(sandbox).filter(|_| AliveLock::is_held(&directory)) {
                     end_keeper(&pidfd);
                     wait_until_ended(&pidfd, KEEPER_PATIENCE);
@@ -73,10 +76,15 @@ impl Engine {
     }
 }
 
-/// A descriptor of the keeper's process, checked against its recorded socket by the caller's live connection.
+/// A descriptor of the keeper's process. A number may have changed hands, or mean somebody else in another PID namespace, so the
+/// process has to say that it is the one.
 pub(crate) fn keeper_pidfd(sandbox: &Sandbox) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(sandbox.details.keeper_pid?).ok()?)?;
-    pidfd_open(pid, PidfdFlags::empty()).ok()
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
+    let mut words = line.split(|b| *b == 0).skip(1);
+    let is_keeper = words.next() == Some(KEEPER_COMMAND.as_bytes()) && words.next() == Some(sandbox.id.as_str().as_bytes());
+    is_keeper.then_some(pidfd)
 }
 
 /// The whole PID namespace dies with its first process.

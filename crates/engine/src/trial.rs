@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, mknodat, utimensat};
 use whatif_apply::{Attributes, Change as Act, Operation, Plan, Source};
 use whatif_layers::{copy, remove};
-use whatif_types::Sandbox;
 use whatif_types::sandbox::Position;
+use whatif_types::{Limits, Sandbox};
 
 use crate::create::{Created, Start, with_a_name};
 use crate::{Engine, EngineError, NewSandbox};
@@ -24,6 +24,8 @@ impl Engine {
             mask: sandbox.details.masked.clone(),
             expose: sandbox.details.exposed.clone(),
             cwd: Some(sandbox.project.clone()),
+            // It lives as long as the checks take.
+            limits: Limits { ttl: None, idle: None, ..sandbox.details.limits.clone() },
             ..NewSandbox::default()
         };
         let validated = self.validate(&new)?;

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 /// A frame holds a command line with its environment (2 MiB at most) in JSON; nothing sensible is larger.
 const LARGEST_FRAME: usize = 16 << 20;
-const MOST_DESCRIPTORS: usize = 8;
+const MOST_DESCRIPTORS: usize = 24;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {

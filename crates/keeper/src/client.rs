@@ -16,6 +16,9 @@ use crate::protocol::{Access, Entry, Exec, Exited, Failed, Process, Reply, Reque
 /// How long a keeper may take to answer anything but "tell me when it ends".
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long it may take to be let in.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+
 /// The name of the control socket in a sandbox's directory.
 pub const SOCKET: &str = "keeper.sock";
 
@@ -57,12 +60,15 @@ impl Client {
     /// Connects to the keeper of the sandbox in this directory.
     pub fn connect(directory: &Path) -> Result<Self, ClientError> {
         let (socket, address, _directory) = socket_in(directory)?;
+        // A keeper that accepts nobody must not hold up whoever asks.
+        set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_PATIENCE))?;
         match connect(&socket, &address) {
             Ok(()) => {
                 set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
                 Ok(Self::over(Channel::new(socket)))
             }
             Err(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOENT) => Err(ClientError::NotRunning),
+            Err(rustix::io::Errno::AGAIN) => Err(ClientError::NoAnswer),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -79,7 +85,10 @@ impl Client {
     }
 
     pub fn send(&mut self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
-        Ok(self.channel.send(request, descriptors)?)
+        match self.channel.send(request, descriptors) {
+            Err(ChannelError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(ClientError::NoAnswer),
+            other => Ok(other?),
+        }
     }
 
     /// The next reply; a failure the keeper reports is an error here.
@@ -197,6 +206,25 @@ impl Client {
 
     pub fn thaw(&mut self) -> Result<(), ClientError> {
         self.send(&Request::Thaw, &[])?;
+        self.done()
+    }
+
+    /// The commands that ended lately.
+    pub fn ended(&mut self) -> Result<Vec<Exited>, ClientError> {
+        self.send(&Request::Ended, &[])?;
+        match self.reply()? {
+            Reply::Ended(ended) => Ok(ended),
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
+    pub fn layers_changed(&mut self, bytes: u64, files: u64) -> Result<(), ClientError> {
+        self.send(&Request::LayersChanged { bytes, files }, &[])?;
+        self.done()
+    }
+
+    pub fn renew(&mut self, ends_at_ms: Option<u64>) -> Result<(), ClientError> {
+        self.send(&Request::Renew { ends_at_ms }, &[])?;
         self.done()
     }
 

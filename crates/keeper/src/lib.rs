@@ -1,10 +1,12 @@
 //! The keeper: PID 1 of a sandbox, and how to talk to it.
 //!
-//! `protocol` is what is said, `channel` how it travels, `client` one side (used by the engine), `server` the other.
+//! `protocol` is what is said, `channel` how it travels, `client` one side (used by the engine), `server` the other; `log` is what
+//! becomes of the output nobody waits for.
 #![forbid(unsafe_code)]
 
 pub mod channel;
 pub mod client;
+pub mod log;
 pub mod protocol;
 pub mod server;
 

@@ -4,20 +4,24 @@
 //! mostly text here: what is not UTF-8 is carried as a list of numbers (`Text`).
 
 use serde::{Deserialize, Serialize};
-use whatif_types::Boot;
+use whatif_cgroup::Meter;
 use whatif_types::boot::Protection;
 pub use whatif_types::text::Text;
+use whatif_types::{Boot, LimitHit, Usage};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// The first frame of a keeper's life, on the socket it is born with. With `prepared`, the sandbox's user namespace and a
-    /// process that holds its other namespaces come along as descriptors.
+    /// process that holds its other namespaces come along as descriptors; then those of the `group`, then, with `farewell`, a
+    /// file to say in why it ended.
     Boot {
         boot: Box<Boot>,
         prepared: bool,
+        group: Option<PassedGroup>,
+        farewell: bool,
     },
-    /// Descriptors: one for each `Stdio::Passed`, then the log for a detached command.
+    /// Descriptors: one for each `Stdio::Passed`, then the two files of the log for a detached command.
     Exec(Box<Exec>),
     /// To the process group of a command started by `Exec`.
     Signal {
@@ -34,6 +38,17 @@ pub enum Request {
     },
     List,
     Stats,
+    /// The commands that ended lately.
+    Ended,
+    /// Other layers lie under the head, of this size together.
+    LayersChanged {
+        bytes: u64,
+        files: u64,
+    },
+    /// The sandbox ends at another time than was said, in milliseconds since the machine was started.
+    Renew {
+        ends_at_ms: Option<u64>,
+    },
     Open {
         path: Text,
         access: Access,
@@ -60,6 +75,21 @@ pub enum Request {
     },
 }
 
+/// The descriptors of a control group: so many entrances, then these meters.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PassedGroup {
+    pub entrances: usize,
+    pub meters: Vec<Meter>,
+}
+
+/// What a keeper that ends by itself leaves in its farewell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Farewell {
+    Expired,
+    Idle,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Exec {
     pub arguments: Vec<Text>,
@@ -68,7 +98,7 @@ pub struct Exec {
     pub stdio: [Stdio; 3],
     /// A new terminal of this size instead of `stdio`; its master comes back with `Started`.
     pub terminal: Option<(u16, u16)>,
-    /// Goes on when the client leaves; output goes to the log that was passed.
+    /// Goes on when the client leaves; output goes to the log that was passed (see `log`).
     pub detached: bool,
     pub timeout_ms: Option<u64>,
 }
@@ -105,6 +135,7 @@ pub enum Reply {
     Exited(Exited),
     Processes(Vec<Process>),
     Stats(Stats),
+    Ended(Vec<Exited>),
     /// The opened file comes along.
     Opened {
         size: u64,
@@ -119,6 +150,7 @@ pub enum Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exited {
     pub pid: i32,
+    pub command: String,
     /// The exit code, or 128 + the signal.
     pub code: i32,
     pub signal: Option<i32>,
@@ -127,6 +159,11 @@ pub struct Exited {
     pub others_alive: bool,
     /// It failed, and something in the sandbox had tried to reach a network that is not there.
     pub missed_network: bool,
+    /// The limit that ended it, or some process of it.
+    pub limit_hit: Option<LimitHit>,
+    /// The limit of processes kept something from being started.
+    pub pids_refused: bool,
+    pub usage: Usage,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -144,10 +181,16 @@ pub struct Process {
 /// What the sandbox uses as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
+    /// Processes; with threads where a control group counts them.
     pub processes: usize,
-    /// Of the processes alive now.
+    /// Of all processes there ever were, since the keeper began to serve.
     pub cpu_ms: u64,
     pub memory_bytes: u64,
+    /// Where a control group counts it.
+    pub peak_memory_bytes: Option<u64>,
+    pub written_bytes: u64,
+    /// What its changes take, where that is watched.
+    pub changes_bytes: Option<u64>,
     /// Since the keeper began to serve.
     pub uptime_ms: u64,
 }

@@ -2,12 +2,20 @@
 //!
 //! It ends with its sandbox; when it ends, the kernel ends every process of the PID namespace.
 
+mod answer;
 mod commands;
 mod connections;
 mod files;
 mod freeze;
+mod group;
+mod lifetime;
+mod log;
 mod network;
 mod processes;
+mod running;
+mod strings;
+mod terminal;
+mod watch;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,15 +23,25 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
+use whatif_types::LimitHit;
+use whatif_types::boot::KeeperLimits;
 
-use self::commands::Commands;
+use self::commands::{Commands, OwnBounds};
 use self::connections::{Connections, PeerRule};
 use self::freeze::Frozen;
+pub use self::group::Group;
+use self::lifetime::Lifetime;
+use self::watch::{Head, Watch};
 use crate::channel::Channel;
-use crate::protocol::{Failed, Process, Reason, Reply, Request};
+use crate::protocol::{Failed, Farewell, Process, Reason, Reply, Request, Stats};
 
 /// How long killed processes may take to be gone.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
+/// Between asking everything to end and killing it, when the sandbox's time is up.
+const EXPIRY_GRACE: Duration = Duration::from_secs(2);
+/// One process may reserve more memory than the sandbox may fill: stacks of threads, and what is never touched.
+const RESERVED_PART: u64 = 4;
+const RESERVED_LEAST: u64 = 1 << 30;
 /// Idle for this long, memory is given back.
 const REST_AFTER: Duration = Duration::from_millis(50);
 
@@ -37,6 +55,14 @@ pub struct Parts {
     pub child_signals: OwnedFd,
     /// Variables every command gets unless it sets them itself.
     pub environment: Vec<(String, String)>,
+    pub limits: KeeperLimits,
+    pub group: Option<Group>,
+    /// Any directory in the file system of the head.
+    pub near_head: OwnedFd,
+    /// The sandbox's directory, if the room in it is limited.
+    pub head: Option<OwnedFd>,
+    /// Where a keeper that ends by itself says why.
+    pub farewell: Option<OwnedFd>,
 }
 
 struct Server {
@@ -44,6 +70,7 @@ struct Server {
     child_signals: OwnedFd,
     connections: Connections,
     commands: Commands,
+    lifetime: Lifetime,
     stopping: Option<Stopping>,
     frozen: Option<Frozen>,
     /// Requests that wait until nobody is frozen.
@@ -55,6 +82,9 @@ struct Server {
     rest_at: Option<Instant>,
 }
 
+/// The number no client has: ourselves.
+const OURS: u64 = u64::MAX;
+
 /// A stop in progress: who asked, and when patience ends.
 struct Stopping {
     deadline: Instant,
@@ -64,11 +94,13 @@ struct Stopping {
 /// Serves until the sandbox is told to stop.
 pub fn serve(parts: Parts) -> io::Result<()> {
     let rule = PeerRule::learn_from(&parts.birth)?;
+    let watch = Watch::new(&parts.limits, Head { near: parts.near_head, directory: parts.head });
     let mut server = Server {
         listener: parts.listener,
         child_signals: parts.child_signals,
         connections: Connections::new(rule, parts.birth),
-        commands: Commands::new(parts.environment),
+        commands: Commands::new(parts.environment, own_bounds(&parts.limits), parts.group, watch),
+        lifetime: Lifetime::new(&parts.limits, parts.farewell),
         stopping: None,
         frozen: None,
         deferred: Vec::new(),
@@ -85,6 +117,16 @@ pub fn serve(parts: Parts) -> io::Result<()> {
     }
     server.say_goodbye();
     Ok(())
+}
+
+fn own_bounds(limits: &KeeperLimits) -> OwnBounds {
+    let reserved = |limit: u64| limit.saturating_mul(RESERVED_PART).max(limit.saturating_add(RESERVED_LEAST));
+    // The keeper is one of its user's processes too.
+    OwnBounds {
+        processes: limits.pids.map(|p| p.saturating_add(1)),
+        data: limits.memory.map(reserved),
+        processors: limits.processors,
+    }
 }
 
 impl Server {
@@ -106,14 +148,62 @@ impl Server {
             self.thaw(gone);
         }
         self.commands.enforce_deadlines();
+        self.enforce_limits();
+        self.end_when_over();
         self.rest_when_idle(accept || children);
         Ok(())
+    }
+
+    /// Looks whether too much is used, and ends everything if it is.
+    fn enforce_limits(&mut self) {
+        if !self.commands.watch.is_due() {
+            return;
+        }
+        if self.commands.is_idle() && !processes::others_alive() {
+            return self.commands.watch.rest();
+        }
+        let helpers = self.helpers.clone();
+        let mut held = None;
+        let mut hold = |still: bool| match still {
+            true => held = Frozen::begin(OURS, &helpers),
+            false => {
+                if let Some(frozen) = held.take() {
+                    frozen.end();
+                }
+            }
+        };
+        if let Some(hit) = self.commands.watch.look(&mut hold) {
+            self.end_for(hit);
+        }
+    }
+
+    fn end_for(&mut self, hit: LimitHit) {
+        self.commands.blame(hit);
+        self.end_all();
+        self.commands.watch.rest();
+    }
+
+    /// When the sandbox's time is up, everything is asked to end, and then made to.
+    fn end_when_over(&mut self) {
+        // Whoever looks at it just now finishes first.
+        if self.stopping.is_some() || self.frozen.is_some() {
+            return;
+        }
+        if let Some(why) = self.lifetime.is_over(!self.commands.is_idle()) {
+            self.lifetime.say(why);
+            if why == Farewell::Expired {
+                self.commands.blame(LimitHit::Ttl);
+            }
+            processes::signal_all(Signal::TERM);
+            self.stopping = Some(Stopping { deadline: Instant::now() + EXPIRY_GRACE, asked_by: Vec::new() });
+        }
     }
 
     /// A keeper does a little work now and then, for hours; in between it need not hold the code it did it with.
     fn rest_when_idle(&mut self, worked: bool) {
         if worked {
             self.rest_at = Some(Instant::now() + REST_AFTER);
+            self.lifetime.was_used();
         } else if self.commands.is_idle() && self.rest_at.is_some_and(|at| at <= Instant::now()) {
             self.rest_at = None;
             whatif_sys::memory::release_code();
@@ -128,6 +218,7 @@ impl Server {
         ];
         fds.extend(self.connections.poll_fds());
         fds.extend(self.commands.poll_fds());
+        fds.extend(self.lifetime.timer().map(|t| PollFd::from_borrowed_fd(t.as_fd(), PollFlags::IN)));
         let timeout = timeout.map(|t| {
             // Rounded up: waking a moment early would spin.
             let t = t + Duration::from_millis(1);
@@ -143,7 +234,10 @@ impl Server {
     fn next_deadline(&self) -> Option<Instant> {
         // While stopping, look often whether everybody is gone.
         let stop = self.stopping.as_ref().map(|s| s.deadline.min(Instant::now() + Duration::from_millis(20)));
-        [stop, self.rest_at.filter(|_| self.commands.is_idle()), self.commands.next_deadline()].into_iter().flatten().min()
+        let rest = self.rest_at.filter(|_| self.commands.is_idle());
+        let lifetime = self.lifetime.next_deadline(!self.commands.is_idle()).filter(|_| self.frozen.is_none());
+        let watch = self.commands.watch.next_deadline();
+        [stop, rest, lifetime, watch, self.commands.next_deadline()].into_iter().flatten().min()
     }
 
     fn answer_all(&mut self) {
@@ -188,6 +282,19 @@ impl Server {
                 self.answer(client, request);
             }
         }
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = processes::stats(self.began.elapsed());
+        if let Some(group) = self.commands.group() {
+            let meters = &group.meters;
+            stats.memory_bytes = meters.memory_now().unwrap_or(stats.memory_bytes);
+            stats.cpu_ms = meters.cpu_ms().unwrap_or(stats.cpu_ms);
+            stats.processes = meters.pids_now().map_or(stats.processes, |n| n as usize);
+            stats.peak_memory_bytes = meters.memory_peak();
+        }
+        stats.changes_bytes = self.commands.watch.changes_bytes();
+        stats
     }
 
     /// Everything alive but the sandbox's own helpers.

@@ -58,6 +58,8 @@ impl Provider for Native {
             own_user_namespace: maps.as_ref().map(|(u, g)| (u.as_c_str(), g.as_c_str())),
         };
         let started = keeper::start(&start).map_err(|e| LaunchError { step: e.step, source: e.error })?;
+        // Whoever waits for the keeper must see it if it dies: nobody else may hold its end.
+        drop(theirs);
         // While the keeper loads, the namespaces root's sandboxes need beforehand are made.
         let holder = hold_namespaces(launch).map_err(failed("make the sandbox's namespaces"));
         if holder.is_err() {

@@ -17,6 +17,20 @@ pub struct Command<'a> {
     pub stdio: [BorrowedFd<'a>; 3],
     /// The command gets a session of its own; with a terminal on its standard input, that becomes its controlling one.
     pub terminal: bool,
+    pub bounds: Bounds<'a>,
+}
+
+/// What the command is put into before it runs; inherited by everything it starts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bounds<'a> {
+    /// Files of control groups: whoever writes "0" to one is in its group.
+    pub entrances: &'a [OwnedFd],
+    /// The most processes and threads of its user, in its user namespace.
+    pub processes: Option<u64>,
+    /// The most private memory of one process.
+    pub data: Option<u64>,
+    /// How many of the processors at hand it is put on.
+    pub processors: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -31,6 +45,8 @@ pub struct Started {
 pub enum Failure {
     Directory(i32),
     Execute(i32),
+    /// It could not be put within its bounds.
+    Bounds(i32),
     Setup(i32),
 }
 
@@ -42,6 +58,7 @@ impl Failure {
         Some(match kind {
             1 => Self::Directory(errno),
             2 => Self::Execute(errno),
+            4 => Self::Bounds(errno),
             _ => Self::Setup(errno),
         })
     }
@@ -51,6 +68,7 @@ impl Failure {
             Self::Directory(errno) => (1, errno),
             Self::Execute(errno) => (2, errno),
             Self::Setup(errno) => (3, errno),
+            Self::Bounds(errno) => (4, errno),
         };
         let e = errno.to_ne_bytes();
         [kind, e[0], e[1], e[2], e[3]]
@@ -90,6 +108,10 @@ fn failure_pipe(report: &OwnedFd) -> RawFd {
 /// The child's part; returns only when something failed.
 fn execute(command: &Command<'_>, argv: &[*const libc::c_char], envp: &[*const libc::c_char], report: RawFd) -> Failure {
     let setup = || Failure::Setup(errno());
+    // First of all: nothing of the command, not even its start, is outside.
+    if command.bounds.enter().is_err() {
+        return Failure::Bounds(errno());
+    }
     // SAFETY: system calls on this child's own descriptors, session and memory; all strings outlive them.
     unsafe {
         libc::setsid();
@@ -129,6 +151,34 @@ fn execute(command: &Command<'_>, argv: &[*const libc::c_char], envp: &[*const l
             }
         }
         Failure::Execute(failure)
+    }
+}
+
+impl Bounds<'_> {
+    /// In the child; leaves the reason in `errno`.
+    fn enter(&self) -> Result<(), ()> {
+        let done = |result: libc::c_long| if result == -1 { Err(()) } else { Ok(()) };
+        for entrance in self.entrances {
+            // SAFETY: writes one byte of a constant to a descriptor that outlives the call.
+            done(unsafe { libc::write(entrance.as_raw_fd(), b"0".as_ptr().cast(), 1) } as libc::c_long)?;
+        }
+        for (resource, limit) in [(libc::RLIMIT_NPROC, self.processes), (libc::RLIMIT_DATA, self.data)] {
+            let Some(limit) = limit else { continue };
+            let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+            // SAFETY: the structure outlives the call.
+            done(unsafe { libc::setrlimit(resource, &raw const limit) }.into())?;
+        }
+        if let Some(most) = self.processors {
+            // SAFETY: both sets are our own, of the size given, and a zeroed set is an empty one.
+            unsafe {
+                let (mut allowed, mut chosen): (libc::cpu_set_t, libc::cpu_set_t) = std::mem::zeroed();
+                done(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut allowed).into())?;
+                let at_hand = (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &allowed));
+                at_hand.take(most).for_each(|cpu| libc::CPU_SET(cpu, &mut chosen));
+                done(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const chosen).into())?;
+            }
+        }
+        Ok(())
     }
 }
 

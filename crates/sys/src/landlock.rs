@@ -10,6 +10,7 @@ use crate::check;
 
 /// File access rights by the ABI that introduced them.
 const FS_RIGHTS_ABI_1: u64 = (1 << 13) - 1;
+const FS_READ_DIR: u64 = 1 << 3;
 const FS_REFER: u64 = 1 << 13;
 const FS_TRUNCATE: u64 = 1 << 14;
 const FS_IOCTL_DEV: u64 = 1 << 15;
@@ -42,8 +43,9 @@ pub fn abi() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// Confines the calling thread and its descendants to what lies beneath `root`. Needs `no_new_privs`. Returns the ABI in force.
-pub fn confine_beneath(root: impl AsFd) -> io::Result<u32> {
+/// Confines the calling thread and its descendants to what lies beneath `root`. What lies beneath `listed` can be listed, by
+/// whoever has a descriptor of it. Needs `no_new_privs`. Returns the ABI in force.
+pub fn confine_beneath(root: impl AsFd, listed: Option<impl AsFd>) -> io::Result<u32> {
     let abi = abi();
     if abi == 0 {
         return Ok(0);
@@ -70,10 +72,18 @@ pub fn confine_beneath(root: impl AsFd) -> io::Result<u32> {
     let fd = check(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, size, 0) })?;
     // SAFETY: the kernel just returned this descriptor to us.
     let ruleset = unsafe { OwnedFd::from_raw_fd(fd as i32) };
-    let rule = PathBeneath { allowed_access: rights, parent_fd: root.as_fd().as_raw_fd() };
-    // SAFETY: both descriptors are open and the rule outlives the call.
-    check(unsafe { libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), RULE_PATH_BENEATH, &raw const rule, 0) })?;
+    allow(&ruleset, root, rights)?;
+    if let Some(listed) = listed {
+        allow(&ruleset, listed, FS_READ_DIR)?;
+    }
     // SAFETY: takes a descriptor and flags.
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) })?;
     Ok(abi)
+}
+
+fn allow(ruleset: &OwnedFd, beneath: impl AsFd, rights: u64) -> io::Result<()> {
+    let rule = PathBeneath { allowed_access: rights, parent_fd: beneath.as_fd().as_raw_fd() };
+    // SAFETY: both descriptors are open and the rule outlives the call.
+    check(unsafe { libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), RULE_PATH_BENEATH, &raw const rule, 0) })?;
+    Ok(())
 }

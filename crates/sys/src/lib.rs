@@ -16,6 +16,7 @@ pub mod namespaces;
 pub mod peer;
 pub mod seccomp;
 pub mod signals;
+pub mod wait;
 
 use std::io;
 

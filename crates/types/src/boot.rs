@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{LayerId, NetMode, Plan, SandboxId, text};
 
 /// Version of the boot description and of the keeper's protocol; a keeper serves exactly the one it was born with.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// How ids inside relate to ids outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +89,45 @@ pub struct Boot {
     /// Where `/run/user/<uid>` or its like must exist inside.
     #[serde(with = "text::optional_path")]
     pub runtime_dir: Option<PathBuf>,
+    pub limits: KeeperLimits,
+}
+
+/// What the keeper sees to itself. What a control group does is not here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeeperLimits {
+    /// By RLIMIT_NPROC.
+    pub pids: Option<u64>,
+    /// By looking at the processes, in bytes.
+    pub memory: Option<u64>,
+    /// By affinity.
+    pub processors: Option<usize>,
+    /// By looking at the head.
+    pub room: Room,
+    /// What must stay free in the file system of the head, in bytes; some is kept in any case.
+    pub keep_free: Option<u64>,
+    /// When the sandbox ends, in milliseconds since the machine was started.
+    pub ends_at_ms: Option<u64>,
+    /// How long it may be without a command.
+    pub idle_ms: Option<u64>,
+}
+
+/// How much may be changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Room {
+    pub bytes: Option<u64>,
+    pub files: Option<u64>,
+    /// What the frozen layers under the head take of it.
+    pub frozen_bytes: u64,
+    pub frozen_files: u64,
+}
+
+impl Room {
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.bytes.is_some() || self.files.is_some()
+    }
 }
 
 /// The mask layer of one tree: made in memory when the sandbox starts, between the base and the head.

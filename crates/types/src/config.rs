@@ -2,15 +2,18 @@
 
 mod apply;
 mod disk;
+mod gc;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Backend, NetMode};
+use crate::{Backend, Limits, NetMode};
 
 pub use self::apply::{ApplyRules, AutoApprove, Check, CommitRules, PolicyRules, Rejected, Times};
 pub use self::disk::{DiskRules, Size};
+pub use self::gc::{Ending, GcRules};
 
 /// `$XDG_CONFIG_HOME/whatif/config.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,7 +29,14 @@ pub struct UserConfig {
     pub commit: CommitRules,
     pub snapshots: SnapshotRules,
     pub disk: DiskRules,
+    pub gc: GcRules,
     pub pool: PoolRules,
+    pub limits: Limits,
+    /// Limits by name, for `--limits NAME`.
+    pub profiles: BTreeMap<String, Limits>,
+    /// The project allows no more than this; nothing overrules that.
+    #[serde(skip)]
+    pub limits_of_project: Limits,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -111,6 +121,7 @@ pub struct ProjectConfig {
     pub diff: DiffRules,
     pub apply: ProjectApply,
     pub policy: ProjectPolicy,
+    pub limits: Limits,
 }
 
 /// Further checks; they run in a sandbox.
@@ -151,6 +162,7 @@ impl UserConfig {
         }
         self.environment.dropped_by_project.clone_from(&project.environment.drop);
         self.files.masked_by_project.clone_from(&project.files.mask);
+        self.limits_of_project.clone_from(&project.limits);
         self.diff.ignore.extend(project.diff.ignore.iter().cloned());
         self.apply.checks.extend(project.apply.checks.iter().cloned());
         self.policy.deny.extend(project.policy.deny.iter().cloned());

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::boot::{Protection, Work};
-use crate::{Backend, Identity, LayerId, NetMode, SandboxId, SnapshotId, Status, text};
+use crate::limits::Expiry;
+use crate::{Backend, Enforced, Identity, LayerId, Limits, NetMode, SandboxId, SnapshotId, Status, Usage, text};
 
 /// Why a sandbox is not running. Decides whether `exec` may start it again by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,10 @@ pub enum StopReason {
     Lost,
     /// Made from a snapshot, and not needed so far.
     NotStarted,
+    /// Its time was up.
+    Expired,
+    /// Nobody had used it for as long as it was given.
+    Idle,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,6 +88,17 @@ pub struct Details {
     /// Takes a snapshot before each command.
     #[serde(default)]
     pub auto_snapshot: bool,
+    #[serde(default)]
+    pub limits: Limits,
+    /// By what they are enforced, in the keeper that it has or had last.
+    #[serde(default)]
+    pub enforced: Vec<Enforced>,
+    /// When its time is up.
+    #[serde(default)]
+    pub expiry: Option<Expiry>,
+    /// What the command of `run` used.
+    #[serde(default)]
+    pub usage: Option<Usage>,
     /// Belongs to a `run` that is still deciding whether to keep it.
     pub transient: bool,
 }

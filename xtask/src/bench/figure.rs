@@ -53,7 +53,7 @@ impl Figure {
         match self.bar {
             None => String::new(),
             Some(Bar::RatioAtMost(limit)) => format!("bar {limit:?}x"),
-            Some(Bar::ValueAtMost(limit)) => format!("bar {limit:.0} {}", self.unit.name()),
+            Some(Bar::ValueAtMost(limit)) => format!("bar {limit} {}", self.unit.name()),
             Some(Bar::ValueAtLeast(limit)) => format!("bar {limit:.0}{}", self.unit.name()),
         }
     }

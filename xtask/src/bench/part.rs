@@ -5,6 +5,7 @@ use crate::failure::Failure;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Commands,
+    Limits,
     Fleet,
     Diff,
     Apply,
@@ -13,8 +14,9 @@ pub enum Part {
 }
 
 impl Part {
-    const ALL: [(&'static str, Self); 6] = [
+    const ALL: [(&'static str, Self); 7] = [
         ("commands", Self::Commands),
+        ("limits", Self::Limits),
         ("fleet", Self::Fleet),
         ("diff", Self::Diff),
         ("apply", Self::Apply),

@@ -104,7 +104,7 @@ fn show(diff: &Diff, args: &Args, picked: &Picked, extent: Extent, output: &Outp
 fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>), EngineError> {
     let Some(first) = words.first().and_then(|w| w.to_str()) else { return Ok((Subject::Sandbox(None), words.to_vec())) };
     let rest = || words[1..].to_vec();
-    if engine.is_sandbox(first) {
+    if engine.is_sandbox(first)? {
         return Ok((Subject::Sandbox(Some(first.to_owned())), rest()));
     }
     if let Some((from, to)) =

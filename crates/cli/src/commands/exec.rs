@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use serde_json::json;
 use whatif_engine::{CommandSpec, Engine, EngineError, Stdio};
+use whatif_types::Span;
 
 use super::Outcome;
-use super::sandbox_options::duration;
+use crate::ending;
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style};
 
@@ -36,8 +36,8 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// End the command after this time (30s, 5m, 2h); the exit code is 124 then
-    #[arg(long, value_parser = duration)]
-    timeout: Option<Duration>,
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<Span>,
     /// Take a snapshot first, to be able to step back
     #[arg(long)]
     auto_snapshot: bool,
@@ -48,13 +48,7 @@ pub struct Args {
 
 impl Args {
     /// `whatif run --in NAME` is this, with standard input.
-    pub fn for_run_in(
-        name: String,
-        command: Vec<OsString>,
-        timeout: Option<Duration>,
-        env: Vec<String>,
-        cwd: Option<PathBuf>,
-    ) -> Self {
+    pub fn for_run_in(name: String, command: Vec<OsString>, timeout: Option<Span>, env: Vec<String>, cwd: Option<PathBuf>) -> Self {
         Self { name: Some(name), interactive: true, tty: false, detach: false, env, cwd, timeout, auto_snapshot: false, command }
     }
 
@@ -85,7 +79,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         cwd: args.cwd,
         stdio: [Stdio::Null; 3],
         terminal: None,
-        timeout: args.timeout,
+        timeout: args.timeout.map(Span::duration),
     };
     if args.detach {
         let (sandbox, pid) = engine.exec_detached(entered, &spec)?;
@@ -105,15 +99,18 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     streams.handed_over();
     let captured = streams.captured.clone();
     let exited = foreground::attend(&mut started.running, streams, &mut || keep_bases(engine, &started.sandbox))?;
-    output.document(&json!({
-        "sandbox": started.sandbox.name,
-        "exit_code": exited.code,
-        "signal": exited.signal,
-        "timed_out": exited.timed_out,
-        "stdout": captured.as_ref().map(Capture::stdout),
-        "stderr": captured.as_ref().map(Capture::stderr),
-        "truncated": captured.as_ref().is_some_and(Capture::is_truncated),
-    }));
+    if output.json {
+        let mut document = ending::document(&exited);
+        document["sandbox"] = json!(started.sandbox.name);
+        document["stdout"] = json!(captured.as_ref().map(Capture::stdout));
+        document["stderr"] = json!(captured.as_ref().map(Capture::stderr));
+        document["truncated"] = json!(captured.as_ref().is_some_and(Capture::is_truncated));
+        output.document(&document);
+    } else if ending::was_limited(&exited) {
+        for line in ending::lines(&exited, &started.sandbox.details.limits, args.timeout) {
+            output.note(format!("{} {line}", output.paint_note(Style::Dim, "whatif:")));
+        }
+    }
     keep_bases(engine, &started.sandbox);
     Ok(super::run::exit_code(&exited))
 }

@@ -2,23 +2,61 @@
 
 use std::process::ExitCode;
 
-use whatif_engine::{Collected, Engine};
+use whatif_engine::{Action, Collect, Collected, Engine};
+use whatif_types::{Size, Span};
 
 use super::Outcome;
 use crate::output::{Output, Style, bytes, counted, printable};
 use crate::table;
 
 /// Reconcile the records with what is really there, and remove what nothing needs
+///
+/// Sandboxes go by the rules of the configuration, [gc]: by default those that are approved or rejected, a week after their last
+/// use. Those that run and those with the label 'keep' stay in any case.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Say what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
+    /// Remove sandboxes that were not used for so long, whatever they hold
+    #[arg(long, value_name = "TIME")]
+    older_than: Option<Span>,
+    /// Remove the least recently used sandboxes until everything takes no more than this, whatever they hold
+    #[arg(long, value_name = "SIZE")]
+    max_total: Option<Size>,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let collected = engine.collect(args.dry_run)?;
+    let asked = Collect { dry_run: args.dry_run, older_than: args.older_than, max_total: args.max_total };
+    let collected = engine.collect(&asked)?;
     output.document(&collected);
+    tell_reconciled(&collected, output);
+    tell_removed(&collected, output);
+    if args.dry_run {
+        explain(&collected, output);
+    }
+    if !has_news(&collected) {
+        output.line("nothing to do");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn has_news(collected: &Collected) -> bool {
+    let Collected { found_stopped, forgotten, unknown, orphans, sandboxes, busy, snapshots, layers, .. } = collected;
+    let lists = [
+        found_stopped.is_empty(),
+        forgotten.is_empty(),
+        unknown.is_empty(),
+        orphans.is_empty(),
+        sandboxes.is_empty(),
+        busy.is_empty(),
+        snapshots.is_empty(),
+        layers.is_empty(),
+    ];
+    lists.contains(&false)
+}
+
+fn tell_reconciled(collected: &Collected, output: &Output) {
     for name in &collected.found_stopped {
         output.line(format!("{name} had stopped unnoticed; its changes are intact"));
     }
@@ -32,22 +70,37 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             output.paint(Style::Yellow, "unknown:")
         ));
     }
-    let verb = if args.dry_run { "would go" } else { "gone" };
+    for orphan in &collected.orphans {
+        let what = printable(&orphan.what.to_os().to_string_lossy());
+        let done = match (orphan.action, collected.dry_run) {
+            (Action::Left, _) => "is left alone; see what it is, and end, unmount or remove it by hand",
+            (Action::Ended, false) => "ended",
+            (Action::Ended, true) => "would be ended",
+            (Action::Unmounted, false) => "unmounted",
+            (Action::Unmounted, true) => "would be unmounted",
+            (Action::Removed, false) => "removed",
+            (Action::Removed, true) => "would be removed",
+        };
+        output.line(format!("{} {} {what}: {done}", output.paint(Style::Yellow, "belongs to no sandbox:"), orphan.kind));
+    }
+}
+
+fn tell_removed(collected: &Collected, output: &Output) {
+    let verb = if collected.dry_run { "would go" } else { "gone" };
+    for sandbox in &collected.sandboxes {
+        output.line(format!("{} {verb} ({}): {}", sandbox.name, bytes(sandbox.bytes), sandbox.reason));
+    }
+    for name in &collected.busy {
+        output.line(format!("{name} stays this time: somebody is at work on it"));
+    }
     for removal in &collected.snapshots {
         output.line(format!("{} {verb}: an old automatic snapshot", removal.owner.name()));
     }
     if !collected.layers.is_empty() {
         let count = counted(collected.layers.len() as u64, "layer");
-        output.line(format!("{count} {verb} that nothing needs: {}", bytes(collected.freed_bytes)));
+        let size = bytes(collected.layers.iter().map(|l| l.bytes).sum());
+        output.line(format!("{count} {verb} that nothing needs: {size}"));
     }
-    if args.dry_run {
-        explain(&collected, output);
-    }
-    let has_news = [collected.found_stopped.len(), collected.forgotten.len(), collected.unknown.len(), collected.layers.len()];
-    if has_news.iter().sum::<usize>() + collected.snapshots.len() == 0 {
-        output.line("nothing to do");
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// What is kept and why, and what each removal would free.

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use whatif_engine::Engine;
+use serde_json::json;
+use whatif_engine::{Engine, Exited};
 
 use super::Outcome;
 use crate::output::{Output, Style, bytes, printable};
@@ -13,11 +14,21 @@ use crate::table;
 pub struct Args {
     /// The sandbox: its name or the beginning of its id
     name: Option<String>,
+    /// Also the commands that ended lately, with what they used
+    #[arg(long, short)]
+    all: bool,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let (sandbox, processes) = engine.processes(args.name.as_deref())?;
-    output.document(&processes);
+    let (sandbox, processes, ended) = engine.processes(args.name.as_deref())?;
+    if args.all {
+        output.document(&json!({ "processes": processes, "ended": ended }));
+    } else {
+        output.document(&processes);
+    }
+    if args.all && !ended.is_empty() {
+        output.line(table::render(&ended_rows(&ended, output)));
+    }
     if processes.is_empty() {
         output.note(format!("nothing runs in {}", sandbox.name));
         return Ok(ExitCode::SUCCESS);
@@ -36,4 +47,23 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     output.line(table::render(&rows));
     Ok(ExitCode::SUCCESS)
+}
+
+fn ended_rows(ended: &[Exited], output: &Output) -> Vec<Vec<String>> {
+    let headings = ["ENDED", "CODE", "TOOK", "CPU", "MEMORY", "WRITTEN", "COMMAND"];
+    let mut rows = vec![headings.map(|h| output.paint(Style::Dim, h)).to_vec()];
+    for e in ended {
+        let seconds = |ms: u64| format!("{:.1}s", ms as f64 / 1000.0);
+        let why = e.limit_hit.map(|hit| format!(" ({})", format!("{hit:?}").to_lowercase())).unwrap_or_default();
+        rows.push(vec![
+            e.pid.to_string(),
+            format!("{}{why}", e.code),
+            seconds(e.usage.wall_ms),
+            seconds(e.usage.cpu_ms),
+            bytes(e.usage.peak_memory_bytes),
+            bytes(e.usage.written_bytes),
+            printable(&e.command),
+        ]);
+    }
+    rows
 }

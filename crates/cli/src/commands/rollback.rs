@@ -34,7 +34,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         // `whatif rollback NAME@LABEL` says both at once.
         [word] => match word.split_once('@').filter(|(name, _)| !name.is_empty()) {
             Some((name, _)) => (Some(name), word.as_str()),
-            None if engine.is_sandbox(word) => return Err(which(engine, word)?),
+            None if engine.is_sandbox(word)? => return Err(which(engine, word)?),
             None => (None, word.as_str()),
         },
         [] => (None, ""),

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use serde_json::json;
 use whatif_engine::{ChangeKind, CommandSpec, Engine, Exited, Finished, Keep};
@@ -11,7 +10,8 @@ use whatif_types::explain::EXIT_TIMED_OUT;
 use whatif_types::text::Text;
 
 use super::Outcome;
-use super::sandbox_options::{SandboxOptions, duration};
+use super::sandbox_options::SandboxOptions;
+use crate::ending;
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style, bytes, counted, printable};
 
@@ -31,9 +31,6 @@ pub struct Args {
     /// Keep the sandbox, even if nothing changed
     #[arg(long)]
     keep: bool,
-    /// End the command after this time (30s, 5m, 2h); the exit code is 124 then
-    #[arg(long, value_parser = duration)]
-    timeout: Option<Duration>,
     /// Print no report
     #[arg(long, short)]
     quiet: bool,
@@ -44,7 +41,8 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     if let Some(name) = args.existing {
-        let exec = super::exec::Args::for_run_in(name, args.command, args.timeout, args.sandbox.env, args.sandbox.cwd);
+        let exec =
+            super::exec::Args::for_run_in(name, args.command, args.sandbox.limits.timeout(), args.sandbox.env, args.sandbox.cwd);
         return super::exec::execute(engine, exec, output);
     }
     let keep = match (args.keep, args.rm) {
@@ -60,7 +58,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         cwd: None,
         stdio: foreground::passed(&streams).0,
         terminal: terminal.then(foreground::size),
-        timeout: args.timeout,
+        timeout: None,
     };
     let mut run = engine.run(&args.sandbox.into_new(), &spec, &foreground::passed(&streams).1)?;
     super::template::tell_moved(engine, &run.sandbox, output);
@@ -73,7 +71,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     if output.json {
         output.document(&document(&finished, &exited, captured.as_ref()));
     } else if !args.quiet {
-        report(&finished, &exited, args.timeout, output);
+        report(&finished, &exited, output);
     }
     Ok(exit_code(&exited))
 }
@@ -92,15 +90,16 @@ fn warn_about_backend(reason: &Option<String>, backend: whatif_types::Backend, o
 }
 
 /// One paragraph: how it ended, what changed, what to do next.
-fn report(finished: &Finished, exited: &Exited, timeout: Option<Duration>, output: &Output) {
+fn report(finished: &Finished, exited: &Exited, output: &Output) {
     let tag = output.paint_note(Style::Dim, "whatif:");
     let (name, summary) = (&finished.sandbox.name, &finished.summary);
-    if let Some(line) = why_it_ended(exited, timeout) {
+    for line in why_it_ended(finished, exited) {
         output.note(format!("{tag} {line}"));
     }
     if exited.missed_network && finished.sandbox.details.net == NetMode::None {
         output.note(format!("{tag} it tried to reach a network and had none; to allow the host's: whatif run --net host -- …"));
     }
+    let used = output.paint_note(Style::Dim, format!("  used {}", ending::usage(&exited.usage)));
     if !finished.kept {
         let what = if summary.changed_files == 0 {
             "nothing changed".to_owned()
@@ -110,6 +109,7 @@ fn report(finished: &Finished, exited: &Exited, timeout: Option<Duration>, outpu
         let noise = if !summary.matters && summary.changed_files > 0 { " (caches and logs only)" } else { "" };
         let asked = if summary.matters { ", as asked" } else { "" };
         output.note(format!("{tag} {what}{noise}; reality is untouched and the sandbox is gone{asked}"));
+        output.note(used);
         return;
     }
     let running = if finished.left_processes { ", still running" } else { "" };
@@ -131,31 +131,27 @@ fn report(finished: &Finished, exited: &Exited, timeout: Option<Duration>, outpu
     if more > 0 && !summary.examples.is_empty() {
         output.note(format!("  … and {more} more"));
     }
+    output.note(used);
     output.note(format!("  look: whatif diff {name}   keep it: whatif apply {name}   go on: whatif exec {name} -- COMMAND   drop it: whatif rm {name}"));
 }
 
-fn why_it_ended(exited: &Exited, timeout: Option<Duration>) -> Option<String> {
-    if exited.timed_out {
-        return Some(format!("ended: the time limit of {} s was reached", timeout.unwrap_or_default().as_secs_f64()));
+fn why_it_ended(finished: &Finished, exited: &Exited) -> Vec<String> {
+    let mut lines = ending::lines(exited, &finished.sandbox.details.limits, None);
+    if lines.is_empty() && exited.code != 0 {
+        lines.push(format!("the command failed with exit code {}", exited.code));
     }
-    if let Some(signal) = exited.signal {
-        return Some(format!("the command was killed by signal {signal}"));
-    }
-    (exited.code != 0).then(|| format!("the command failed with exit code {}", exited.code))
+    lines
 }
 
 fn document(finished: &Finished, exited: &Exited, captured: Option<&Capture>) -> serde_json::Value {
-    json!({
-        "sandbox": { "id": finished.sandbox.id, "name": finished.sandbox.name, "project": Text::from(&finished.sandbox.project), "status": finished.sandbox.status },
-        "kept": finished.kept,
-        "exit_code": exited.code,
-        "signal": exited.signal,
-        "timed_out": exited.timed_out,
-        "missed_network": exited.missed_network,
-        "left_processes": finished.left_processes,
-        "changes": finished.summary,
-        "stdout": captured.map(Capture::stdout),
-        "stderr": captured.map(Capture::stderr),
-        "truncated": captured.is_some_and(Capture::is_truncated),
-    })
+    let mut document = ending::document(exited);
+    document["sandbox"] = json!({ "id": finished.sandbox.id, "name": finished.sandbox.name, "project": Text::from(&finished.sandbox.project), "status": finished.sandbox.status });
+    document["kept"] = json!(finished.kept);
+    document["missed_network"] = json!(exited.missed_network);
+    document["left_processes"] = json!(finished.left_processes);
+    document["changes"] = json!(finished.summary);
+    document["stdout"] = json!(captured.map(Capture::stdout));
+    document["stderr"] = json!(captured.map(Capture::stderr));
+    document["truncated"] = json!(captured.is_some_and(Capture::is_truncated));
+    document
 }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use whatif_engine::NewSandbox;
 use whatif_types::{Backend, NetMode};
 
+use super::limit_options::LimitOptions;
+
 #[derive(Debug, clap::Args)]
 pub struct SandboxOptions {
     /// Name it; a memorable one is made up otherwise
@@ -41,6 +43,8 @@ pub struct SandboxOptions {
     /// Take a snapshot before each command, to be able to step back
     #[arg(long)]
     pub auto_snapshot: bool,
+    #[command(flatten)]
+    pub limits: LimitOptions,
 }
 
 impl SandboxOptions {
@@ -59,6 +63,7 @@ impl SandboxOptions {
             idempotency_key: None,
             auto_snapshot: self.auto_snapshot,
             template: self.template,
+            limits: self.limits.into_limits(),
         }
     }
 }
@@ -67,35 +72,5 @@ fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("a label is KEY=VALUE".to_owned()),
-    }
-}
-
-/// `30`, `30s`, `5m`, `2h`, `1d`, `500ms`.
-pub fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..split].parse().map_err(|_| format!("'{text}' is not a duration; use 30s, 5m, 2h"))?;
-    let milliseconds = match &text[split..] {
-        "ms" => Some(number),
-        "" | "s" => number.checked_mul(1000),
-        "m" => number.checked_mul(60_000),
-        "h" => number.checked_mul(3_600_000),
-        "d" => number.checked_mul(86_400_000),
-        unit => return Err(format!("'{unit}' is not a unit of time; use ms, s, m, h or d")),
-    };
-    milliseconds.map(std::time::Duration::from_millis).ok_or_else(|| format!("'{text}' is too long"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations() {
-        assert_eq!(duration("90").unwrap().as_secs(), 90);
-        assert_eq!(duration("5m").unwrap().as_secs(), 300);
-        assert_eq!(duration("250ms").unwrap().as_millis(), 250);
-        for bad in ["", "m", "5x", "-1s", "99999999999999999999s"] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
     }
 }

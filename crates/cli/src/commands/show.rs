@@ -7,6 +7,7 @@ use whatif_types::Identity;
 use whatif_types::sandbox::StopReason;
 
 use super::Outcome;
+use crate::ending;
 use crate::output::{Output, Style, bytes, counted, printable};
 use crate::table;
 
@@ -86,6 +87,22 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
     if let Some(code) = details.exit_code {
         rows.push(("exit code", code.to_string()));
     }
+    if let Some(used) = &details.usage {
+        rows.push(("it used", ending::usage(used)));
+    }
+    for (resource, limit) in details.limits.resources() {
+        let by = details.enforced.iter().find(|e| e.resource == resource).map(|e| format!(" ({})", e.by)).unwrap_or_default();
+        rows.push(("limit", format!("{resource} {limit}{by}")));
+    }
+    for (what, span) in [("each command", details.limits.timeout), ("its life", details.limits.ttl), ("idle", details.limits.idle)]
+    {
+        if let Some(span) = span {
+            rows.push(("limit", format!("{what} {span}")));
+        }
+    }
+    if let Some(ms) = shown.remaining_ms {
+        rows.push(("ends in", if ms == 0 { "its time is up".to_owned() } else { format!("{} s", ms.div_ceil(1000)) }));
+    }
     if let Some(pid) = shown.keeper_pid {
         rows.push(("keeper", format!("process {pid}")));
     }
@@ -93,6 +110,9 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
     if let Some(stats) = &shown.stats {
         let (cpu, up) = (stats.cpu_ms as f64 / 1000.0, stats.uptime_ms / 1000);
         rows.push(("uses", format!("{} of memory, {cpu:.1} s of CPU time, up for {up} s", bytes(stats.memory_bytes))));
+    }
+    for ended in shown.ended.iter().rev().take(3) {
+        rows.push(("ended", format!("{} with {}: {}", printable(&ended.command), ended.code, ending::usage(&ended.usage))));
     }
     rows.into_iter().map(|(label, value)| vec![output.paint(Style::Dim, label), value]).collect()
 }

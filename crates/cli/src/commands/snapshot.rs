@@ -58,7 +58,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 fn take(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let (name, label) = match args.words.as_slice() {
         [] => (None, None),
-        [word] if engine.is_sandbox(word) => (Some(word.as_str()), None),
+        [word] if engine.is_sandbox(word)? => (Some(word.as_str()), None),
         [word] => (None, Some(word.clone())),
         [name, label, ..] => (Some(name.as_str()), Some(label.clone())),
     };

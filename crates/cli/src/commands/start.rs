@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use whatif_engine::Engine;
+use whatif_types::Span;
 
 use super::Outcome;
 use crate::output::Output;
@@ -12,10 +13,13 @@ use crate::output::Output;
 pub struct Args {
     /// The sandbox: its name or the beginning of its id
     name: Option<String>,
+    /// Give it this much time from now on (30m, 2h), also when it runs already or its time is up
+    #[arg(long, value_name = "TIME")]
+    ttl: Option<Span>,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let sandbox = engine.start(args.name.as_deref())?;
+    let sandbox = engine.start(args.name.as_deref(), args.ttl)?;
     let name = sandbox.name.clone();
     output.document(&engine.listed(sandbox)?);
     output.line(format!("{name} is running"));

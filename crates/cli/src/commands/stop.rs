@@ -1,12 +1,11 @@
 //! `whatif stop`.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use whatif_engine::{DEFAULT_GRACE, Engine};
+use whatif_types::Span;
 
 use super::Outcome;
-use super::sandbox_options::duration;
 use crate::output::Output;
 
 /// End everything that runs in a sandbox; its changes stay
@@ -15,12 +14,12 @@ pub struct Args {
     /// The sandbox: its name or the beginning of its id
     name: Option<String>,
     /// How long processes have to end by themselves before they are killed
-    #[arg(long, value_parser = duration)]
-    grace: Option<Duration>,
+    #[arg(long, value_name = "TIME")]
+    grace: Option<Span>,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let sandbox = engine.stop(args.name.as_deref(), args.grace.unwrap_or(DEFAULT_GRACE))?;
+    let sandbox = engine.stop(args.name.as_deref(), args.grace.map_or(DEFAULT_GRACE, Span::duration))?;
     let name = sandbox.name.clone();
     output.document(&engine.listed(sandbox)?);
     output.line(format!("{name} is stopped"));

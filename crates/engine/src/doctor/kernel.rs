@@ -65,45 +65,6 @@ pub(super) fn landlock() -> Probe {
     }
 }
 
-pub(super) fn cgroups() -> Probe {
-    const NAME: &str = "cgroups";
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let of_type = |kind: &str| mounts.lines().filter(|l| l.contains(&format!(" - {kind} "))).count();
-    let (first, second) = (of_type("cgroup"), of_type("cgroup2"));
-    let first_has_memory = mounts
-        .lines()
-        .any(|l| l.contains(" - cgroup ") && l.rsplit(' ').next().is_some_and(|o| o.split(',').any(|c| c == "memory")));
-    let unified_controllers = mounts
-        .lines()
-        .find(|l| l.contains(" - cgroup2 "))
-        .and_then(|l| l.split(' ').nth(4))
-        .and_then(|mount| fs::read_to_string(Path::new(mount).join("cgroup.controllers")).ok())
-        .is_some_and(|c| !c.trim().is_empty());
-    if first_has_memory || (first > 1 && !unified_controllers) {
-        return Probe::ok(
-            NAME,
-            format!(
-                "version 1 with {first} hierarchies{}",
-                if second > 0 { ", version 2 without the controllers for limits" } else { "" }
-            ),
-        );
-    }
-    if second == 0 {
-        return Probe::warn(NAME, "none mounted", "limits on memory and processes will need them");
-    }
-    let path = own.lines().find_map(|l| l.strip_prefix("0::")).unwrap_or("/");
-    let directory = Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
-    match rustix::fs::access(&directory, rustix::fs::Access::WRITE_OK) {
-        Ok(()) => Probe::ok(NAME, format!("version 2, delegated at {path}")),
-        Err(_) => Probe::warn(
-            NAME,
-            format!("version 2, not delegated ({path})"),
-            "limits will need a delegated one: systemd-run --user --scope -p Delegate=yes",
-        ),
-    }
-}
-
 pub(super) fn providers() -> Vec<Probe> {
     let found: Vec<&str> = [("docker", "docker"), ("gvisor", "runsc"), ("microvm", "qemu-system-x86_64")]
         .into_iter()

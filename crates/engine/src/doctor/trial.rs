@@ -8,6 +8,7 @@ use super::Probe;
 use crate::boot::{Wish, wait_for_end};
 use crate::choice::Choice;
 use crate::create::new_id;
+use crate::limits::Lease;
 use crate::secrets::{Lazy, Secrets};
 use crate::{Engine, EngineError};
 
@@ -77,6 +78,7 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool) -> Result<Identity
             backend: Some(backend),
             config: &UserConfig::default(),
             secrets: &secrets,
+            lease: Lease::unlimited(),
         };
         let booted = engine
             .begin_boot(&wish, Choice { backend, same_ids, ..Choice::default() })

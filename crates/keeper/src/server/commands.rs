@@ -1,134 +1,63 @@
 //! The commands started by `exec`: starting them, watching them, reporting their end.
 
-use std::ffi::{CString, OsStr};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
-use rustix::pty::OpenptFlags;
-use rustix::termios::Winsize;
-use whatif_sys::command::{self, Command, Failure};
+use rustix::process::{Pid, Signal};
+use whatif_sys::command::{self, Bounds, Command};
+use whatif_sys::wait::{self, Ended};
+use whatif_types::{LimitHit, Usage};
 
 use super::connections::Connections;
-use super::{Server, network, processes};
-use crate::protocol::{Exec, Exited, Failed, Reason, Reply, Request, Stdio};
+use super::group::{Counted, Group};
+use super::log::Log;
+use super::running::{Running, describe, has_input, line_of, read_outcome};
+use super::strings::Strings;
+use super::watch::Watch;
+use super::{network, processes, terminal};
+use crate::protocol::{Exec, Exited, Failed, Reason, Reply, Stdio};
 
-/// Between asking a command to end and killing it, when its time is up or its client is gone.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// A log stops growing here; what comes after is read and dropped, so that the command never blocks on it.
-const LARGEST_LOG: u64 = 64 << 20;
 const MOST_ENDED_REMEMBERED: usize = 256;
+/// The exit code of what a signal killed at once.
+const KILLED: i32 = 128 + 9;
 
 pub(super) struct Commands {
     environment: Vec<(String, String)>,
+    bounds: OwnBounds,
+    group: Option<Group>,
+    pub(super) watch: Watch,
     running: Vec<Running>,
+    /// Of commands that ended and left processes that may still write.
+    open_logs: Vec<Log>,
     /// The latest that ended, for clients that ask later.
     ended: Vec<Exited>,
 }
 
-struct Running {
-    pid: i32,
-    /// Who is told about its end.
-    waiting: Vec<u64>,
-    /// Whose leaving ends it.
-    owner: Option<u64>,
-    /// Held until the command is known to run; afterwards its end of file has been seen.
-    outcome: Option<OwnedFd>,
-    program: String,
-    /// Handed to the client once the command runs, and kept for resizing.
-    terminal: Option<OwnedFd>,
-    log: Option<Log>,
-    deadline: Option<Instant>,
-    timed_out: bool,
-    kill_at: Option<Instant>,
-    status: Option<WaitStatus>,
-}
-
-/// The output of a detached command on its way to the log file.
-struct Log {
-    from: OwnedFd,
-    to: File,
-    written: u64,
-}
-
-impl Server {
-    pub(super) fn answer(&mut self, client: u64, request: Request) {
-        // What is looked at must stay as it is, so whoever wants to change it waits, and so does the next one who wants to look.
-        let waits = matches!(request, Request::Exec(_) | Request::Open { .. } | Request::MakeDirectory { .. } | Request::Freeze);
-        if waits && self.frozen.as_ref().is_some_and(|f| f.by != client) {
-            self.deferred.push((client, request));
-            return;
-        }
-        let reply = match request {
-            Request::Exec(exec) => match self.start(client, &exec) {
-                Ok(()) => return,
-                Err(failed) => Reply::Failed(failed),
-            },
-            Request::Signal { pid, signal } => self.commands.signal(pid, signal),
-            Request::Resize { pid, columns, rows } => self.commands.resize(pid, columns, rows),
-            Request::Wait { pid } => match self.commands.wait(client, pid) {
-                Some(reply) => reply,
-                None => return,
-            },
-            Request::List => Reply::Processes(processes::list(|pid| self.commands.is_exec(pid))),
-            Request::Stats => Reply::Stats(processes::stats(self.began.elapsed())),
-            Request::Open { path, access } => match super::files::open(&path.to_path(), access) {
-                Ok((file, reply)) => return self.connections.send(client, &reply, &[file.as_fd()]),
-                Err(error) => super::files::failed(&path.to_path(), &error),
-            },
-            Request::Directory { path } => super::files::directory(&path.to_path()),
-            Request::MakeDirectory { path, mode } => super::files::make_directory(&path.to_path(), mode),
-            Request::Examine { path } => super::files::examine(&path.to_path()),
-            Request::Freeze => self.freeze(client),
-            Request::Thaw => {
-                self.thaw(client);
-                Reply::Done
-            }
-            Request::EndAll => self.end_all(),
-            Request::Stop { grace_ms } => return self.begin_stop(client, Duration::from_millis(grace_ms)),
-            Request::Boot { .. } => {
-                Reply::Failed(Failed { reason: Reason::Refused, message: "this keeper has booted".into(), errno: 0 })
-            }
-        };
-        self.connections.send(client, &reply, &[]);
-    }
-
-    fn start(&mut self, client: u64, exec: &Exec) -> Result<(), Failed> {
-        let mut passed = Vec::new();
-        for _ in exec.stdio.iter().filter(|s| **s == Stdio::Passed) {
-            passed.push(self.connections.take_descriptor(client).ok_or_else(|| refused("a descriptor is missing"))?);
-        }
-        let log = if exec.detached {
-            Some(File::from(self.connections.take_descriptor(client).ok_or_else(|| refused("the log is missing"))?))
-        } else {
-            None
-        };
-        let running = self.commands.spawn(exec, &passed, log).map_err(|e| Failed {
-            reason: Reason::CannotExecute,
-            message: format!("failed to start a process: {e}"),
-            errno: e.raw_os_error().unwrap_or(0),
-        })?;
-        let owner = (!exec.detached).then_some(client);
-        self.commands.running.push(Running { owner, waiting: vec![client], ..running });
-        Ok(())
-    }
-}
-
-fn refused(message: &str) -> Failed {
-    Failed { reason: Reason::Refused, message: message.to_owned(), errno: 0 }
+/// The bounds of every command that are not those of a control group.
+#[derive(Clone, Copy, Default)]
+pub(super) struct OwnBounds {
+    pub processes: Option<u64>,
+    pub data: Option<u64>,
+    pub processors: Option<usize>,
 }
 
 impl Commands {
-    pub(super) fn new(environment: Vec<(String, String)>) -> Self {
-        Self { environment, running: Vec::new(), ended: Vec::new() }
+    pub(super) fn new(environment: Vec<(String, String)>, bounds: OwnBounds, group: Option<Group>, watch: Watch) -> Self {
+        Self { environment, bounds, group, watch, running: Vec::new(), open_logs: Vec::new(), ended: Vec::new() }
     }
 
-    fn spawn(&self, exec: &Exec, passed: &[OwnedFd], log: Option<File>) -> io::Result<Running> {
+    /// Whoever asked for it is told about its start and its end.
+    pub(super) fn start(&mut self, client: u64, exec: &Exec, passed: &[OwnedFd], log: Option<[File; 2]>) -> io::Result<()> {
+        let owner = (!exec.detached).then_some(client);
+        let running = self.spawn(exec, passed, log)?;
+        self.running.push(Running { owner, waiting: vec![client], ..running });
+        Ok(())
+    }
+
+    fn spawn(&mut self, exec: &Exec, passed: &[OwnedFd], log: Option<[File; 2]>) -> io::Result<Running> {
         let mut passed = passed.iter();
         // Opened anew each time: the one of before a snapshot belongs to a root that is gone.
         let null = File::options().read(true).write(true).open("/dev/null")?;
@@ -138,7 +67,7 @@ impl Commands {
                 *place = passed.next().map_or(null.as_fd(), AsFd::as_fd);
             }
         }
-        let terminal = exec.terminal.map(open_terminal).transpose()?;
+        let terminal = exec.terminal.map(terminal::open).transpose()?;
         let pipe = log.is_some().then(|| rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)).transpose()?;
         if let Some((_, side)) = &terminal {
             stdio = [side.as_fd(); 3];
@@ -146,6 +75,8 @@ impl Commands {
             stdio[1..].fill(write.as_fd());
         }
         let strings = Strings::of(exec, &self.environment)?;
+        let (is_alone, counted) = self.prepare_to_count();
+        self.watch.begin();
         let started = command::start(&Command {
             candidates: &strings.candidates,
             arguments: &strings.arguments,
@@ -153,27 +84,43 @@ impl Commands {
             directory: &strings.directory,
             stdio,
             terminal: terminal.is_some(),
+            bounds: Bounds {
+                entrances: self.group.as_ref().map_or(&[], |g| &g.entrances),
+                processes: self.bounds.processes,
+                data: self.bounds.data,
+                processors: self.bounds.processors,
+            },
         })?;
-        let log = match (log, pipe) {
-            (Some(to), Some((from, _))) => {
-                rustix::io::ioctl_fionbio(&from, true)?;
-                Some(Log { from, to, written: 0 })
-            }
-            _ => None,
-        };
+        let log = log.zip(pipe).map(|(files, (from, _))| Log::new(from, files)).transpose()?;
         Ok(Running {
             pid: started.pid,
             waiting: Vec::new(),
             owner: None,
             outcome: Some(started.outcome),
             program: exec.arguments.first().map(|a| a.to_os().to_string_lossy().into_owned()).unwrap_or_default(),
+            command: line_of(exec),
+            is_alone,
             terminal: terminal.map(|(master, _)| master),
             log,
             deadline: exec.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
             timed_out: false,
             kill_at: None,
-            status: None,
+            began: Instant::now(),
+            counted,
+            hit: None,
+            ended: None,
         })
+    }
+
+    /// The peak is that of the command only if nobody else is there.
+    fn prepare_to_count(&mut self) -> (bool, Counted) {
+        let Some(group) = &self.group else { return (false, Counted::default()) };
+        let is_alone = self.running.is_empty() && !processes::others_alive();
+        if is_alone {
+            group.meters.reset_peak();
+        }
+        self.running.iter_mut().for_each(|r| r.is_alone = false);
+        (is_alone, group.count())
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -181,9 +128,9 @@ impl Commands {
     }
 
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let outcomes = self.running.iter().filter_map(|r| r.outcome.as_ref());
-        let logs = self.running.iter().filter_map(|r| r.log.as_ref().map(|l| &l.from));
-        outcomes.chain(logs).map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN))
+        let outcomes = self.running.iter().filter_map(|r| r.outcome.as_ref().map(AsFd::as_fd));
+        let logs = self.running.iter().filter_map(|r| r.log.as_ref()).chain(&self.open_logs).map(Log::source);
+        outcomes.chain(logs).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
     }
 
     /// Moves output into logs and learns which commands got as far as running.
@@ -200,13 +147,10 @@ impl Commands {
                 running.log = None;
             }
         }
+        self.open_logs.retain_mut(Log::pump);
         for (pid, failure) in failed {
             if let Some(index) = self.running.iter().position(|r| r.pid == pid) {
                 let running = self.running.swap_remove(index);
-                if running.status.is_none() {
-                    // Its end will be reaped like that of any orphan.
-                    let _ = rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
-                }
                 let reply = Reply::Failed(describe(failure, &running.program));
                 for client in running.waiting {
                     connections.send(client, &reply, &[]);
@@ -218,9 +162,9 @@ impl Commands {
 
     /// Collects every child that ended, ours and the orphans that became ours.
     pub(super) fn reap(&mut self, connections: &mut Connections) {
-        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-            if let Some(running) = self.running.iter_mut().find(|r| r.pid == pid.as_raw_nonzero().get()) {
-                running.status = Some(status);
+        while let Some(ended) = wait::next_ended() {
+            if let Some(running) = self.running.iter_mut().find(|r| r.pid == ended.pid) {
+                running.ended = Some(ended);
             }
         }
         self.pump(connections);
@@ -230,23 +174,13 @@ impl Commands {
         let mut index = 0;
         while index < self.running.len() {
             let running = &self.running[index];
-            let Some(status) = running.status.filter(|_| running.outcome.is_none()) else {
+            let Some(ended) = running.ended.filter(|_| running.outcome.is_none()) else {
                 index += 1;
                 continue;
             };
             let mut running = self.running.swap_remove(index);
-            if let Some(log) = &mut running.log {
-                log.pump();
-            }
-            let code = status.exit_status().or_else(|| status.terminating_signal().map(|s| 128 + s)).unwrap_or(255);
-            let exited = Exited {
-                pid: running.pid,
-                code,
-                missed_network: code != 0 && network::was_missed(),
-                signal: status.terminating_signal(),
-                timed_out: running.timed_out,
-                others_alive: processes::others_alive(),
-            };
+            self.open_logs.extend(running.log.take().and_then(|mut log| log.pump().then_some(log)));
+            let exited = self.account(&running, &ended);
             for client in &running.waiting {
                 connections.send(*client, &Reply::Exited(exited.clone()), &[]);
             }
@@ -255,6 +189,51 @@ impl Commands {
             }
             self.ended.push(exited);
         }
+    }
+
+    fn account(&mut self, running: &Running, ended: &Ended) -> Exited {
+        let counted = self.group.as_ref().map(Group::count).unwrap_or_default();
+        let out_of_memory = (counted.out_of_memory > running.counted.out_of_memory).then_some(LimitHit::Memory);
+        let limit_hit = running.hit.or(out_of_memory).or_else(|| self.watch.look_at_the_end());
+        let code = match (ended.code, ended.signal) {
+            // It was quicker than whoever would have killed it.
+            (Some(0), _) if matches!(limit_hit, Some(LimitHit::Disk | LimitHit::Inodes)) => KILLED,
+            (Some(code), _) => code,
+            (None, signal) => 128 + signal.unwrap_or(127),
+        };
+        let together = self.group.as_ref().filter(|_| running.is_alone).and_then(|g| g.meters.memory_peak());
+        Exited {
+            pid: running.pid,
+            command: running.command.clone(),
+            code,
+            missed_network: code != 0 && network::was_missed(),
+            signal: ended.signal,
+            timed_out: running.timed_out,
+            others_alive: processes::others_alive(),
+            limit_hit,
+            pids_refused: counted.pids_refused > running.counted.pids_refused,
+            usage: Usage {
+                wall_ms: running.began.elapsed().as_millis() as u64,
+                cpu_ms: ended.used.cpu.as_millis() as u64,
+                peak_memory_bytes: together.unwrap_or(0).max(ended.used.peak_memory_bytes),
+                written_bytes: ended.used.written_bytes,
+            },
+        }
+    }
+
+    /// Notes which limit ends everything that runs.
+    pub(super) fn blame(&mut self, hit: LimitHit) {
+        for running in &mut self.running {
+            running.hit.get_or_insert(hit);
+        }
+    }
+
+    pub(super) fn latest(&self) -> Vec<Exited> {
+        self.ended.clone()
+    }
+
+    pub(super) fn group(&self) -> Option<&Group> {
+        self.group.as_ref()
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
@@ -291,7 +270,7 @@ impl Commands {
         self.running.iter().any(|r| r.pid == pid)
     }
 
-    fn signal(&self, pid: i32, signal: i32) -> Reply {
+    pub(super) fn signal(&self, pid: i32, signal: i32) -> Reply {
         match self.running.iter().find(|r| r.pid == pid) {
             Some(running) => {
                 running.signal(signal);
@@ -308,15 +287,15 @@ impl Commands {
         }
     }
 
-    fn resize(&self, pid: i32, columns: u16, rows: u16) -> Reply {
+    pub(super) fn resize(&self, pid: i32, columns: u16, rows: u16) -> Reply {
         let terminal = self.running.iter().find(|r| r.pid == pid).and_then(|r| r.terminal.as_ref());
-        match terminal.map(|t| rustix::termios::tcsetwinsize(t, size(columns, rows))) {
+        match terminal.map(|t| rustix::termios::tcsetwinsize(t, terminal::size(columns, rows))) {
             Some(Ok(())) => Reply::Done,
             _ => no_such_process(pid),
         }
     }
 
-    fn wait(&mut self, client: u64, pid: i32) -> Option<Reply> {
+    pub(super) fn wait(&mut self, client: u64, pid: i32) -> Option<Reply> {
         if let Some(running) = self.running.iter_mut().find(|r| r.pid == pid) {
             running.waiting.push(client);
             return None;
@@ -324,124 +303,6 @@ impl Commands {
         let ended = self.ended.iter().rev().find(|e| e.pid == pid);
         Some(ended.map_or_else(|| no_such_process(pid), |e| Reply::Exited(e.clone())))
     }
-}
-
-impl Running {
-    fn announce(&self, connections: &mut Connections) {
-        let master = self.terminal.as_ref().map(AsFd::as_fd);
-        for client in &self.waiting {
-            connections.send(*client, &Reply::Started { pid: self.pid }, master.as_slice());
-        }
-    }
-
-    fn end_gently(&mut self, signal: Signal) {
-        self.signal(signal.as_raw());
-        self.kill_at = Some(Instant::now() + PATIENCE);
-    }
-
-    /// To the whole group: what the command started and did not put in a group of its own.
-    fn signal(&self, signal: i32) {
-        if self.status.is_none() {
-            let _ = whatif_sys::signals::send_to_group(self.pid, signal);
-        }
-    }
-}
-
-impl Log {
-    /// Moves what has arrived; false at the end of the output.
-    fn pump(&mut self) -> bool {
-        let mut buffer = [0_u8; 16 << 10];
-        loop {
-            match rustix::io::read(&self.from, &mut buffer) {
-                Ok(0) => return false,
-                Ok(length) => {
-                    if self.written < LARGEST_LOG && self.to.write_all(&buffer[..length]).is_ok() {
-                        self.written += length as u64;
-                        if self.written >= LARGEST_LOG {
-                            let _ = self.to.write_all(b"\n[whatif: the log is full; further output is dropped]\n");
-                        }
-                    }
-                }
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => return true,
-                Err(_) => return false,
-            }
-        }
-    }
-}
-
-/// The strings of a command in the form the kernel takes.
-struct Strings {
-    candidates: Vec<CString>,
-    arguments: Vec<CString>,
-    environment: Vec<CString>,
-    directory: CString,
-}
-
-impl Strings {
-    fn of(exec: &Exec, defaults: &[(String, String)]) -> io::Result<Self> {
-        let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
-        let program = exec.arguments.first().ok_or(io::ErrorKind::InvalidInput)?.as_bytes();
-        let search = exec
-            .environment
-            .iter()
-            .find(|(name, _)| name.as_bytes() == b"PATH")
-            .map_or(&b"/usr/bin:/bin"[..], |(_, v)| v.as_bytes());
-        let candidates = if program.contains(&b'/') {
-            vec![c_string(program)?]
-        } else {
-            let directories = search.split(|b| *b == b':').map(|d| if d.is_empty() { &b"."[..] } else { d });
-            directories
-                .map(|d| c_string(Path::new(OsStr::from_bytes(d)).join(OsStr::from_bytes(program)).as_os_str().as_bytes()))
-                .collect::<io::Result<_>>()?
-        };
-        let own = exec.environment.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
-        let is_set = |name: &str| exec.environment.iter().any(|(n, _)| n.as_bytes() == name.as_bytes());
-        let missing = defaults.iter().filter(|(n, _)| !is_set(n)).map(|(n, v)| (n.as_bytes(), v.as_bytes()));
-        Ok(Self {
-            candidates,
-            arguments: exec.arguments.iter().map(|a| c_string(a.as_bytes())).collect::<io::Result<_>>()?,
-            environment: own.chain(missing).map(|(n, v)| c_string(&[n, b"=", v].concat())).collect::<io::Result<_>>()?,
-            directory: c_string(exec.directory.as_bytes())?,
-        })
-    }
-}
-
-/// A pair of terminal ends from the sandbox's own `/dev/pts`: the master for the client, the other for the command.
-fn open_terminal((columns, rows): (u16, u16)) -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let master = rustix::pty::openpt(flags)?;
-    rustix::pty::unlockpt(&master)?;
-    let side = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
-    rustix::termios::tcsetwinsize(&master, size(columns, rows))?;
-    Ok((master, side))
-}
-
-fn size(columns: u16, rows: u16) -> Winsize {
-    Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
-}
-
-fn has_input(fd: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(fd, PollFlags::IN)];
-    rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
-}
-
-fn read_outcome(pipe: OwnedFd) -> Option<Failure> {
-    let mut bytes = Vec::new();
-    File::from(pipe).read_to_end(&mut bytes).ok()?;
-    Failure::from_pipe(&bytes)
-}
-
-fn describe(failure: Failure, program: &str) -> Failed {
-    let (reason, errno, what) = match failure {
-        Failure::Directory(errno) => (Reason::Directory, errno, "enter the working directory".to_owned()),
-        Failure::Execute(errno) if errno == rustix::io::Errno::NOENT.raw_os_error() => {
-            return Failed { reason: Reason::NotFound, message: format!("{program}: not found in the sandbox"), errno };
-        }
-        Failure::Execute(errno) => (Reason::CannotExecute, errno, format!("execute {program}")),
-        Failure::Setup(errno) => (Reason::CannotExecute, errno, "set up the command".to_owned()),
-    };
-    Failed { reason, message: format!("failed to {what}: {}", io::Error::from_raw_os_error(errno)), errno }
 }
 
 fn no_such_process(pid: i32) -> Reply {

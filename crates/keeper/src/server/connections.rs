@@ -43,12 +43,19 @@ pub(super) struct Connections {
 struct Connection {
     number: u64,
     channel: Channel,
+    /// It has asked for something; before that nobody misses it.
+    has_asked: bool,
     broken: bool,
 }
 
 impl Connections {
     pub(super) fn new(rule: PeerRule, birth: Channel) -> Self {
-        Self { rule, open: vec![Connection { number: 0, channel: birth, broken: false }], next_number: 1, gone: Vec::new() }
+        Self {
+            rule,
+            open: vec![Connection { number: 0, channel: birth, has_asked: true, broken: false }],
+            next_number: 1,
+            gone: Vec::new(),
+        }
     }
 
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
@@ -60,8 +67,19 @@ impl Connections {
 
     pub(super) fn accept(&mut self, listener: &OwnedFd) {
         let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC) else { return };
-        if self.rule.admits(&socket) && self.open.len() < MOST_CONNECTIONS {
-            let mut connection = Connection { number: self.next_number, channel: Channel::new(socket), broken: false };
+        if !self.rule.admits(&socket) {
+            return;
+        }
+        if self.open.len() >= MOST_CONNECTIONS {
+            // Whoever came first and never said anything makes room.
+            let silent = self.open.iter().position(|c| !c.has_asked && !c.channel.has_frame());
+            if let Some(index) = silent {
+                self.gone.push(self.open.remove(index).number);
+            }
+        }
+        if self.open.len() < MOST_CONNECTIONS {
+            let mut connection =
+                Connection { number: self.next_number, channel: Channel::new(socket), has_asked: false, broken: false };
             self.next_number += 1;
             // The request usually has arrived with the connection.
             connection.read();
@@ -82,7 +100,10 @@ impl Connections {
     pub(super) fn next_request(&mut self) -> Option<(u64, Request)> {
         for connection in &mut self.open {
             match connection.channel.take_frame() {
-                Ok(Some(request)) => return Some((connection.number, request)),
+                Ok(Some(request)) => {
+                    connection.has_asked = true;
+                    return Some((connection.number, request));
+                }
                 Ok(None) => {}
                 Err(_) => connection.broken = true,
             }

@@ -30,12 +30,21 @@ pub(super) fn list(is_exec: impl Fn(i32) -> bool) -> Vec<Process> {
 
 pub(super) fn stats(uptime: Duration) -> Stats {
     let all = list(|_| false);
+    let ended = whatif_sys::wait::used_by_ended();
     Stats {
         processes: all.len(),
-        cpu_ms: all.iter().map(|p| p.cpu_ms).sum(),
+        cpu_ms: ended.cpu.as_millis() as u64 + all.iter().map(|p| p.cpu_ms).sum::<u64>(),
         memory_bytes: all.iter().map(|p| p.memory_bytes).sum(),
+        written_bytes: ended.written_bytes + all.iter().map(|p| written(p.pid)).sum::<u64>(),
         uptime_ms: uptime.as_millis() as u64,
+        ..Stats::default()
     }
+}
+
+/// What a process wrote, with all it waited for.
+fn written(pid: i32) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    io.lines().find_map(|l| l.strip_prefix("write_bytes: ")).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
 fn read(pid: i32, is_exec: bool) -> Option<Process> {

@@ -14,8 +14,13 @@ pub struct Confinement {
     pub landlock_abi: u32,
 }
 
+/// What is `beneath` can be used, what is `listed` can be listed.
 /// Each step is required; a sandbox whose step fails does not start. (Landlock is required where the kernel has it.)
-pub fn confine(identity: Identity, beneath: BorrowedFd<'_>) -> Result<Confinement, (&'static str, io::Error)> {
+pub fn confine(
+    identity: Identity,
+    beneath: BorrowedFd<'_>,
+    listed: Option<BorrowedFd<'_>>,
+) -> Result<Confinement, (&'static str, io::Error)> {
     let at = |step: &'static str| move |error: io::Error| (step, error);
     let errno = |step: &'static str| move |errno: rustix::io::Errno| (step, errno.into());
 
@@ -31,7 +36,7 @@ pub fn confine(identity: Identity, beneath: BorrowedFd<'_>) -> Result<Confinemen
     rustix::thread::set_no_new_privs(true).map_err(errno("set no_new_privs"))?;
 
     // 4. Nothing outside the sandbox can be opened, even through a descriptor that leads there.
-    let landlock_abi = landlock::confine_beneath(beneath).map_err(at("apply Landlock"))?;
+    let landlock_abi = landlock::confine_beneath(beneath, listed).map_err(at("apply Landlock"))?;
 
     // 5. The kernel's rarely needed and often exploited parts.
     seccomp::install().map_err(at("install the system call filter"))?;

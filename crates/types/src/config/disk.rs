@@ -71,7 +71,11 @@ impl fmt::Display for Size {
             value /= 1024.0;
             unit += 1;
         }
-        if unit == 0 { write!(f, "{} B", self.0) } else { write!(f, "{value:.1} {}iB", UNITS[unit]) }
+        match unit {
+            0 => write!(f, "{} B", self.0),
+            _ if value.fract() == 0.0 => write!(f, "{value:.0} {}iB", UNITS[unit]),
+            _ => write!(f, "{value:.1} {}iB", UNITS[unit]),
+        }
     }
 }
 
@@ -98,6 +102,6 @@ mod tests {
         for text in ["", "G", "-1", "1.5G", "1X", "99999999999T"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }
-        assert_eq!(Size(1536).to_string(), "1.5 KiB");
+        assert_eq!((Size(1536).to_string().as_str(), Size(128 << 20).to_string().as_str()), ("1.5 KiB", "128 MiB"));
     }
 }

@@ -1,0 +1,30 @@
+//! Control groups of sandboxes that do not run.
+
+use std::path::Path;
+
+use whatif_cgroup::Found;
+use whatif_layers::state_dir::AliveLock;
+use whatif_types::SandboxId;
+
+use super::{Action, Collected, OrphanKind};
+use crate::{Engine, EngineError};
+
+impl Engine {
+    /// What is left in them ends with them.
+    pub(super) fn reconcile_groups(&self, collected: &mut Collected) -> Result<(), EngineError> {
+        let (found, prefix) = (Found::look(), self.group_prefix()?);
+        for name in whatif_cgroup::list(&found, &prefix) {
+            let is_used = SandboxId::parse(&name[prefix.len()..]).is_some_and(|id| self.may_use_group(&id));
+            if !is_used {
+                let removal = || whatif_cgroup::remove(&found, &name).is_ok();
+                collected.treat(OrphanKind::Group, Path::new(&name), Action::Removed, removal);
+            }
+        }
+        Ok(())
+    }
+
+    /// A keeper holds its lock before its group is made. What is being made or deleted has an owner who sees to it.
+    fn may_use_group(&self, id: &SandboxId) -> bool {
+        self.state.find(id).is_some_and(|directory| directory.starts_with(self.state.transient()) || AliveLock::is_held(&directory))
+    }
+}

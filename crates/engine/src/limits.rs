@@ -1,0 +1,269 @@
+//! By what each limit of a sandbox is enforced here, and setting that up.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use whatif_cgroup::{Found, Group, Version, Wanted};
+use whatif_keeper::protocol::{Farewell, PassedGroup};
+use whatif_types::boot::{KeeperLimits, Room};
+use whatif_types::config::UserConfig;
+use whatif_types::limits::{Clock, Expiry, Means, Resource};
+use whatif_types::sandbox::StopReason;
+use whatif_types::{Enforced, Identity, Limits, Sandbox, SandboxId};
+
+use crate::lineage::Owner;
+use crate::{Engine, EngineError, now};
+
+/// Where a keeper that ends by itself says why, in the sandbox's directory.
+const FAREWELL: &str = "farewell";
+
+/// A control group as far as it was needed, and what is left for the keeper to do.
+#[derive(Debug, Default)]
+pub(crate) struct Bounds {
+    pub enforced: Vec<Enforced>,
+    pub keeper: KeeperLimits,
+    group: Option<Group>,
+    farewell: Option<OwnedFd>,
+}
+
+impl Bounds {
+    pub(crate) fn passed_group(&self) -> Option<PassedGroup> {
+        let group = self.group.as_ref()?;
+        Some(PassedGroup { entrances: group.entrances().len(), meters: group.meters().iter().map(|(m, _)| *m).collect() })
+    }
+
+    pub(crate) fn has_farewell(&self) -> bool {
+        self.farewell.is_some()
+    }
+
+    /// In the order the keeper takes them.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let group = self.group.iter().flat_map(|g| g.entrances().iter().chain(g.meters().iter().map(|(_, fd)| fd)));
+        group.chain(&self.farewell).map(AsFd::as_fd)
+    }
+}
+
+/// What limits a sandbox, and until when it lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lease<'a> {
+    pub limits: &'a Limits,
+    pub expiry: Option<&'a Expiry>,
+    /// One that was there before, and may have snapshots.
+    pub sandbox: Option<&'a Sandbox>,
+}
+
+impl Lease<'_> {
+    pub(crate) fn unlimited() -> Self {
+        const UNLIMITED: &Limits = &Limits::none();
+        Self { limits: UNLIMITED, expiry: None, sandbox: None }
+    }
+}
+
+impl Engine {
+    /// What is said on the command line, then by a profile or preset, then by the configuration; never more than the project allows.
+    pub(crate) fn limits(&self, config: &UserConfig, asked: &Limits) -> Result<Limits, EngineError> {
+        let mut limits = asked.clone();
+        if let Some(name) = asked.preset.as_deref().filter(|name| *name != "none") {
+            limits = limits.or(profile(config, name)?);
+        }
+        if asked.preset.as_deref() != Some("none") {
+            limits = limits.or(config.limits.clone());
+            if let Some(name) = config.limits.preset.as_deref().filter(|_| asked.preset.is_none()) {
+                limits = limits.or(profile(config, name)?);
+            }
+        }
+        let mut most = config.limits_of_project.clone();
+        if let Some(name) = most.preset.clone() {
+            most = most.or(profile(config, &name)?);
+        }
+        let limits = limits.at_most(&most);
+        if limits.require {
+            self.require(&limits)?;
+        }
+        Ok(limits)
+    }
+
+    /// Refuses limits that would be enforced less strictly than a kernel could.
+    fn require(&self, limits: &Limits) -> Result<(), EngineError> {
+        let found = Found::look();
+        for (resource, _) in limits.resources() {
+            let by = means(&found, resource, self.context.identity());
+            if by.is_weak_for(resource) {
+                let why = match resource {
+                    Resource::Memory => found.memory().err(),
+                    _ => found.cpu().err(),
+                };
+                return Err(EngineError::LimitsUnavailable {
+                    resource,
+                    by,
+                    why: why.map(|w| w.reason.clone()).unwrap_or_default(),
+                    fix: why.and_then(|w| w.fix.clone()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets up what enforces the limits, before anything runs.
+    pub(crate) fn bind(
+        &self,
+        id: &SandboxId,
+        directory: &Path,
+        lease: Lease<'_>,
+        config: &UserConfig,
+        identity: Identity,
+    ) -> Result<Bounds, EngineError> {
+        let limits = lease.limits;
+        let mut bounds = Bounds::default();
+        bounds.keeper.keep_free = config.disk.keep_free.map(|s| s.0);
+        bounds.keeper.idle_ms = limits.idle.map(|i| i.as_millis());
+        if let Some(expiry) = lease.expiry {
+            let clock = clock()?;
+            bounds.keeper.ends_at_ms = Some(clock.since_boot_ms.saturating_add(expiry.remaining_ms(&clock)));
+        }
+        if limits.idle.is_some() || lease.expiry.is_some() {
+            let path = directory.join(FAREWELL);
+            let file = std::fs::File::create(&path).map_err(|e| EngineError::io("create", &path, e))?;
+            bounds.farewell = Some(file.into());
+        }
+        if limits.disk.is_some() || limits.inodes.is_some() {
+            let frozen = lease.sandbox.map(|s| self.frozen_room(s)).transpose()?.unwrap_or_default();
+            bounds.keeper.room = Room { bytes: limits.disk.map(|d| d.0), files: limits.inodes, ..frozen };
+        }
+        if limits.resources().next().is_none() {
+            return Ok(bounds);
+        }
+        let found = Found::look();
+        let mut wanted = Wanted::default();
+        for (resource, _) in limits.resources() {
+            let by = means(&found, resource, identity);
+            bounds.enforced.push(Enforced { resource, by });
+            match (resource, by) {
+                (Resource::Memory, Means::Watcher) => bounds.keeper.memory = limits.memory.map(|m| m.0),
+                (Resource::Memory, _) => wanted.memory = limits.memory.map(|m| m.0),
+                (Resource::Pids, Means::Rlimit) => bounds.keeper.pids = limits.pids,
+                (Resource::Pids, _) => wanted.pids = limits.pids,
+                (Resource::Cpus, Means::Affinity) => bounds.keeper.processors = limits.cpus.map(|c| c.rounded_up()),
+                (Resource::Cpus, _) => wanted.cpus_milli = limits.cpus.map(|c| c.thousandths()),
+                (Resource::Disk | Resource::Inodes, _) => {}
+            }
+        }
+        if wanted != Wanted::default() {
+            let name = self.group_name(id)?;
+            // One of before may have been left behind.
+            let group = Group::make(&found, &name, &wanted).or_else(|_| {
+                whatif_cgroup::remove(&found, &name)?;
+                Group::make(&found, &name, &wanted)
+            });
+            bounds.group = Some(group?);
+        }
+        Ok(bounds)
+    }
+
+    /// What a sandbox's own frozen layers take of its room; not those it shares with others.
+    pub(crate) fn frozen_room(&self, sandbox: &Sandbox) -> Result<Room, EngineError> {
+        let mut room = Room::default();
+        for layer in self.lineage()?.only_needed_by(&Owner::Sandbox(sandbox.name.clone())) {
+            let measured = whatif_layers::measure::tree(&self.state.layer_path(layer)).unwrap_or_default();
+            room.frozen_bytes += measured.bytes;
+            room.frozen_files += measured.files;
+        }
+        Ok(room)
+    }
+
+    /// Removes the control group of a sandbox whose keeper is gone.
+    pub(crate) fn unbind(&self, sandbox: &Sandbox) {
+        let has_group = sandbox.details.enforced.iter().any(|e| matches!(e.by, Means::Cgroup1 | Means::Cgroup2));
+        if has_group {
+            self.remove_group(&sandbox.id);
+        }
+    }
+
+    pub(crate) fn remove_group(&self, id: &SandboxId) {
+        if let Ok(name) = self.group_name(id) {
+            let _ = whatif_cgroup::remove(&Found::look(), &name);
+        }
+    }
+
+    fn group_name(&self, id: &SandboxId) -> Result<String, EngineError> {
+        Ok(format!("{}{id}", self.group_prefix()?))
+    }
+
+    /// Of all control groups of this state directory, and of no other.
+    pub(crate) fn group_prefix(&self) -> Result<String, EngineError> {
+        let root = self.state.root();
+        let metadata = std::fs::metadata(root).map_err(|e| EngineError::io("examine", root, e))?;
+        Ok(format!("whatif-{:x}-{:x}-", metadata.dev(), metadata.ino()))
+    }
+
+    /// When a sandbox that is made now will end.
+    pub(crate) fn expiry(&self, limits: &Limits) -> Result<Option<Expiry>, EngineError> {
+        limits.ttl.map(|ttl| Ok(Expiry::after(ttl, &clock()?))).transpose()
+    }
+}
+
+impl Engine {
+    /// How long until a sandbox's time is up.
+    pub(crate) fn remaining_ms(&self, sandbox: &Sandbox) -> Result<Option<u64>, EngineError> {
+        sandbox.details.expiry.as_ref().map(|e| Ok(e.remaining_ms(&clock()?))).transpose()
+    }
+}
+
+/// Whether a sandbox's time is up.
+pub(crate) fn is_expired(sandbox: &Sandbox) -> Result<bool, EngineError> {
+    match &sandbox.details.expiry {
+        Some(expiry) => Ok(expiry.is_past(&clock()?)),
+        None => Ok(false),
+    }
+}
+
+/// Why a keeper that is gone has ended.
+pub(crate) fn last_words(directory: &Path) -> StopReason {
+    let text = std::fs::read(directory.join(FAREWELL)).unwrap_or_default();
+    match serde_json::from_slice(&text) {
+        Ok(Farewell::Expired) => StopReason::Expired,
+        Ok(Farewell::Idle) => StopReason::Idle,
+        Err(_) => StopReason::Lost,
+    }
+}
+
+pub(crate) fn clock() -> Result<Clock, EngineError> {
+    const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+    let boot_id = std::fs::read_to_string(BOOT_ID).map_err(|e| EngineError::io("read", Path::new(BOOT_ID), e))?;
+    let since_boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Ok(Clock {
+        boot_id: boot_id.trim().to_owned(),
+        since_boot_ms: since_boot.tv_sec.unsigned_abs() * 1000 + since_boot.tv_nsec.unsigned_abs() / 1_000_000,
+        wall_ms: now(),
+    })
+}
+
+fn profile(config: &UserConfig, name: &str) -> Result<Limits, EngineError> {
+    config.profiles.get(name).cloned().or_else(|| Limits::preset(name)).ok_or_else(|| {
+        let mut known = vec!["small", "medium", "large"];
+        known.extend(config.profiles.keys().map(String::as_str));
+        EngineError::Usage {
+            message: format!("there are no limits called '{}'", name.escape_debug()),
+            hint: format!("known: {}, none; further ones are [profiles.NAME] in the configuration", known.join(", ")),
+        }
+    })
+}
+
+/// The strictest way there is here.
+fn means(found: &Found, resource: Resource, identity: Identity) -> Means {
+    let group = match resource {
+        Resource::Memory => found.memory(),
+        Resource::Pids => found.pids(),
+        Resource::Cpus => found.cpu(),
+        Resource::Disk | Resource::Inodes => return Means::Watcher,
+    };
+    match (group, resource) {
+        (Ok(Version::V2), _) => Means::Cgroup2,
+        (Ok(Version::V1), _) => Means::Cgroup1,
+        (Err(_), Resource::Memory) => Means::Watcher,
+        // The kernel does not count the processes of its own root.
+        (Err(_), Resource::Pids) if identity != Identity::Same => Means::Rlimit,
+        (Err(_), _) => Means::Affinity,
+    }
+}

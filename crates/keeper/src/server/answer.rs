@@ -1,0 +1,85 @@
+//! What becomes of each request.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use super::{Server, files, processes};
+use crate::protocol::{Exec, Failed, Reason, Reply, Request, Stdio};
+
+impl Server {
+    pub(super) fn answer(&mut self, client: u64, request: Request) {
+        // What is looked at must stay as it is, so whoever wants to change it waits, and so does the next one who wants to look.
+        let waits = matches!(request, Request::Exec(_) | Request::Open { .. } | Request::MakeDirectory { .. } | Request::Freeze);
+        if waits && self.frozen.as_ref().is_some_and(|f| f.by != client) {
+            self.deferred.push((client, request));
+            return;
+        }
+        let reply = match request {
+            Request::Exec(exec) => match self.start(client, &exec) {
+                Ok(()) => return,
+                Err(failed) => Reply::Failed(failed),
+            },
+            Request::Signal { pid, signal } => self.commands.signal(pid, signal),
+            Request::Resize { pid, columns, rows } => self.commands.resize(pid, columns, rows),
+            Request::Wait { pid } => match self.commands.wait(client, pid) {
+                Some(reply) => reply,
+                None => return,
+            },
+            Request::List => Reply::Processes(processes::list(|pid| self.commands.is_exec(pid))),
+            Request::Stats => Reply::Stats(self.stats()),
+            Request::Ended => Reply::Ended(self.commands.latest()),
+            Request::LayersChanged { bytes, files } => {
+                self.commands.watch.layers_changed(bytes, files);
+                Reply::Done
+            }
+            Request::Renew { ends_at_ms } => {
+                self.lifetime.renew(ends_at_ms);
+                Reply::Done
+            }
+            Request::Open { path, access } => match files::open(&path.to_path(), access) {
+                Ok((file, reply)) => return self.connections.send(client, &reply, &[file.as_fd()]),
+                Err(error) => files::failed(&path.to_path(), &error),
+            },
+            Request::Directory { path } => files::directory(&path.to_path()),
+            Request::MakeDirectory { path, mode } => files::make_directory(&path.to_path(), mode),
+            Request::Examine { path } => files::examine(&path.to_path()),
+            Request::Freeze => self.freeze(client),
+            Request::Thaw => {
+                self.thaw(client);
+                Reply::Done
+            }
+            Request::EndAll => self.end_all(),
+            Request::Stop { grace_ms } => return self.begin_stop(client, Duration::from_millis(grace_ms)),
+            Request::Boot { .. } => {
+                Reply::Failed(Failed { reason: Reason::Refused, message: "this keeper has booted".into(), errno: 0 })
+            }
+        };
+        self.connections.send(client, &reply, &[]);
+    }
+
+    fn start(&mut self, client: u64, exec: &Exec) -> Result<(), Failed> {
+        if self.stopping.is_some() {
+            return Err(refused("the sandbox is ending"));
+        }
+        let mut passed = Vec::new();
+        for _ in exec.stdio.iter().filter(|s| **s == Stdio::Passed) {
+            passed.push(self.connections.take_descriptor(client).ok_or_else(|| refused("a descriptor is missing"))?);
+        }
+        let log = if exec.detached {
+            let mut file = || self.connections.take_descriptor(client).map(File::from).ok_or_else(|| refused("the log is missing"));
+            Some([file()?, file()?])
+        } else {
+            None
+        };
+        self.commands.start(client, exec, &passed, log).map_err(|e| Failed {
+            reason: Reason::CannotExecute,
+            message: format!("failed to start a process: {e}"),
+            errno: e.raw_os_error().unwrap_or(0),
+        })
+    }
+}
+
+fn refused(message: &str) -> Failed {
+    Failed { reason: Reason::Refused, message: message.to_owned(), errno: 0 }
+}

@@ -1,0 +1,102 @@
+//! One command that was started.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::Signal;
+use whatif_sys::command::Failure;
+use whatif_sys::wait::Ended;
+use whatif_types::LimitHit;
+
+use super::connections::Connections;
+use super::group::Counted;
+use super::log::Log;
+use crate::protocol::{Exec, Failed, Reason, Reply};
+
+/// Between asking a command to end and killing it, when its time is up or its client is gone.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LONGEST_COMMAND: usize = 256;
+
+pub(super) struct Running {
+    pub pid: i32,
+    /// Who is told about its end.
+    pub waiting: Vec<u64>,
+    /// Whose leaving ends it.
+    pub owner: Option<u64>,
+    /// Held until the command is known to run; afterwards its end of file has been seen.
+    pub outcome: Option<OwnedFd>,
+    pub program: String,
+    /// The whole line, for whoever asks later.
+    pub command: String,
+    /// Nobody else was there when it began, nor began meanwhile.
+    pub is_alone: bool,
+    /// Handed to the client once the command runs, and kept for resizing.
+    pub terminal: Option<OwnedFd>,
+    pub log: Option<Log>,
+    pub deadline: Option<Instant>,
+    pub timed_out: bool,
+    pub kill_at: Option<Instant>,
+    pub began: Instant,
+    /// What the control group had counted when it began.
+    pub counted: Counted,
+    /// The limit it was ended for.
+    pub hit: Option<LimitHit>,
+    pub ended: Option<Ended>,
+}
+
+impl Running {
+    pub(super) fn announce(&self, connections: &mut Connections) {
+        let master = self.terminal.as_ref().map(AsFd::as_fd);
+        for client in &self.waiting {
+            connections.send(*client, &Reply::Started { pid: self.pid }, master.as_slice());
+        }
+    }
+
+    pub(super) fn end_gently(&mut self, signal: Signal) {
+        self.signal(signal.as_raw());
+        self.kill_at = Some(Instant::now() + PATIENCE);
+    }
+
+    /// To the whole group: what the command started and did not put in a group of its own.
+    pub(super) fn signal(&self, signal: i32) {
+        if self.ended.is_none() {
+            let _ = whatif_sys::signals::send_to_group(self.pid, signal);
+        }
+    }
+}
+
+pub(super) fn has_input(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
+    rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
+}
+
+pub(super) fn read_outcome(pipe: OwnedFd) -> Option<Failure> {
+    let mut bytes = Vec::new();
+    File::from(pipe).read_to_end(&mut bytes).ok()?;
+    Failure::from_pipe(&bytes)
+}
+
+pub(super) fn line_of(exec: &Exec) -> String {
+    let words: Vec<_> = exec.arguments.iter().map(|a| a.to_os().to_string_lossy().into_owned()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(LONGEST_COMMAND) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+pub(super) fn describe(failure: Failure, program: &str) -> Failed {
+    let (reason, errno, what) = match failure {
+        Failure::Directory(errno) => (Reason::Directory, errno, "enter the working directory".to_owned()),
+        Failure::Execute(errno) if errno == rustix::io::Errno::NOENT.raw_os_error() => {
+            return Failed { reason: Reason::NotFound, message: format!("{program}: not found in the sandbox"), errno };
+        }
+        Failure::Execute(errno) => (Reason::CannotExecute, errno, format!("execute {program}")),
+        Failure::Bounds(errno) => (Reason::CannotExecute, errno, "put the command within its limits".to_owned()),
+        Failure::Setup(errno) => (Reason::CannotExecute, errno, "set up the command".to_owned()),
+    };
+    Failed { reason, message: format!("failed to {what}: {}", io::Error::from_raw_os_error(errno)), errno }
+}

@@ -1,0 +1,83 @@
+//! The memory of all processes together, where there is no control group to count it.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Faster than this no memory is filled.
+const BYTES_PER_SECOND: f64 = 8e9;
+const OFTEN: Duration = Duration::from_millis(2);
+const NOW_AND_THEN: Duration = Duration::from_millis(50);
+/// Places in memory that files can be put in.
+const IN_MEMORY: [&str; 4] = ["/tmp", "/dev/shm", "/run", "/var/tmp"];
+const TMPFS: u64 = 0x0102_1994;
+
+pub(super) struct Memory {
+    limit: u64,
+}
+
+impl Memory {
+    pub(super) fn new(limit: u64) -> Self {
+        Self { limit }
+    }
+
+    pub(super) fn first_look(&self) -> Duration {
+        self.pause(0)
+    }
+
+    /// How long until the next look is due; nothing if it is too much.
+    pub(super) fn look(&self) -> Option<Duration> {
+        let files = in_files();
+        let quick: u64 = files + processes().iter().map(|p| resident(p)).sum::<u64>();
+        if quick <= self.limit {
+            return Some(self.pause(quick));
+        }
+        // Processes share what they had before they split; that must not count several times.
+        let exact: u64 = processes().iter().map(|p| share(p).unwrap_or_else(|| resident(p))).sum::<u64>() + files;
+        (exact <= self.limit).then_some(NOW_AND_THEN)
+    }
+
+    fn pause(&self, used: u64) -> Duration {
+        let seconds = self.limit.saturating_sub(used) as f64 / BYTES_PER_SECOND;
+        Duration::from_secs_f64(seconds).clamp(OFTEN, NOW_AND_THEN)
+    }
+}
+
+fn processes() -> Vec<PathBuf> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    entries
+        .filter(|e| e.file_name().to_str().and_then(|n| n.parse::<u32>().ok()).is_some_and(|pid| pid != 1))
+        .map(|e| e.path())
+        .collect()
+}
+
+/// What a process has in memory that is not of a file.
+fn resident(process: &Path) -> u64 {
+    let statm = fs::read_to_string(process.join("statm")).unwrap_or_default();
+    let mut pages = statm.split_whitespace().skip(1).map(|f| f.parse::<u64>().unwrap_or(0));
+    let (all, of_files) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    all.saturating_sub(of_files) * rustix::param::page_size() as u64
+}
+
+/// Its share of that, where others have a part in it, and of memory shared on purpose.
+fn share(process: &Path) -> Option<u64> {
+    let rollup = fs::read_to_string(process.join("smaps_rollup")).ok()?;
+    let of = |name: &str| {
+        let line = rollup.lines().find_map(|l| l.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some((of("Pss_Anon:")? + of("SwapPss:").unwrap_or(0)) * 1024)
+}
+
+/// What files in memory take.
+fn in_files() -> u64 {
+    let mut counted = HashSet::new();
+    let used = IN_MEMORY.iter().filter_map(|place| {
+        let stat = rustix::fs::statfs(*place).ok().filter(|s| s.f_type as u64 == TMPFS)?;
+        let is_new = counted.insert(fs::metadata(place).ok()?.dev());
+        is_new.then(|| (stat.f_blocks - stat.f_bfree) * stat.f_bsize.unsigned_abs())
+    });
+    used.sum()
+}

@@ -1,0 +1,248 @@
+//! Room on the disk: what the sandbox's changes take, and what must stay free for everybody else.
+//!
+//! Measuring a head means walking it. What tells cheaply whether that is worth while is the free room of the file system: as
+//! long as it did not fall by what the sandbox may still write, the sandbox did not write it.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstatvfs, openat2, statat};
+use rustix::io::Errno;
+use whatif_types::LimitHit;
+use whatif_types::boot::{KeeperLimits, Room};
+
+/// Faster than this nothing is written.
+const BYTES_PER_SECOND: u64 = 4 << 30;
+const FILES_PER_SECOND: u64 = 1 << 20;
+const OFTEN: Duration = Duration::from_millis(3);
+const NOW_AND_THEN: Duration = Duration::from_millis(100);
+/// A walk that takes longer is made while everybody is held still.
+const LONG: Duration = Duration::from_millis(10);
+/// Left for the host where nothing else is said, and at most this part of what was free.
+const RESERVE: u64 = 64 << 20;
+const RESERVE_PART: u64 = 4;
+
+/// Where to look.
+pub(in crate::server) struct Head {
+    /// Any directory in the file system of the head.
+    pub near: OwnedFd,
+    /// The sandbox's own directory, if its room is limited.
+    pub directory: Option<OwnedFd>,
+}
+
+pub(super) struct RoomWatch {
+    head: Head,
+    room: Room,
+    keep_free: Option<u64>,
+    reserve: u64,
+    last: Option<Measured>,
+    /// A sandbox that is over its limit already may still be cleaned up.
+    allowed: Taken,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    bytes: u64,
+    files: u64,
+}
+
+/// The result of a walk.
+#[derive(Clone, Copy)]
+struct Measured {
+    taken: Taken,
+    /// What was free in the file system then.
+    free: Taken,
+    at: Instant,
+    took: Duration,
+}
+
+impl RoomWatch {
+    pub(super) fn new(limits: &KeeperLimits, head: Head) -> Self {
+        let mut watch =
+            Self { head, room: limits.room, keep_free: limits.keep_free, reserve: 0, last: None, allowed: Taken::default() };
+        if watch.room.is_limited() {
+            watch.measure();
+        }
+        watch
+    }
+
+    /// Says when to look first.
+    pub(super) fn begin(&mut self) -> Duration {
+        let free = self.free();
+        self.reserve = self.keep_free.unwrap_or_else(|| RESERVE.min(free.bytes / RESERVE_PART));
+        let taken = self.last.map(|m| m.taken).unwrap_or_default();
+        self.allowed = Taken {
+            bytes: self.room.bytes.map_or(u64::MAX, |limit| limit.max(taken.bytes)),
+            files: self.room.files.map_or(u64::MAX, |limit| limit.max(taken.files)),
+        };
+        self.pause(free)
+    }
+
+    pub(super) fn look(&mut self, hold: &mut dyn FnMut(bool)) -> Result<Duration, LimitHit> {
+        let free = self.free();
+        if free.bytes < self.reserve {
+            return Err(LimitHit::Reserve);
+        }
+        if let Some(last) = self.last.filter(|last| self.is_suspicious(last, free)) {
+            let long = last.took > LONG;
+            if long {
+                hold(true);
+            }
+            let hit = self.measure_and_judge();
+            if long {
+                hold(false);
+            }
+            if let Some(hit) = hit {
+                return Err(hit);
+            }
+        }
+        Ok(self.pause(free))
+    }
+
+    pub(super) fn look_closely(&mut self) -> Option<LimitHit> {
+        let last = self.last?;
+        let free = self.free();
+        let unchanged = free.bytes == last.free.bytes && free.files == last.free.files;
+        if unchanged { None } else { self.measure_and_judge() }
+    }
+
+    pub(super) fn layers_changed(&mut self, bytes: u64, files: u64) {
+        self.room.frozen_bytes = bytes;
+        self.room.frozen_files = files;
+        if self.room.is_limited() {
+            self.measure();
+        }
+    }
+
+    pub(super) fn known_bytes(&self) -> Option<u64> {
+        self.last.map(|m| m.taken.bytes)
+    }
+
+    /// So much room is gone that the sandbox may have taken all it may; or it is long ago that somebody looked.
+    fn is_suspicious(&self, last: &Measured, free: Taken) -> bool {
+        let gone = |before: u64, now: u64| before.saturating_sub(now);
+        let left = self.left(last.taken);
+        let changed = free.bytes != last.free.bytes || free.files != last.free.files;
+        gone(last.free.bytes, free.bytes) >= left.bytes
+            || gone(last.free.files, free.files) >= left.files
+            // Others may give back what the sandbox takes.
+            || (changed && last.at.elapsed() > (last.took * 20).max(Duration::from_secs(1)))
+    }
+
+    fn left(&self, taken: Taken) -> Taken {
+        Taken { bytes: self.allowed.bytes.saturating_sub(taken.bytes), files: self.allowed.files.saturating_sub(taken.files) }
+    }
+
+    /// As long as the sandbox needs at least to take what it may still take.
+    fn pause(&self, free: Taken) -> Duration {
+        let mut left = Taken { bytes: free.bytes.saturating_sub(self.reserve), files: u64::MAX };
+        if let Some(last) = &self.last {
+            let own = self.left(last.taken);
+            left = Taken { bytes: left.bytes.min(own.bytes), files: own.files };
+        }
+        let seconds = (left.bytes as f64 / BYTES_PER_SECOND as f64).min(left.files as f64 / FILES_PER_SECOND as f64);
+        let slowest = if self.last.is_some() { NOW_AND_THEN } else { super::SELDOM };
+        Duration::try_from_secs_f64(seconds).unwrap_or(slowest).clamp(OFTEN, slowest)
+    }
+
+    fn measure_and_judge(&mut self) -> Option<LimitHit> {
+        let taken = self.measure();
+        match taken {
+            t if t.bytes > self.allowed.bytes => Some(LimitHit::Disk),
+            t if t.files > self.allowed.files => Some(LimitHit::Inodes),
+            _ => None,
+        }
+    }
+
+    fn measure(&mut self) -> Taken {
+        let began = Instant::now();
+        let free = self.free();
+        let (mut taken, complete) = self.head.directory.as_ref().map_or((Taken::default(), true), walk);
+        taken.bytes += self.room.frozen_bytes + deleted_but_open();
+        taken.files += self.room.frozen_files;
+        if let Some(last) = self.last.filter(|_| !complete) {
+            // Whoever hides what it writes is charged with all that was written.
+            taken.bytes = taken.bytes.max(last.taken.bytes + last.free.bytes.saturating_sub(free.bytes));
+            taken.files = taken.files.max(last.taken.files + last.free.files.saturating_sub(free.files));
+        }
+        self.last = Some(Measured { taken, free, at: Instant::now(), took: began.elapsed() });
+        taken
+    }
+
+    fn free(&self) -> Taken {
+        // Who cannot ask is told that there is nothing, and ends what runs.
+        fstatvfs(&self.head.near).map_or(Taken::default(), |s| Taken { bytes: s.f_bavail * s.f_frsize, files: s.f_ffree })
+    }
+}
+
+/// What the heads take, and whether everything could be seen.
+fn walk(sandbox: &OwnedFd) -> (Taken, bool) {
+    let mut walk = Walk { pending: vec![PathBuf::from("head")], taken: Taken::default(), linked: HashSet::new(), complete: true };
+    while let Some(directory) = walk.pending.pop() {
+        match walk.directory(sandbox, &directory) {
+            // Gone meanwhile.
+            Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+            Err(_) => walk.complete = false,
+        }
+    }
+    (walk.taken, walk.complete)
+}
+
+struct Walk {
+    /// By path and not by descriptor: whoever nests directories deeply must not exhaust ours.
+    pending: Vec<PathBuf>,
+    taken: Taken,
+    linked: HashSet<u64>,
+    complete: bool,
+}
+
+impl Walk {
+    fn directory(&mut self, sandbox: &OwnedFd, path: &Path) -> rustix::io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = openat2(sandbox, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?;
+        for entry in Dir::read_from(&fd)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let Ok(stat) = statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let is_directory = FileType::from_raw_mode(stat.st_mode).is_dir();
+            if is_directory || stat.st_nlink < 2 || self.linked.insert(stat.st_ino) {
+                self.taken.bytes += stat.st_blocks.unsigned_abs() * 512;
+                self.taken.files += 1;
+            }
+            if is_directory {
+                self.pending.push(path.join(OsStr::from_bytes(name.to_bytes())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Files without a name take room as long as somebody holds them open.
+fn deleted_but_open() -> u64 {
+    const IN_MEMORY: u64 = 0x0102_1994;
+    let mut counted = HashSet::new();
+    let mut bytes = 0;
+    let numbers = |directory: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+        entries.filter(|e| e.file_name().to_str().is_some_and(|n| n.parse::<u32>().is_ok())).map(|e| e.path()).collect()
+    };
+    for process in numbers(Path::new("/proc")) {
+        for descriptor in numbers(&process.join("fd")) {
+            let Ok(metadata) = fs::metadata(&descriptor) else { continue };
+            let in_memory = || rustix::fs::statfs(&descriptor).is_ok_and(|s| s.f_type as u64 == IN_MEMORY);
+            if metadata.is_file() && metadata.nlink() == 0 && !in_memory() && counted.insert((metadata.dev(), metadata.ino())) {
+                bytes += metadata.blocks() * 512;
+            }
+        }
+    }
+    bytes
+}
