@@ -54,12 +54,6 @@ impl Explain for CgroupError {
 }
 
 impl CgroupError {
-    /// Whether a group went while it was used.
-    pub(crate) fn is_gone(&self) -> bool {
-        let CgroupError::Io { source, .. } = self else { return false };
-        matches!(Errno::from_io_error(source), Some(Errno::NOENT | Errno::NODEV))
-    }
-
     pub(crate) fn is_invalid(&self) -> bool {
         let CgroupError::Io { source, .. } = self else { return false };
         Errno::from_io_error(source) == Some(Errno::INVAL)

@@ -16,9 +16,6 @@ use crate::tables::Place;
 use crate::unified::Unified;
 use crate::{CgroupError, Version, Wanted, limits, name, search};
 
-/// How often the directory of all groups may be taken away under us while a group is made in it.
-const ATTEMPTS: usize = 10;
-
 /// Dropping it leaves the group as it is.
 #[derive(Debug, Default)]
 pub struct Group {
@@ -76,11 +73,14 @@ impl Group {
                 (path, place.mount_point.clone(), controllers.iter().map(String::as_str).collect())
             }
             Part::V2 { unified, .. } => {
-                let path = make_unified(unified, name)?;
+                let path = unified.make(name)?;
                 (path.clone(), path, Vec::new())
             }
         };
         self.places.push(path.clone());
+        if let Part::V2 { unified, .. } = part {
+            unified.switch_on()?;
+        }
         let dir = Dir::open(path)?;
         let (version, resources) = part.limited();
         for resource in resources {
@@ -163,19 +163,6 @@ fn make_directory(path: &Path) -> Result<(), CgroupError> {
         io::ErrorKind::AlreadyExists => CgroupError::Exists { path: path.to_owned() },
         _ => on("make", path)(error),
     })
-}
-
-/// The directory of all groups is removed when nothing is in it, perhaps at this moment.
-fn make_unified(unified: &Unified, name: &str) -> Result<PathBuf, CgroupError> {
-    let mut attempts = 0;
-    loop {
-        let made = unified.ready_parent().map(|parent| parent.join(name)).and_then(|path| make_directory(&path).map(|()| path));
-        attempts += 1;
-        match made {
-            Err(error) if attempts < ATTEMPTS && error.is_gone() => {}
-            result => return result,
-        }
-    }
 }
 
 /// What tells a group that limits a resource, in each version.

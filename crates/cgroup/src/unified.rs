@@ -9,6 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::CgroupError;
+use rustix::io::Errno;
+
 use crate::error::on;
 use crate::file::{Dir, peek};
 use crate::found::{Resource, Why, may_write};
@@ -16,6 +18,9 @@ use crate::tables::Place;
 
 /// The directory that holds the groups of all sandboxes.
 const PARENT: &str = "whatif";
+
+/// How often that directory may be taken away while a group is made in it.
+const ATTEMPTS: usize = 100;
 
 #[derive(Debug)]
 pub(crate) struct Unified {
@@ -42,22 +47,33 @@ impl Unified {
         self.offered() > 0
     }
 
-    /// The directory for groups, with the controllers switched on that there are.
-    pub fn ready_parent(&self) -> Result<PathBuf, CgroupError> {
-        let parent = self.base.join(PARENT);
-        if self.is_switched_on(&parent) {
-            return Ok(parent);
+    /// Makes a group, and the directory for all of them if that is not there or goes at this moment because it is empty.
+    pub fn make(&self, name: &str) -> Result<PathBuf, CgroupError> {
+        let path = self.parent().join(name);
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(path),
+                Err(error) if attempts < ATTEMPTS && is_gone(&error) => self.make_parent()?,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(CgroupError::Exists { path }),
+                Err(error) => return Err(on("make", &path)(error)),
+            }
+        }
+    }
+
+    /// Switches on, for all groups, the controllers that there are. To be done when a group is there, because then the directory
+    /// cannot go any more.
+    pub fn switch_on(&self) -> Result<(), CgroupError> {
+        if self.is_on(&self.parent()) {
+            return Ok(());
         }
         let controllers: Vec<String> = self.controllers_offered().map(|c| format!("+{c}")).collect();
         let controllers = controllers.join(" ");
-        if !self.is_switched_on(&self.base) {
+        if !self.is_on(&self.base) {
             Dir::open(self.base.clone())?.write("cgroup.subtree_control", &controllers)?;
         }
-        match fs::create_dir(&parent) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(on("make", &parent)(error)),
-            _ => Dir::open(parent.clone())?.write("cgroup.subtree_control", &controllers)?,
-        }
-        Ok(parent)
+        Dir::open(self.parent())?.write("cgroup.subtree_control", &controllers)
     }
 
     pub fn parent(&self) -> PathBuf {
@@ -87,6 +103,13 @@ impl Unified {
         Unified { base: group, offers }
     }
 
+    fn make_parent(&self) -> Result<(), CgroupError> {
+        match fs::create_dir(self.parent()) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(on("make", &self.parent())(error)),
+            _ => Ok(()),
+        }
+    }
+
     fn offered(&self) -> usize {
         self.controllers_offered().count()
     }
@@ -95,7 +118,7 @@ impl Unified {
         self.offers.iter().filter(|(_, offer)| offer.is_ok()).map(|(resource, _)| resource.controller())
     }
 
-    fn is_switched_on(&self, group: &Path) -> bool {
+    fn is_on(&self, group: &Path) -> bool {
         let on = words(group, "cgroup.subtree_control");
         self.controllers_offered().all(|wanted| on.iter().any(|c| c == wanted))
     }
@@ -141,6 +164,11 @@ fn not_delegated(place: &Place) -> Why {
         place.mount_point.display()
     ))
     .fix("run whatif as root, or in a control group that is delegated to this user")
+}
+
+/// What is being removed is not there any more, or not alive.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NODEV))
 }
 
 fn words(group: &Path, file: &str) -> Vec<String> {

@@ -261,6 +261,7 @@ impl Engine {
     fn plan(&self, wish: &Wish<'_>, survey: &Survey, backend: Backend) -> Plan {
         // A file that is a mount of its own (as containers have them) cannot be rewritten by a layer; it is hidden instead.
         let mut secrets = wish.secrets.hidden.clone();
+        secrets.extend(survey.kernel_views.iter().cloned());
         secrets.extend(wish.secrets.rewrites.iter().map(|r| r.path.clone()).filter(|p| survey.file_mounts.contains(p)));
         plan::plan(&Inputs {
             mounts: &survey.mounts,

@@ -45,7 +45,7 @@ pub struct Collected {
     pub orphans: Vec<Orphan>,
     /// Sandboxes that the rules remove.
     pub sandboxes: Vec<RemovedSandbox>,
-    /// Sandboxes that the rules would remove, if nobody were at work on them.
+    /// Sandboxes that the rules would remove, if nobody were at work on them and nothing were mounted in them.
     pub busy: Vec<String>,
     /// Automatic snapshots that outlived their use.
     pub snapshots: Vec<Removal>,

@@ -13,8 +13,9 @@ use whatif_types::{Sandbox, Status};
 
 use crate::{Engine, EngineError};
 
-/// Of one sandbox. When there are more, the oldest go whose commands have ended.
+/// Of one sandbox. When there is more, the oldest go whose commands have ended.
 const MOST_LOGS: usize = 50;
+const MOST_BYTES: u64 = 128 << 20;
 /// Nobody takes this long to start a command; a log that still has no name lost its maker.
 const LONGEST_START: Duration = Duration::from_secs(3600);
 const STARTING: &str = "starting-";
@@ -72,8 +73,8 @@ impl Engine {
     pub fn log(&self, name: Option<&str>, pid: Option<i32>) -> Result<Log, EngineError> {
         let sandbox = self.resolve(name)?;
         let directory = self.directory(&sandbox)?.join("logs");
-        let latest = all(&directory).into_iter().rfind(|(_, number)| pid.is_none_or(|p| p == *number));
-        let Some((_, pid)) = latest else {
+        let latest = all(&directory).into_iter().rfind(|log| pid.is_none_or(|p| p == log.pid));
+        let Some(Found { pid, .. }) = latest else {
             return Err(EngineError::Usage {
                 message: match pid {
                     Some(pid) => format!("sandbox '{}' has no log of a process {pid}", sandbox.name),
@@ -109,17 +110,23 @@ impl Engine {
         Ok(NewLog { directory, starting, files })
     }
 
+    /// Makes room if there are many logs, or large ones.
     pub(crate) fn bound_logs(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         let directory = self.directory(sandbox)?.join("logs");
         let all = all(&directory);
-        if all.len() > MOST_LOGS {
-            let alive = self.connect(sandbox)?.list()?;
-            let ended = all.iter().filter(|(_, number)| !alive.iter().any(|p| p.is_exec && p.pid == *number));
-            for (_, number) in ended.take(all.len() - MOST_LOGS) {
-                for path in paths(&directory, *number) {
-                    remove(&path).map_err(|e| EngineError::io("delete", &path, e))?;
-                }
+        let (mut count, mut bytes) = (all.len(), all.iter().map(|l| l.bytes).sum::<u64>());
+        if count <= MOST_LOGS && bytes <= MOST_BYTES {
+            return Ok(());
+        }
+        let alive = self.connect(sandbox)?.list()?;
+        for log in all.iter().filter(|log| !alive.iter().any(|p| p.is_exec && p.pid == log.pid)) {
+            if count <= MOST_LOGS && bytes <= MOST_BYTES {
+                break;
             }
+            for path in paths(&directory, log.pid) {
+                remove(&path).map_err(|e| EngineError::io("delete", &path, e))?;
+            }
+            (count, bytes) = (count - 1, bytes - log.bytes);
         }
         Ok(())
     }
@@ -135,12 +142,21 @@ fn paths(directory: &Path, pid: i32) -> [PathBuf; 2] {
     [directory.join(format!("{pid}.log")), directory.join(format!("{pid}.older.log"))]
 }
 
-/// The commands that have a log, in the order in which they started.
-fn all(directory: &Path) -> Vec<(SystemTime, i32)> {
-    let mut found: Vec<_> = entries(directory)
+/// A log as it is found in its directory; in the order in which the commands started.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    started: SystemTime,
+    pid: i32,
+    bytes: u64,
+}
+
+fn all(directory: &Path) -> Vec<Found> {
+    let mut found: Vec<Found> = entries(directory)
         .filter_map(|e| {
             let pid = e.file_name().to_str()?.strip_suffix(".log")?.parse().ok()?;
-            Some((e.metadata().ok()?.created().or_else(|_| e.metadata()?.modified()).ok()?, pid))
+            let metadata = e.metadata().ok()?;
+            let older = std::fs::metadata(&paths(directory, pid)[1]).map_or(0, |m| m.len());
+            Some(Found { started: metadata.created().or_else(|_| metadata.modified()).ok()?, pid, bytes: metadata.len() + older })
         })
         .collect();
     found.sort_unstable();

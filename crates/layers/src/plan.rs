@@ -111,7 +111,8 @@ impl Planner<'_> {
     /// An ordinary user may not overlay a directory with mounts beneath it; the directories around the mounts become trees.
     fn put_tree_around_mounts(&mut self, tree: &Path, level: Level) {
         let copied = self.inputs.backend == Backend::Copy;
-        if copied || !self.visible_mounts().iter().any(|m| m.mount_point != tree && m.mount_point.starts_with(tree)) {
+        // Whatever is mounted there: a file system of the kernel's is in the way just as well.
+        if copied || !self.inputs.mounts.iter().any(|m| m.mount_point != tree && m.mount_point.starts_with(tree)) {
             self.put_tree(tree);
             return;
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use whatif_types::mountinfo::{self, Mount};
 
+use crate::plan::MADE_ANEW;
 use crate::{PathError, on};
 
 /// What was found.
@@ -16,6 +17,8 @@ pub struct Survey {
     pub writable: Vec<PathBuf>,
     pub private: Vec<(PathBuf, u32)>,
     pub run_links: Vec<(PathBuf, PathBuf)>,
+    /// For an ordinary user: where else the kernel shows the host's processes and devices, as in a root directory of somebody's.
+    pub kernel_views: Vec<PathBuf>,
 }
 
 /// What to look for.
@@ -40,7 +43,8 @@ pub fn take(scope: &Scope<'_>) -> Result<Survey, PathError> {
     let real = || mounts.iter().filter(|m| !m.is_pseudo() && m.mount_point != Path::new("/"));
     let file_mounts = real().filter(|m| !m.mount_point.is_dir()).map(|m| m.mount_point.clone()).collect();
     let writable = if scope.as_root { Vec::new() } else { writable_trees(scope, real().map(|m| m.mount_point.clone())) };
-    Ok(Survey { file_mounts, writable, private: private_places(scope.runtime_dir), run_links: links_out_of_run(), mounts })
+    let kernel_views = if scope.as_root { Vec::new() } else { kernel_views(&mounts) };
+    Ok(Survey { kernel_views, file_mounts, writable, private: private_places(scope.runtime_dir), run_links: links_out_of_run(), mounts })
 }
 
 /// The subdirectories of a directory, without following links. Unreadable ones have none to offer.
@@ -63,6 +67,14 @@ fn writable_trees(scope: &Scope<'_>, mount_points: impl Iterator<Item = PathBuf>
     candidates.dedup();
     candidates.retain(|path| accessat(CWD, path, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok() && path.is_dir());
     candidates
+}
+
+/// Root's sandboxes do not show them anyway.
+fn kernel_views(mounts: &[Mount]) -> Vec<PathBuf> {
+    let is_one = |m: &&Mount| matches!(m.fs_type.as_str(), "proc" | "sysfs" | "devtmpfs" | "cgroup" | "cgroup2");
+    let elsewhere = mounts.iter().filter(is_one).filter(|m| !MADE_ANEW.iter().any(|p| m.mount_point.starts_with(p)));
+    // What the user cannot reach need not be hidden, and could not be.
+    elsewhere.map(|m| m.mount_point.clone()).filter(|path| path.is_dir()).collect()
 }
 
 fn private_places(runtime_dir: Option<&Path>) -> Vec<(PathBuf, u32)> {

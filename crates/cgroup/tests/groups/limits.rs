@@ -18,7 +18,8 @@ fn what_takes_too_much_memory_is_killed_and_counted() {
     assert_eq!(meters.oom_kills(), Some(0));
     let status = trial.enter("exec dd if=/dev/zero of=/dev/null bs=96M count=1").wait().unwrap();
     assert_eq!(status.signal(), Some(9), "{status:?}");
-    assert_eq!(meters.oom_kills(), Some(1));
+    // Where all in the group are killed together, some kernels count the first of them twice.
+    assert!((1..=2).contains(&meters.oom_kills().unwrap()));
 }
 
 #[test]
@@ -30,6 +31,7 @@ fn what_takes_less_memory_lives_and_its_peak_is_known() {
     let Some(peak) = meters.memory_peak() else { return println!("skipped: this kernel keeps no peak") };
     assert!((16 * MIB..=32 * MIB).contains(&peak), "{peak}");
     if !meters.reset_peak() {
+        assert_ne!(trial.found.memory(), Ok(Version::V1));
         return println!("skipped: this kernel cannot reset the peak");
     }
     assert!(trial.enter("exec dd if=/dev/zero of=/dev/null bs=4M count=1").wait().unwrap().success());

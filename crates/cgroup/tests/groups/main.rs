@@ -9,4 +9,5 @@
 mod limits;
 mod machine;
 mod removal;
+mod scope;
 mod support;

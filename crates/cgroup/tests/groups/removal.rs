@@ -103,7 +103,7 @@ fn all_can_be_killed_at_once_in_cgroup2() {
     let mut child = trial.enter("sleep 1000 & sleep 1000 & wait");
     eventually("three processes inside", || meters.pids_now() == Some(3));
     if meters.kill_all() {
-        eventually("none is left", || meters.pids_now() == Some(0));
+        eventually("none is left", || trial.says("cgroup.procs").is_empty());
     } else {
         println!("skipped: there is no such means here");
         child.kill().unwrap();
@@ -117,7 +117,7 @@ fn groups_are_listed_by_prefix_and_only_the_named_one_goes() {
     let prefix = format!("whatif-test-{}-", std::process::id());
     let listed = list(&one.found, &prefix);
     assert!(listed.contains(&one.name) && listed.contains(&two.name), "{listed:?}");
-    assert_eq!(list(&one.found, &one.name), [one.name.clone()]);
+    assert_eq!(list(&one.found, &one.name), std::slice::from_ref(&one.name));
     assert!(list(&one.found, "no-such-prefix").is_empty());
     remove(&one.found, &one.name).unwrap();
     assert!(one.directories_gone());

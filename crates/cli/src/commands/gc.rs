@@ -91,7 +91,7 @@ fn tell_removed(collected: &Collected, output: &Output) {
         output.line(format!("{} {verb} ({}): {}", sandbox.name, bytes(sandbox.bytes), sandbox.reason));
     }
     for name in &collected.busy {
-        output.line(format!("{name} stays this time: somebody is at work on it"));
+        output.line(format!("{name} stays this time: somebody is at work on it, or something is mounted in it"));
     }
     for removal in &collected.snapshots {
         output.line(format!("{} {verb}: an old automatic snapshot", removal.owner.name()));

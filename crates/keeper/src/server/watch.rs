@@ -1,6 +1,7 @@
 //! Looks after the limits that nothing else enforces, while somebody is there to run into them.
 
 mod memory;
+mod nameless;
 mod room;
 
 use std::time::{Duration, Instant};

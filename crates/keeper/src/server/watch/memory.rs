@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use super::nameless;
 
 /// Faster than this no memory is filled.
 const BYTES_PER_SECOND: f64 = 8e9;
@@ -14,13 +16,19 @@ const NOW_AND_THEN: Duration = Duration::from_millis(50);
 const IN_MEMORY: [&str; 4] = ["/tmp", "/dev/shm", "/run", "/var/tmp"];
 const TMPFS: u64 = 0x0102_1994;
 
+/// What takes longer to find out is looked at less often.
+const SOMETIMES: Duration = Duration::from_millis(150);
+
 pub(super) struct Memory {
     limit: u64,
+    /// What belongs to no process, and when that was looked at.
+    unowned: u64,
+    looked_at: Option<Instant>,
 }
 
 impl Memory {
     pub(super) fn new(limit: u64) -> Self {
-        Self { limit }
+        Self { limit, unowned: 0, looked_at: None }
     }
 
     pub(super) fn first_look(&self) -> Duration {
@@ -28,8 +36,12 @@ impl Memory {
     }
 
     /// How long until the next look is due; nothing if it is too much.
-    pub(super) fn look(&self) -> Option<Duration> {
-        let files = in_files();
+    pub(super) fn look(&mut self) -> Option<Duration> {
+        if self.looked_at.is_none_or(|at| at.elapsed() > SOMETIMES) {
+            self.unowned = nameless::measure().in_memory + shared_segments();
+            self.looked_at = Some(Instant::now());
+        }
+        let files = in_files() + self.unowned;
         let quick: u64 = files + processes().iter().map(|p| resident(p)).sum::<u64>();
         if quick <= self.limit {
             return Some(self.pause(quick));
@@ -80,4 +92,13 @@ fn in_files() -> u64 {
         is_new.then(|| (stat.f_blocks - stat.f_bfree) * stat.f_bsize.unsigned_abs())
     });
     used.sum()
+}
+
+/// Shared memory of the System V kind stays when nobody has it attached.
+fn shared_segments() -> u64 {
+    let table = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    let mut lines = table.lines();
+    let resident = lines.next().and_then(|names| names.split_whitespace().position(|name| name == "rss"));
+    let Some(resident) = resident else { return 0 };
+    lines.filter_map(|line| line.split_whitespace().nth(resident)?.parse::<u64>().ok()).sum()
 }

@@ -5,10 +5,8 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,6 +14,8 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstatvfs, o
 use rustix::io::Errno;
 use whatif_types::LimitHit;
 use whatif_types::boot::{KeeperLimits, Room};
+
+use super::nameless;
 
 /// Faster than this nothing is written.
 const BYTES_PER_SECOND: u64 = 4 << 30;
@@ -164,7 +164,7 @@ impl RoomWatch {
         let began = Instant::now();
         let free = self.free();
         let (mut taken, complete) = self.head.directory.as_ref().map_or((Taken::default(), true), walk);
-        taken.bytes += self.room.frozen_bytes + deleted_but_open();
+        taken.bytes += self.room.frozen_bytes + nameless::measure().on_disk;
         taken.files += self.room.frozen_files;
         if let Some(last) = self.last.filter(|_| !complete) {
             // Whoever hides what it writes is charged with all that was written.
@@ -224,25 +224,4 @@ impl Walk {
         }
         Ok(())
     }
-}
-
-/// Files without a name take room as long as somebody holds them open.
-fn deleted_but_open() -> u64 {
-    const IN_MEMORY: u64 = 0x0102_1994;
-    let mut counted = HashSet::new();
-    let mut bytes = 0;
-    let numbers = |directory: &Path| -> Vec<PathBuf> {
-        let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
-        entries.filter(|e| e.file_name().to_str().is_some_and(|n| n.parse::<u32>().is_ok())).map(|e| e.path()).collect()
-    };
-    for process in numbers(Path::new("/proc")) {
-        for descriptor in numbers(&process.join("fd")) {
-            let Ok(metadata) = fs::metadata(&descriptor) else { continue };
-            let in_memory = || rustix::fs::statfs(&descriptor).is_ok_and(|s| s.f_type as u64 == IN_MEMORY);
-            if metadata.is_file() && metadata.nlink() == 0 && !in_memory() && counted.insert((metadata.dev(), metadata.ino())) {
-                bytes += metadata.blocks() * 512;
-            }
-        }
-    }
-    bytes
 }

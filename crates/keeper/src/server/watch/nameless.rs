@@ -1,0 +1,41 @@
+//! Files without a name: they take room as long as somebody holds them open, and no walk finds them.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+const TMPFS: u64 = 0x0102_1994;
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Nameless {
+    /// `memfd`s. (What was deleted from a file system that is in memory is counted there.)
+    pub in_memory: u64,
+    pub on_disk: u64,
+}
+
+pub(super) fn measure() -> Nameless {
+    let mut counted = HashSet::new();
+    let mut found = Nameless::default();
+    for process in numbers(Path::new("/proc")) {
+        for descriptor in numbers(&process.join("fd")) {
+            let Ok(metadata) = fs::metadata(&descriptor) else { continue };
+            if !metadata.is_file() || metadata.nlink() > 0 || !counted.insert((metadata.dev(), metadata.ino())) {
+                continue;
+            }
+            let bytes = metadata.blocks() * 512;
+            if !rustix::fs::statfs(&descriptor).is_ok_and(|s| s.f_type as u64 == TMPFS) {
+                found.on_disk += bytes;
+            } else if fs::read_link(&descriptor).is_ok_and(|target| target.as_os_str().as_bytes().starts_with(b"/memfd:")) {
+                found.in_memory += bytes;
+            }
+        }
+    }
+    found
+}
+
+fn numbers(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    entries.filter(|e| e.file_name().to_str().is_some_and(|n| n.parse::<u32>().is_ok())).map(|e| e.path()).collect()
+}
