@@ -86,19 +86,22 @@ impl Found {
         let tables = fs::read("/proc/self/mountinfo").and_then(|mounts| Ok((mounts, fs::read("/proc/self/cgroup")?)));
         match tables {
             Ok((mountinfo, membership)) => Found::from_tables(&mountinfo, &membership),
-            Err(error) => Found::nothing(&Why::new(format!("the kernel's tables of control groups cannot be read: {error}"))),
+            Err(error) => {
+                let why = Why::new(format!("the kernel's tables of control groups cannot be read: {error}"));
+                Found::nothing(why.fix("mount proc at /proc"))
+            }
         }
     }
 
     fn from_tables(mountinfo: &[u8], membership: &[u8]) -> Found {
         match tables::hierarchies(mountinfo, membership) {
             Ok(hierarchies) => Found::from_hierarchies(hierarchies),
-            Err(error) => Found::nothing(&Why::new(error.to_string())),
+            Err(error) => Found::nothing(Why::new(error.to_string())),
         }
     }
 
     fn from_hierarchies(hierarchies: Vec<Hierarchy>) -> Found {
-        let mut found = Found::nothing(&Why::new("the kernel has no cgroup2"));
+        let mut found = Found::nothing(Why::new("the kernel has no control groups").fix("use a kernel that has cgroup2"));
         // A controller is in one hierarchy at most. If v1 has them all, cgroup2 need not be looked at.
         let in_v1 = |resource: Resource| hierarchies.iter().any(|h| h.controllers.iter().any(|c| c == resource.controller()));
         let all_in_v1 = Resource::ALL.into_iter().all(in_v1);
@@ -119,8 +122,8 @@ impl Found {
         found
     }
 
-    fn nothing(why: &Why) -> Found {
-        Found { v1: Vec::new(), v2: Err(why.clone()), scope: None, searched: Vec::new() }
+    fn nothing(why: Why) -> Found {
+        Found { v1: Vec::new(), v2: Err(why), scope: None, searched: Vec::new() }
     }
 
     pub fn memory(&self) -> Result<Version, &Why> {
@@ -163,7 +166,7 @@ const USED: [&str; 5] = ["memory", "pids", "cpu", "cpuacct", "freezer"];
 /// Groups are made below the one this process is in, so that limits set from outside hold for them, too.
 fn writable(place: Place, controllers: &[String]) -> Result<Place, Why> {
     if !is_control_groups(&place.own) {
-        return Err(Why::new(format!("{} is hidden by another mount", place.own.display())));
+        return Err(hidden(&place));
     }
     if !may_write(&place.own) {
         let reason = format!("cgroup v1 ({}) is for root only: {} cannot be written", controllers.join(","), place.own.display());
@@ -176,12 +179,16 @@ fn writable(place: Place, controllers: &[String]) -> Result<Place, Why> {
 fn unified(place: Result<Place, Why>) -> (Result<Unified, Why>, Option<Scope>) {
     let place = match place {
         Ok(place) if is_control_groups(&place.own) => place,
-        Ok(place) => return (Err(Why::new(format!("{} is hidden by another mount", place.own.display()))), None),
+        Ok(place) => return (Err(hidden(&place)), None),
         Err(why) => return (Err(why), None),
     };
     let found = Unified::find(&place);
     let scope = if found.as_ref().is_ok_and(Unified::offers_all) { None } else { Scope::look(&place) };
     (found.map_err(|why| scope.as_ref().map_or(why.clone(), |scope| why.fix(scope.command_line()))), scope)
+}
+
+fn hidden(place: &Place) -> Why {
+    Why::new(format!("the control group {} is hidden by another mount", place.own.display())).fix("unmount what lies over it")
 }
 
 /// Whether control groups are really what is seen at a path: a mount may lie over another.

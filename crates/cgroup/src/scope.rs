@@ -9,13 +9,16 @@ use crate::found::Resource;
 use crate::tables::Place;
 use crate::unified::Unified;
 
+const ARGUMENTS: [&str; 6] = ["--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--"];
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     program: PathBuf,
 }
 
 impl Scope {
-    /// Whether the user's manager runs and has all the controllers to hand on.
+    /// Whether the user's manager runs and has all the controllers to hand on. A scope made beside us would not do: only a process
+    /// that is itself below the manager may enter groups there, so whoever wants them has to be started in one.
     pub(crate) fn look(place: &Place) -> Option<Scope> {
         let uid = rustix::process::geteuid().as_raw();
         let manager = place.mount_point.join(format!("user.slice/user-{uid}.slice/user@{uid}.service"));
@@ -31,13 +34,13 @@ impl Scope {
     /// way must see to it that it happens once only.
     pub fn command(&self, program: &OsStr) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(["--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--"]).arg(program);
+        command.args(ARGUMENTS).arg(program);
         command
     }
 
     /// The same as a line to type.
     #[must_use]
     pub fn command_line(&self) -> String {
-        format!("{} --user --scope --quiet --collect --property=Delegate=yes -- whatif …", "systemd-run")
+        format!("systemd-run {} whatif …", ARGUMENTS.join(" "))
     }
 }

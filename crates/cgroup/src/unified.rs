@@ -8,9 +8,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::CgroupError;
 use rustix::io::Errno;
 
+use crate::CgroupError;
 use crate::error::on;
 use crate::file::{Dir, peek};
 use crate::found::{Resource, Why, may_write};
@@ -25,7 +25,9 @@ const ATTEMPTS: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Unified {
     base: PathBuf,
-    offers: [(Resource, Result<(), Why>); 3],
+    memory: Result<(), Why>,
+    pids: Result<(), Why>,
+    cpu: Result<(), Why>,
 }
 
 impl Unified {
@@ -36,11 +38,16 @@ impl Unified {
     }
 
     pub fn offers(&self, resource: Resource) -> Result<(), &Why> {
-        self.offers.iter().find(|(offered, _)| *offered == resource).map_or(Ok(()), |(_, result)| result.as_ref().copied())
+        let offer = match resource {
+            Resource::Memory => &self.memory,
+            Resource::Pids => &self.pids,
+            Resource::Cpu => &self.cpu,
+        };
+        offer.as_ref().copied()
     }
 
     pub fn offers_all(&self) -> bool {
-        self.offered() == self.offers.len()
+        self.offered() == Resource::ALL.len()
     }
 
     pub fn offers_any(&self) -> bool {
@@ -89,18 +96,16 @@ impl Unified {
         let here = Unified::controllers(&group);
         let on = words(&group, "cgroup.subtree_control");
         let blocked = blocked(&group);
-        let offers = Resource::ALL.map(|resource| {
-            let controller = resource.controller();
-            let result = if !here.iter().any(|c| c == controller) {
-                Err(missing(controller, &group))
-            } else if on.iter().any(|c| c == controller) {
-                Ok(())
-            } else {
-                blocked.clone().map_or(Ok(()), Err)
-            };
-            (resource, result)
-        });
-        Unified { base: group, offers }
+        let offer = |resource: Resource| {
+            let is = |c: &String| c == resource.controller();
+            match (here.iter().any(is), on.iter().any(is), &blocked) {
+                (false, ..) => Err(missing(resource.controller(), &group)),
+                (_, false, Some(why)) => Err(why.clone()),
+                _ => Ok(()),
+            }
+        };
+        let (memory, pids, cpu) = (offer(Resource::Memory), offer(Resource::Pids), offer(Resource::Cpu));
+        Unified { base: group, memory, pids, cpu }
     }
 
     fn make_parent(&self) -> Result<(), CgroupError> {
@@ -115,7 +120,7 @@ impl Unified {
     }
 
     fn controllers_offered(&self) -> impl Iterator<Item = &'static str> {
-        self.offers.iter().filter(|(_, offer)| offer.is_ok()).map(|(resource, _)| resource.controller())
+        Resource::ALL.into_iter().filter(|resource| self.offers(*resource).is_ok()).map(Resource::controller)
     }
 
     fn is_on(&self, group: &Path) -> bool {
@@ -138,7 +143,8 @@ fn may_carry(group: &Path) -> bool {
 fn blocked(group: &Path) -> Option<Why> {
     let kind = peek(group, "cgroup.type")?;
     if kind.trim() != "domain" {
-        return Some(Why::new(format!("the control group {} is threaded", group.display())));
+        let why = Why::new(format!("the control group {} is a threaded one", group.display()));
+        return Some(why.fix("run whatif in a control group without threaded ones above it"));
     }
     let procs = group.join("cgroup.procs");
     let holds_processes = peek(group, "cgroup.procs").is_none_or(|processes| !processes.is_empty());

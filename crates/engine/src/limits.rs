@@ -78,6 +78,12 @@ impl Engine {
             most = most.or(profile(config, &name)?);
         }
         let limits = limits.at_most(&most);
+        if let Some(what) = limits.nonsense() {
+            return Err(EngineError::Usage {
+                message: format!("a limit of 0 on {what} would leave nothing to run"),
+                hint: "say how much it may be, or leave it out".to_owned(),
+            });
+        }
         if limits.require {
             self.require(&limits)?;
         }
@@ -242,7 +248,7 @@ pub(crate) fn clock() -> Result<Clock, EngineError> {
 fn profile(config: &UserConfig, name: &str) -> Result<Limits, EngineError> {
     config.profiles.get(name).cloned().or_else(|| Limits::preset(name)).ok_or_else(|| {
         let mut known = vec!["small", "medium", "large"];
-        known.extend(config.profiles.keys().map(String::as_str));
+        known.extend(config.profiles.keys().map(String::as_str).filter(|name| Limits::preset(name).is_none()));
         EngineError::Usage {
             message: format!("there are no limits called '{}'", name.escape_debug()),
             hint: format!("known: {}, none; further ones are [profiles.NAME] in the configuration", known.join(", ")),

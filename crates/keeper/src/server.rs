@@ -136,6 +136,7 @@ impl Server {
         if children {
             whatif_sys::signals::take(&self.child_signals);
             self.commands.reap(&mut self.connections);
+            self.lifetime.was_used();
         }
         self.commands.pump(&mut self.connections);
         self.connections.read_and_write();
@@ -203,7 +204,6 @@ impl Server {
     fn rest_when_idle(&mut self, worked: bool) {
         if worked {
             self.rest_at = Some(Instant::now() + REST_AFTER);
-            self.lifetime.was_used();
         } else if self.commands.is_idle() && self.rest_at.is_some_and(|at| at <= Instant::now()) {
             self.rest_at = None;
             whatif_sys::memory::release_code();
@@ -345,7 +345,13 @@ impl Server {
     }
 
     fn say_goodbye(&mut self) {
+        // Whoever waits for a command hears how it ended.
+        let deadline = Instant::now() + LAST_MOMENTS;
         self.commands.reap(&mut self.connections);
+        while !self.commands.is_idle() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+            self.commands.reap(&mut self.connections);
+        }
         for client in self.stopping.take().map(|s| s.asked_by).unwrap_or_default() {
             self.connections.send(client, &Reply::Done, &[]);
         }

@@ -125,6 +125,24 @@ impl Limits {
         .flatten()
     }
 
+    /// A limit that nothing can stay within.
+    #[must_use]
+    pub fn nonsense(&self) -> Option<&'static str> {
+        let nothing = |size: Option<Size>| size.is_some_and(|s| s.0 == 0);
+        let no_time = |span: Option<Span>| span.is_some_and(|s| s.as_millis() == 0);
+        [
+            (nothing(self.memory), "memory"),
+            (self.pids == Some(0), "pids"),
+            (nothing(self.disk), "disk"),
+            (self.inodes == Some(0), "inodes"),
+            (no_time(self.timeout), "timeout"),
+            (no_time(self.ttl), "ttl"),
+            (no_time(self.idle), "idle"),
+        ]
+        .into_iter()
+        .find_map(|(is_nothing, what)| is_nothing.then_some(what))
+    }
+
     /// The limit in the words of whoever ran into it.
     #[must_use]
     pub fn describe(&self, hit: LimitHit) -> String {

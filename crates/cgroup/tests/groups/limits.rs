@@ -72,6 +72,23 @@ fn a_share_of_a_processor_is_enforced() {
     child.wait().unwrap();
 }
 
+/// What v1 refuses need not be refused: the lower share outside holds for everything inside.
+#[test]
+fn more_of_a_processor_than_there_is_outside_can_be_asked_for() {
+    let Some(trial) = Trial::new(&Wanted { cpus_milli: Some(500), ..CPU }) else { return };
+    let tests = std::env::current_exe().unwrap();
+    let inside = format!("exec {} --ignored --exact limits::three_processors_can_be_asked_for", tests.display());
+    assert!(trial.enter(&inside).wait().unwrap().success());
+}
+
+#[test]
+#[ignore = "run by another test, within a limit"]
+fn three_processors_can_be_asked_for() {
+    let trial = Trial::new(&Wanted { cpus_milli: Some(3000), ..CPU }).unwrap();
+    let quota = if trial.has("cpu.max") { trial.says("cpu.max") } else { trial.says("cpu.cfs_quota_us") };
+    assert!(["-1", "300000", "300000 100000"].contains(&quota.as_str()), "{quota}");
+}
+
 #[test]
 fn every_limit_is_written_and_can_be_changed_in_both_directions() {
     let Some(trial) = Trial::new(&ALL) else { return };

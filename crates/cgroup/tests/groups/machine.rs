@@ -1,7 +1,7 @@
 //! The same tests in virtual machines that have their control groups otherwise than this one: all in cgroup2, and mixed. There they
 //! run as root, as a user to whom a group is delegated, and as one to whom none is.
 //!
-//! Takes half a minute without hardware help: `apt-get install qemu-system-x86 linux-image-cloud-amd64 busybox-static`, then
+//! Takes about a minute: `apt-get install qemu-system-x86 linux-image-cloud-amd64 busybox-static`, then
 //! `cargo test --package whatif-cgroup -- --ignored`. `WHATIF_TEST_KERNEL` and `WHATIF_TEST_BUSYBOX` name others than those in `/boot`
 //! and `/bin`.
 

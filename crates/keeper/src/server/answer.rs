@@ -15,6 +15,9 @@ impl Server {
             self.deferred.push((client, request));
             return;
         }
+        if waits {
+            self.lifetime.was_used();
+        }
         let reply = match request {
             Request::Exec(exec) => match self.start(client, &exec) {
                 Ok(()) => return,

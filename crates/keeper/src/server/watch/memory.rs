@@ -42,13 +42,18 @@ impl Memory {
             self.looked_at = Some(Instant::now());
         }
         let files = in_files() + self.unowned;
-        let quick: u64 = files + processes().iter().map(|p| resident(p)).sum::<u64>();
-        if quick <= self.limit {
-            return Some(self.pause(quick));
+        let quick: u64 = processes().iter().filter_map(|p| resident(p)).map(|p| p.own + p.shared).sum();
+        if files + quick <= self.limit {
+            return Some(self.pause(files + quick));
         }
-        // Processes share what they had before they split; that must not count several times.
-        let exact: u64 = processes().iter().map(|p| share(p).unwrap_or_else(|| resident(p))).sum::<u64>() + files;
-        (exact <= self.limit).then_some(NOW_AND_THEN)
+        // Processes share what they had before they split, and what they share on purpose; that must count once.
+        let (mut own, mut shared) = (0, 0);
+        for part in processes().iter().filter_map(|p| share(p).or_else(|| resident(p))) {
+            own += part.own;
+            shared += part.shared;
+        }
+        // What is shared may be one of the files, or a memory of its own; nobody says which.
+        (own + shared.max(files) <= self.limit).then_some(NOW_AND_THEN)
     }
 
     fn pause(&self, used: u64) -> Duration {
@@ -65,22 +70,28 @@ fn processes() -> Vec<PathBuf> {
         .collect()
 }
 
-/// What a process has in memory that is not of a file.
-fn resident(process: &Path) -> u64 {
-    let statm = fs::read_to_string(process.join("statm")).unwrap_or_default();
-    let mut pages = statm.split_whitespace().skip(1).map(|f| f.parse::<u64>().unwrap_or(0));
-    let (all, of_files) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
-    all.saturating_sub(of_files) * rustix::param::page_size() as u64
+/// What a process has in memory, but for what can be read again from a disk.
+struct Part {
+    own: u64,
+    shared: u64,
 }
 
-/// Its share of that, where others have a part in it, and of memory shared on purpose.
-fn share(process: &Path) -> Option<u64> {
+fn resident(process: &Path) -> Option<Part> {
+    let status = fs::read_to_string(process.join("status")).ok()?;
+    let of = |name| kib(&status, name).unwrap_or(0);
+    Some(Part { own: of("RssAnon:") + of("VmSwap:"), shared: of("RssShmem:") })
+}
+
+/// Its share, where others have a part in it.
+fn share(process: &Path) -> Option<Part> {
     let rollup = fs::read_to_string(process.join("smaps_rollup")).ok()?;
-    let of = |name: &str| {
-        let line = rollup.lines().find_map(|l| l.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    Some((of("Pss_Anon:")? + of("SwapPss:").unwrap_or(0)) * 1024)
+    Some(Part { own: kib(&rollup, "Pss_Anon:")? + kib(&rollup, "SwapPss:").unwrap_or(0), shared: kib(&rollup, "Pss_Shmem:")? })
+}
+
+/// A line `Name:   123 kB`, in bytes.
+fn kib(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
 /// What files in memory take.

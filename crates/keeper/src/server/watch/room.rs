@@ -28,6 +28,9 @@ const LONG: Duration = Duration::from_millis(10);
 const RESERVE: u64 = 64 << 20;
 const RESERVE_PART: u64 = 4;
 
+/// Cleaning up takes a little, too.
+const GRAIN: Taken = Taken { bytes: 1 << 20, files: 64 };
+
 /// Where to look.
 pub(in crate::server) struct Head {
     /// Any directory in the file system of the head.
@@ -76,10 +79,19 @@ impl RoomWatch {
     pub(super) fn begin(&mut self) -> Duration {
         let free = self.free();
         self.reserve = self.keep_free.unwrap_or_else(|| RESERVE.min(free.bytes / RESERVE_PART));
-        let taken = self.last.map(|m| m.taken).unwrap_or_default();
+        let is_over = self.last.is_some_and(|m| {
+            self.room.bytes.is_some_and(|b| m.taken.bytes > b) || self.room.files.is_some_and(|f| m.taken.files > f)
+        });
+        // Since then it may have become less, or more.
+        let taken = if is_over { self.measure() } else { Taken::default() };
+        let allowed = |limit: Option<u64>, taken: u64, grain: u64| match limit {
+            None => u64::MAX,
+            Some(limit) if taken > limit => taken + grain,
+            Some(limit) => limit,
+        };
         self.allowed = Taken {
-            bytes: self.room.bytes.map_or(u64::MAX, |limit| limit.max(taken.bytes)),
-            files: self.room.files.map_or(u64::MAX, |limit| limit.max(taken.files)),
+            bytes: allowed(self.room.bytes, taken.bytes, GRAIN.bytes),
+            files: allowed(self.room.files, taken.files, GRAIN.files),
         };
         self.pause(free)
     }
