@@ -34,8 +34,13 @@ pub fn was_limited(exited: &Exited) -> bool {
     exited.limit_hit.is_some() || exited.timed_out || exited.pids_refused
 }
 
+/// Whether a command used so much that it is worth a line.
+pub fn is_notable(usage: &Usage) -> bool {
+    usage.wall_ms >= 1000 || usage.cpu_ms >= 1000 || usage.written_bytes >= 1 << 20
+}
+
 pub fn usage(usage: &Usage) -> String {
-    let seconds = |ms: u64| format!("{:.1} s", ms as f64 / 1000.0);
+    let seconds = |ms: u64| if ms < 1000 { format!("{ms} ms") } else { format!("{:.1} s", ms as f64 / 1000.0) };
     format!(
         "{} of CPU time in {}, {} of memory, {} written",
         seconds(usage.cpu_ms),

@@ -13,7 +13,11 @@ mod progress;
 mod review;
 mod table;
 
+use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
+
+use whatif_engine::EngineError;
+use whatif_engine::limits::Scope;
 
 fn main() -> ExitCode {
     // A keeper is started by us thousands of times a day; it does not wait for an argument parser.
@@ -29,8 +33,17 @@ fn main() -> ExitCode {
     let output = output::Output::new(cli.json);
     match commands::dispatch(cli, &output) {
         Ok(code) => output::honest(code),
+        Err(EngineError::ScopeNeeded { scope }) => output.error(&start_anew_in(scope)),
         Err(error) => output.error(&error),
     }
+}
+
+/// The same command once more, below the user's service manager, where it has control groups. Returns only if that fails.
+fn start_anew_in(scope: Scope) -> EngineError {
+    let Ok(program) = std::env::current_exe() else { return EngineError::ScopeNeeded { scope } };
+    let mut command = scope.command(program.as_os_str());
+    let _failed = command.args(std::env::args_os().skip(1)).env(whatif_engine::limits::IN_SCOPE, "1").exec();
+    EngineError::ScopeNeeded { scope }
 }
 
 fn restack() -> ExitCode {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_apply::ApplyError;
 use whatif_archive::ArchiveError;
-use whatif_cgroup::CgroupError;
+use whatif_cgroup::{CgroupError, Scope};
 use whatif_diff::pattern::BadPattern;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::{Failed, Reason};
@@ -52,6 +52,9 @@ pub enum EngineError {
     Expired { name: String },
     #[error("the limit on {resource} would only be {by}{}", if why.is_empty() { String::new() } else { format!(": {why}") })]
     LimitsUnavailable { resource: Resource, by: Means, why: String, fix: Option<String> },
+    /// Not for people: the command starts itself anew there.
+    #[error("control groups are to be had in a scope of the service manager only")]
+    ScopeNeeded { scope: Scope },
     #[error("failed to set up the sandbox's limits: {0}")]
     Limits(#[from] CgroupError),
     #[error("sandbox '{name}' is busy: another command is changing it")]
@@ -155,6 +158,7 @@ impl Explain for EngineError {
             Self::Stopped { .. } => "stopped",
             Self::Expired { .. } => "expired",
             Self::LimitsUnavailable { .. } => "limits_unavailable",
+            Self::ScopeNeeded { .. } => "limits_unavailable",
             Self::Limits(_) => "limits_failed",
             Self::Busy { .. } => "busy",
             Self::StillRunning { .. } => "still_running",
@@ -219,6 +223,7 @@ impl Explain for EngineError {
                 hints.push("or do without: leave out --require-limits (require = true in the configuration)".to_owned());
                 hints
             }
+            Self::ScopeNeeded { scope } => vec![format!("start it there: {}", scope.command_line())],
             Self::Limits(_) => vec!["'whatif doctor' says which limits this machine can enforce, and by what".to_owned()],
             Self::Busy { .. } => vec!["try again in a moment".to_owned()],
             Self::StillRunning { name } => vec![format!("stop it first: whatif stop {name}")],

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+pub use whatif_cgroup::Scope;
 use whatif_cgroup::{Found, Group, Version, Wanted};
 use whatif_keeper::protocol::{Farewell, PassedGroup};
 use whatif_types::boot::{KeeperLimits, Room};
@@ -17,6 +18,9 @@ use crate::{Engine, EngineError, now};
 
 /// Where a keeper that ends by itself says why, in the sandbox's directory.
 const FAREWELL: &str = "farewell";
+
+/// Set for a command that was started anew in a scope.
+pub const IN_SCOPE: &str = "WHATIF_IN_SCOPE";
 
 /// A control group as far as it was needed, and what is left for the keeper to do.
 #[derive(Debug, Default)]
@@ -93,6 +97,7 @@ impl Engine {
     /// Refuses limits that would be enforced less strictly than a kernel could.
     fn require(&self, limits: &Limits) -> Result<(), EngineError> {
         let found = Found::look();
+        self.want_scope(&found, limits)?;
         for (resource, _) in limits.resources() {
             let by = means(&found, resource, self.context.identity());
             if by.is_weak_for(resource) {
@@ -107,6 +112,22 @@ impl Engine {
                     fix: why.and_then(|w| w.fix.clone()),
                 });
             }
+        }
+        Ok(())
+    }
+
+    /// Where control groups can be had by starting anew in a scope of the user's service manager, that is the way to go; once.
+    fn want_scope(&self, found: &Found, limits: &Limits) -> Result<(), EngineError> {
+        let Some(scope) = found.scope() else { return Ok(()) };
+        let is_in_one = self.context.environment.iter().any(|(name, _)| name == IN_SCOPE);
+        let missing = [
+            limits.memory.is_some() && found.memory().is_err(),
+            limits.pids.is_some() && found.pids().is_err(),
+            limits.cpus.is_some() && found.cpu().is_err(),
+        ];
+        let has_manager = self.context.runtime_dir.is_some();
+        if missing.contains(&true) && has_manager && !is_in_one {
+            return Err(EngineError::ScopeNeeded { scope: scope.clone() });
         }
         Ok(())
     }
@@ -141,6 +162,7 @@ impl Engine {
             return Ok(bounds);
         }
         let found = Found::look();
+        self.want_scope(&found, limits)?;
         let mut wanted = Wanted::default();
         for (resource, _) in limits.resources() {
             let by = means(&found, resource, identity);
@@ -245,8 +267,17 @@ pub(crate) fn clock() -> Result<Clock, EngineError> {
     })
 }
 
+/// A profile may stand on a preset.
 fn profile(config: &UserConfig, name: &str) -> Result<Limits, EngineError> {
-    config.profiles.get(name).cloned().or_else(|| Limits::preset(name)).ok_or_else(|| {
+    let Some(profile) = config.profiles.get(name) else { return preset(config, name) };
+    match &profile.preset {
+        Some(beneath) => Ok(profile.clone().or(preset(config, beneath)?)),
+        None => Ok(profile.clone()),
+    }
+}
+
+fn preset(config: &UserConfig, name: &str) -> Result<Limits, EngineError> {
+    Limits::preset(name).ok_or_else(|| {
         let mut known = vec!["small", "medium", "large"];
         known.extend(config.profiles.keys().map(String::as_str).filter(|name| Limits::preset(name).is_none()));
         EngineError::Usage {

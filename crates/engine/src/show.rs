@@ -6,7 +6,7 @@ use whatif_types::boot::Protection;
 use whatif_types::sandbox::Details;
 use whatif_types::{Sandbox, Status};
 
-use crate::{Engine, EngineError, Listed, Summary};
+use crate::{Engine, EngineError, Listed, Summary, command_lines};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
@@ -80,7 +80,14 @@ impl Engine {
     }
 
     fn processes_of(&self, sandbox: &Sandbox) -> Result<Vec<Process>, EngineError> {
-        if sandbox.status == Status::Active { Ok(self.connect(sandbox)?.list()?) } else { Ok(Vec::new()) }
+        if sandbox.status != Status::Active {
+            return Ok(Vec::new());
+        }
+        let mut processes = self.connect(sandbox)?.list()?;
+        if let Some(keeper) = sandbox.details.keeper_pid {
+            command_lines::fill_in(keeper, &mut processes);
+        }
+        Ok(processes)
     }
 
     /// `whatif kill`: one process by the number `ps` shows.

@@ -10,7 +10,7 @@ use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::AliveLock;
 use whatif_provider::native::KEEPER_COMMAND;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Sandbox, Status};
+use whatif_types::{Sandbox, SandboxId, Status};
 
 use crate::{Engine, EngineError, now};
 
@@ -81,10 +81,16 @@ impl Engine {
 pub(crate) fn keeper_pidfd(sandbox: &Sandbox) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(sandbox.details.keeper_pid?).ok()?)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    (keeper_of(pid)? == sandbox.id).then_some(pidfd)
+}
+
+/// The sandbox that a process is the keeper of, by its command line.
+pub(crate) fn keeper_of(pid: Pid) -> Option<SandboxId> {
     let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
     let mut words = line.split(|b| *b == 0).skip(1);
-    let is_keeper = words.next() == Some(KEEPER_COMMAND.as_bytes()) && words.next() == Some(sandbox.id.as_str().as_bytes());
-    is_keeper.then_some(pidfd)
+    let is_keeper = words.next()? == KEEPER_COMMAND.as_bytes();
+    let id = SandboxId::parse(std::str::from_utf8(words.next()?).ok()?)?;
+    is_keeper.then_some(id)
 }
 
 /// The whole PID namespace dies with its first process.

@@ -105,7 +105,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         frozen: None,
         deferred: Vec::new(),
         // Nobody's command has run yet.
-        helpers: if processes::others_alive() { processes::list(|_| false).iter().map(|p| p.pid).collect() } else { Vec::new() },
+        helpers: if processes::others_alive() { processes::list(|_| None).iter().map(|p| p.pid).collect() } else { Vec::new() },
         began: Instant::now(),
         // What set the sandbox up is not needed again.
         rest_at: Some(Instant::now()),
@@ -126,6 +126,8 @@ fn own_bounds(limits: &KeeperLimits) -> OwnBounds {
         processes: limits.pids.map(|p| p.saturating_add(1)),
         data: limits.memory.map(reserved),
         processors: limits.processors,
+        // One call can take all there is before anybody looks.
+        file_size: limits.room.bytes,
     }
 }
 
@@ -292,6 +294,8 @@ impl Server {
             stats.cpu_ms = meters.cpu_ms().unwrap_or(stats.cpu_ms);
             stats.processes = meters.pids_now().map_or(stats.processes, |n| n as usize);
             stats.peak_memory_bytes = meters.memory_peak();
+        } else {
+            stats.memory_bytes += Watch::files_in_memory();
         }
         stats.changes_bytes = self.commands.watch.changes_bytes();
         stats
@@ -299,7 +303,7 @@ impl Server {
 
     /// Everything alive but the sandbox's own helpers.
     fn others(&self) -> Vec<Process> {
-        let mut others = processes::list(|pid| self.commands.is_exec(pid));
+        let mut others = processes::list(|pid| self.commands.line_of(pid));
         others.retain(|p| !self.helpers.contains(&p.pid) && p.state != 'Z');
         others
     }
@@ -309,7 +313,7 @@ impl Server {
         let ended = self.others();
         let deadline = Instant::now() + LAST_MOMENTS;
         loop {
-            let mut left = processes::list(|_| false);
+            let mut left = processes::list(|_| None);
             left.retain(|p| !self.helpers.contains(&p.pid));
             if left.is_empty() {
                 return Reply::Processes(ended);

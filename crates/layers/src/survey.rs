@@ -44,7 +44,14 @@ pub fn take(scope: &Scope<'_>) -> Result<Survey, PathError> {
     let file_mounts = real().filter(|m| !m.mount_point.is_dir()).map(|m| m.mount_point.clone()).collect();
     let writable = if scope.as_root { Vec::new() } else { writable_trees(scope, real().map(|m| m.mount_point.clone())) };
     let kernel_views = if scope.as_root { Vec::new() } else { kernel_views(&mounts) };
-    Ok(Survey { kernel_views, file_mounts, writable, private: private_places(scope.runtime_dir), run_links: links_out_of_run(), mounts })
+    Ok(Survey {
+        kernel_views,
+        file_mounts,
+        writable,
+        private: private_places(scope.runtime_dir),
+        run_links: links_out_of_run(),
+        mounts,
+    })
 }
 
 /// The subdirectories of a directory, without following links. Unreadable ones have none to offer.

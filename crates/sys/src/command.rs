@@ -29,6 +29,8 @@ pub struct Bounds<'a> {
     pub processes: Option<u64>,
     /// The most private memory of one process.
     pub data: Option<u64>,
+    /// The most one file may become.
+    pub file_size: Option<u64>,
     /// How many of the processors at hand it is put on.
     pub processors: Option<usize>,
 }
@@ -162,7 +164,9 @@ impl Bounds<'_> {
             // SAFETY: writes one byte of a constant to a descriptor that outlives the call.
             done(unsafe { libc::write(entrance.as_raw_fd(), b"0".as_ptr().cast(), 1) } as libc::c_long)?;
         }
-        for (resource, limit) in [(libc::RLIMIT_NPROC, self.processes), (libc::RLIMIT_DATA, self.data)] {
+        for (resource, limit) in
+            [(libc::RLIMIT_NPROC, self.processes), (libc::RLIMIT_DATA, self.data), (libc::RLIMIT_FSIZE, self.file_size)]
+        {
             let Some(limit) = limit else { continue };
             let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
             // SAFETY: the structure outlives the call.

@@ -15,13 +15,14 @@ pub struct Args {}
 pub fn execute(_args: &Args, output: &Output) -> Outcome {
     let probes = doctor::examine(context::from_process()?);
     output.document(&probes);
+    let widest = probes.iter().map(|p| p.name.len()).max().unwrap_or(0);
     for probe in &probes {
         let mark = match probe.verdict {
             Verdict::Ok => output.paint(Style::Green, "ok  "),
             Verdict::Warn => output.paint(Style::Yellow, "warn"),
             Verdict::Fail => output.paint(Style::Red, "fail"),
         };
-        output.line(format!("{mark}  {:<16} {}", probe.name, printable(&probe.detail.replace('\n', "; "))));
+        output.line(format!("{mark}  {:<widest$}  {}", probe.name, printable(&probe.detail.replace('\n', "; "))));
         if let Some(fix) = &probe.fix {
             output.line(format!("      {} {}", output.paint(Style::Cyan, "fix:"), fix));
         }

@@ -14,11 +14,11 @@ pub struct Args {
     /// Name it; a memorable one is made up otherwise
     #[arg(value_name = "NAME", conflicts_with = "name")]
     positional_name: Option<String>,
-    #[command(flatten)]
-    sandbox: SandboxOptions,
     /// Making it twice with the same key gives the same sandbox
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    #[command(flatten)]
+    sandbox: SandboxOptions,
 }
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {

@@ -20,8 +20,6 @@ use crate::output::{Output, Style, bytes, counted, printable};
 /// The sandbox is kept when the command changed something that matters or left a process running, and removed when not.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    #[command(flatten)]
-    sandbox: SandboxOptions,
     /// Run in this existing sandbox instead of a fresh one
     #[arg(long = "in", value_name = "NAME", conflicts_with_all = ["name", "rm", "keep", "net", "label", "provider", "backend", "mask", "expose"])]
     existing: Option<String>,
@@ -37,6 +35,8 @@ pub struct Args {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+    #[command(flatten)]
+    sandbox: SandboxOptions,
 }
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
@@ -72,6 +72,9 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         output.document(&document(&finished, &exited, captured.as_ref()));
     } else if !args.quiet {
         report(&finished, &exited, output);
+    } else if ending::was_limited(&exited) {
+        // Why it was ended is no report; without it nobody would know.
+        why_it_ended(&finished, &exited).iter().for_each(|line| output.note(format!("whatif: {line}")));
     }
     Ok(exit_code(&exited))
 }
@@ -99,7 +102,8 @@ fn report(finished: &Finished, exited: &Exited, output: &Output) {
     if exited.missed_network && finished.sandbox.details.net == NetMode::None {
         output.note(format!("{tag} it tried to reach a network and had none; to allow the host's: whatif run --net host -- …"));
     }
-    let used = output.paint_note(Style::Dim, format!("  used {}", ending::usage(&exited.usage)));
+    let is_said = ending::is_notable(&exited.usage) || !finished.sandbox.details.limits.is_unlimited();
+    let used = is_said.then(|| output.paint_note(Style::Dim, format!("  used {}", ending::usage(&exited.usage))));
     if !finished.kept {
         let what = if summary.changed_files == 0 {
             "nothing changed".to_owned()
@@ -109,7 +113,7 @@ fn report(finished: &Finished, exited: &Exited, output: &Output) {
         let noise = if !summary.matters && summary.changed_files > 0 { " (caches and logs only)" } else { "" };
         let asked = if summary.matters { ", as asked" } else { "" };
         output.note(format!("{tag} {what}{noise}; reality is untouched and the sandbox is gone{asked}"));
-        output.note(used);
+        used.into_iter().for_each(|line| output.note(line));
         return;
     }
     let running = if finished.left_processes { ", still running" } else { "" };
@@ -131,7 +135,7 @@ fn report(finished: &Finished, exited: &Exited, output: &Output) {
     if more > 0 && !summary.examples.is_empty() {
         output.note(format!("  … and {more} more"));
     }
-    output.note(used);
+    used.into_iter().for_each(|line| output.note(line));
     output.note(format!("  look: whatif diff {name}   keep it: whatif apply {name}   go on: whatif exec {name} -- COMMAND   drop it: whatif rm {name}"));
 }
 

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use whatif_engine::{Engine, Shown};
-use whatif_types::Identity;
 use whatif_types::sandbox::StopReason;
+use whatif_types::{Identity, timestamp};
 
 use super::Outcome;
 use crate::ending;
@@ -94,14 +94,13 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
         let by = details.enforced.iter().find(|e| e.resource == resource).map(|e| format!(" ({})", e.by)).unwrap_or_default();
         rows.push(("limit", format!("{resource} {limit}{by}")));
     }
-    for (what, span) in [("each command", details.limits.timeout), ("its life", details.limits.ttl), ("idle", details.limits.idle)]
+    let limits = &details.limits;
+    for (what, span, note) in [("timeout", limits.timeout, " for each command"), ("ttl", limits.ttl, ""), ("idle", limits.idle, "")]
     {
-        if let Some(span) = span {
-            rows.push(("limit", format!("{what} {span}")));
-        }
+        rows.extend(span.map(|span| ("limit", format!("{what} {span}{note}"))));
     }
     if let Some(ms) = shown.remaining_ms {
-        rows.push(("ends in", if ms == 0 { "its time is up".to_owned() } else { format!("{} s", ms.div_ceil(1000)) }));
+        rows.push(("ends in", if ms == 0 { "its time is up".to_owned() } else { timestamp::age(ms) }));
     }
     if let Some(pid) = shown.keeper_pid {
         rows.push(("keeper", format!("process {pid}")));

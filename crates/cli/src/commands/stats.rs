@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use whatif_engine::{Engine, Used};
 
+use whatif_types::timestamp::age;
+
 use super::Outcome;
 use crate::output::{Output, Style, bytes};
 use crate::table;
@@ -89,8 +91,8 @@ fn show(rows: &[Row], follow: bool, output: &Output) {
             stats.changes_bytes.map_or_else(|| "-".to_owned(), |b| of(bytes(b), limits.disk)),
             bytes(stats.written_bytes),
             format!("{:.1}s", stats.cpu_ms as f64 / 1000.0),
-            seconds(stats.uptime_ms),
-            used.remaining_ms.map_or_else(|| "-".to_owned(), seconds),
+            age(stats.uptime_ms),
+            used.remaining_ms.map_or_else(|| "-".to_owned(), age),
         ]);
     }
     if follow && std::io::stdout().is_terminal() {
@@ -102,12 +104,4 @@ fn show(rows: &[Row], follow: bool, output: &Output) {
 /// Used, of what may be used.
 fn of(used: impl Display, limit: Option<impl Display>) -> String {
     limit.map_or_else(|| used.to_string(), |limit| format!("{used} / {limit}"))
-}
-
-fn seconds(ms: u64) -> String {
-    match ms / 1000 {
-        s @ 0..600 => format!("{s}s"),
-        s @ 600..36_000 => format!("{}m", s / 60),
-        s => format!("{}h", s / 3600),
-    }
 }

@@ -20,6 +20,9 @@ impl Engine {
                 collected.treat(OrphanKind::Group, Path::new(&name), Action::Removed, removal);
             }
         }
+        if !collected.dry_run {
+            whatif_cgroup::tidy(&found);
+        }
         Ok(())
     }
 

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use whatif_layers::state_dir::SandboxLock;
-use whatif_provider::native::KEEPER_COMMAND;
 use whatif_sys::keeper::FIRST_PASSED;
 use whatif_types::{SandboxId, Status};
 
 use super::{Action, Collected, OrphanKind};
-use crate::stop::{end_keeper, wait_until_ended};
+use crate::stop::{end_keeper, keeper_of, wait_until_ended};
 use crate::{Engine, EngineError};
 
 /// How long an ended keeper may take to let go of its mounts.
@@ -81,15 +80,6 @@ impl Keeper {
 fn processes() -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     entries.filter_map(|e| Pid::from_raw(e.file_name().to_str()?.parse().ok()?))
-}
-
-/// The sandbox that a process is the keeper of, by its command line.
-fn keeper_of(pid: Pid) -> Option<SandboxId> {
-    let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
-    let mut arguments = line.split(|b| *b == 0).skip(1);
-    let is_keeper = arguments.next()? == KEEPER_COMMAND.as_bytes();
-    let id = SandboxId::parse(std::str::from_utf8(arguments.next()?).ok()?)?;
-    is_keeper.then_some(id)
 }
 
 /// The directory whose lock a keeper holds as long as it lives, if that lies (or lay) in this state directory. Asked by way of the

@@ -29,7 +29,7 @@ impl Server {
                 Some(reply) => reply,
                 None => return,
             },
-            Request::List => Reply::Processes(processes::list(|pid| self.commands.is_exec(pid))),
+            Request::List => Reply::Processes(processes::list(|pid| self.commands.line_of(pid))),
             Request::Stats => Reply::Stats(self.stats()),
             Request::Ended => Reply::Ended(self.commands.latest()),
             Request::LayersChanged { bytes, files } => {

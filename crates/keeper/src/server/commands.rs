@@ -42,6 +42,7 @@ pub(super) struct OwnBounds {
     pub processes: Option<u64>,
     pub data: Option<u64>,
     pub processors: Option<usize>,
+    pub file_size: Option<u64>,
 }
 
 impl Commands {
@@ -89,6 +90,7 @@ impl Commands {
                 processes: self.bounds.processes,
                 data: self.bounds.data,
                 processors: self.bounds.processors,
+                file_size: self.bounds.file_size,
             },
         })?;
         let log = log.zip(pipe).map(|(files, (from, _))| Log::new(from, files)).transpose()?;
@@ -194,7 +196,8 @@ impl Commands {
     fn account(&mut self, running: &Running, ended: &Ended) -> Exited {
         let counted = self.group.as_ref().map(Group::count).unwrap_or_default();
         let out_of_memory = (counted.out_of_memory > running.counted.out_of_memory).then_some(LimitHit::Memory);
-        let limit_hit = running.hit.or(out_of_memory).or_else(|| self.watch.look_at_the_end());
+        let too_large = (ended.signal == Some(Signal::XFSZ.as_raw()) && self.bounds.file_size.is_some()).then_some(LimitHit::Disk);
+        let limit_hit = running.hit.or(out_of_memory).or(too_large).or_else(|| self.watch.look_at_the_end());
         let code = match (ended.code, ended.signal) {
             // It was quicker than whoever would have killed it.
             (Some(0), _) if matches!(limit_hit, Some(LimitHit::Disk | LimitHit::Inodes)) => KILLED,
@@ -266,8 +269,9 @@ impl Commands {
         }
     }
 
-    pub(super) fn is_exec(&self, pid: i32) -> bool {
-        self.running.iter().any(|r| r.pid == pid)
+    /// The command line of a process that was started by `exec`.
+    pub(super) fn line_of(&self, pid: i32) -> Option<String> {
+        self.running.iter().find(|r| r.pid == pid).map(|r| r.command.clone())
     }
 
     pub(super) fn signal(&self, pid: i32, signal: i32) -> Reply {

@@ -44,7 +44,7 @@ impl Frozen {
 
     /// Lets them go on. Children first: a shell that runs before its job does would believe that the job was stopped.
     pub(super) fn end(self) {
-        let all = processes::list(|_| false);
+        let all = processes::list(|_| None);
         let mut deepest_first: Vec<&Process> = all.iter().collect();
         deepest_first.sort_by_key(|p| std::cmp::Reverse(depth(p, &all)));
         // Whatever their state: who waits in the middle of a call will stop when it is over, unless the order is taken back.
@@ -55,7 +55,7 @@ impl Frozen {
 }
 
 fn others(helpers: &[i32]) -> Vec<Process> {
-    let mut all = processes::list(|_| false);
+    let mut all = processes::list(|_| None);
     all.retain(|p| !helpers.contains(&p.pid));
     all
 }

@@ -17,19 +17,21 @@ pub(super) fn signal_all(signal: Signal) {
     let _ = whatif_sys::signals::send_to_all(signal.as_raw());
 }
 
-pub(super) fn list(is_exec: impl Fn(i32) -> bool) -> Vec<Process> {
+/// All of them. `known` says the line of those that were started by `exec`; of the others there is only the name: reading their
+/// lines means waiting for them, and whoever runs inside can make that last.
+pub(super) fn list(known: impl Fn(i32) -> Option<String>) -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let mut processes: Vec<Process> = entries
         .filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok())
         .filter(|pid| *pid != 1)
-        .filter_map(|pid| read(pid, is_exec(pid)))
+        .filter_map(|pid| read(pid, known(pid)))
         .collect();
     processes.sort_by_key(|p| p.pid);
     processes
 }
 
 pub(super) fn stats(uptime: Duration) -> Stats {
-    let all = list(|_| false);
+    let all = list(|_| None);
     let ended = whatif_sys::wait::used_by_ended();
     Stats {
         processes: all.len(),
@@ -47,7 +49,7 @@ fn written(pid: i32) -> u64 {
     io.lines().find_map(|l| l.strip_prefix("write_bytes: ")).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-fn read(pid: i32, is_exec: bool) -> Option<Process> {
+fn read(pid: i32, line: Option<String>) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name is in parentheses and may contain anything, so the fields are counted from the last one.
     let (head, tail) = stat.rsplit_once(')')?;
@@ -63,10 +65,10 @@ fn read(pid: i32, is_exec: bool) -> Option<Process> {
         pid,
         parent: fields.get(1)?.parse().ok()?,
         state,
-        command: command_line(pid).unwrap_or_else(|| format!("[{}]", head.split_once('(').map_or("", |(_, name)| name))),
+        is_exec: line.is_some(),
+        command: line.unwrap_or_else(|| format!("[{}]", head.split_once('(').map_or("", |(_, name)| name))),
         cpu_ms: (number(11) + number(12)) * 1000 / ticks,
         memory_bytes: number(21) * rustix::param::page_size() as u64,
-        is_exec,
     })
 }
 
@@ -79,11 +81,4 @@ fn state_of_others(pid: i32) -> Option<char> {
     });
     let alive: Vec<char> = states.filter(|s| !matches!(s, 'Z' | 'X')).collect();
     alive.iter().find(|s| **s != 'T').or(alive.first()).copied()
-}
-
-fn command_line(pid: i32) -> Option<String> {
-    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let words: Vec<String> = bytes.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();
-    let line = words.join(" ").trim().to_owned();
-    (!line.is_empty()).then_some(line)
 }

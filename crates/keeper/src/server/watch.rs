@@ -31,7 +31,7 @@ impl Watch {
     pub(super) fn begin(&mut self) {
         if self.next.is_none() {
             let first = self.room.begin();
-            self.next = Some(Instant::now() + self.memory.as_ref().map_or(first, |m| first.min(m.first_look())));
+            self.next = Some(Instant::now() + self.memory.as_mut().map_or(first, |m| first.min(m.begin())));
         }
     }
 
@@ -73,6 +73,11 @@ impl Watch {
     /// Other layers lie under the head now.
     pub(super) fn layers_changed(&mut self, bytes: u64, files: u64) {
         self.room.layers_changed(bytes, files);
+    }
+
+    /// What files in memory take, where nobody else counts that.
+    pub(super) fn files_in_memory() -> u64 {
+        memory::in_files()
     }
 
     /// What the sandbox's changes take, as far as it is known.

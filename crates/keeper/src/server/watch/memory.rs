@@ -12,6 +12,8 @@ use super::nameless;
 const BYTES_PER_SECOND: f64 = 8e9;
 const OFTEN: Duration = Duration::from_millis(2);
 const NOW_AND_THEN: Duration = Duration::from_millis(50);
+/// What it takes to clean up.
+const GRAIN: u64 = 16 << 20;
 /// Places in memory that files can be put in.
 const IN_MEMORY: [&str; 4] = ["/tmp", "/dev/shm", "/run", "/var/tmp"];
 const TMPFS: u64 = 0x0102_1994;
@@ -21,6 +23,8 @@ const SOMETIMES: Duration = Duration::from_millis(150);
 
 pub(super) struct Memory {
     limit: u64,
+    /// The same, or more where files in memory alone are over it already: they can still be cleaned up.
+    allowed: u64,
     /// What belongs to no process, and when that was looked at.
     unowned: u64,
     looked_at: Option<Instant>,
@@ -28,11 +32,14 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(limit: u64) -> Self {
-        Self { limit, unowned: 0, looked_at: None }
+        Self { limit, allowed: limit, unowned: 0, looked_at: None }
     }
 
-    pub(super) fn first_look(&self) -> Duration {
-        self.pause(0)
+    /// Says when to look first.
+    pub(super) fn begin(&mut self) -> Duration {
+        let files = in_files() + self.unowned;
+        self.allowed = if files + GRAIN > self.limit { files + GRAIN } else { self.limit };
+        self.pause(files)
     }
 
     /// How long until the next look is due; nothing if it is too much.
@@ -43,7 +50,7 @@ impl Memory {
         }
         let files = in_files() + self.unowned;
         let quick: u64 = processes().iter().filter_map(|p| resident(p)).map(|p| p.own + p.shared).sum();
-        if files + quick <= self.limit {
+        if files + quick <= self.allowed {
             return Some(self.pause(files + quick));
         }
         // Processes share what they had before they split, and what they share on purpose; that must count once.
@@ -53,11 +60,11 @@ impl Memory {
             shared += part.shared;
         }
         // What is shared may be one of the files, or a memory of its own; nobody says which.
-        (own + shared.max(files) <= self.limit).then_some(NOW_AND_THEN)
+        (own + shared.max(files) <= self.allowed).then_some(NOW_AND_THEN)
     }
 
     fn pause(&self, used: u64) -> Duration {
-        let seconds = self.limit.saturating_sub(used) as f64 / BYTES_PER_SECOND;
+        let seconds = self.allowed.saturating_sub(used) as f64 / BYTES_PER_SECOND;
         Duration::from_secs_f64(seconds).clamp(OFTEN, NOW_AND_THEN)
     }
 }
@@ -95,7 +102,7 @@ fn kib(text: &str, name: &str) -> Option<u64> {
 }
 
 /// What files in memory take.
-fn in_files() -> u64 {
+pub(super) fn in_files() -> u64 {
     let mut counted = HashSet::new();
     let used = IN_MEMORY.iter().filter_map(|place| {
         let stat = rustix::fs::statfs(*place).ok().filter(|s| s.f_type as u64 == TMPFS)?;
