@@ -16,8 +16,6 @@ pub enum CgroupError {
     Unavailable { resource: Resource, why: Why },
     #[error("the control group {} exists already", path.display())]
     Exists { path: PathBuf },
-    #[error("there is no control group {name} that limits {resource}")]
-    Absent { name: String, resource: Resource },
     #[error("processes in the control group {} do not end", path.display())]
     Busy { path: PathBuf },
     #[error("failed to {action} {}", path.display())]
@@ -35,7 +33,6 @@ impl Explain for CgroupError {
             CgroupError::Name { .. } => "invalid_name",
             CgroupError::Unavailable { .. } => "limits_unavailable",
             CgroupError::Exists { .. } => "cgroup_exists",
-            CgroupError::Absent { .. } => "cgroup_absent",
             CgroupError::Busy { .. } => "cgroup_busy",
             CgroupError::Io { .. } => "cgroup_failed",
         }

@@ -24,10 +24,6 @@ impl Dir {
         }
     }
 
-    pub fn into_fd(self) -> OwnedFd {
-        self.fd
-    }
-
     pub fn file(&self, name: &str, flags: OFlags) -> Result<OwnedFd, CgroupError> {
         open(self.fd.as_fd(), name, flags).map_err(on("open", &self.path.join(name)))
     }

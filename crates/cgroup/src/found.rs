@@ -28,6 +28,10 @@ impl Resource {
             Resource::Cpu => "cpu",
         }
     }
+
+    fn is_in(self, controllers: &[String]) -> bool {
+        controllers.iter().any(|c| c == self.controller())
+    }
 }
 
 impl fmt::Display for Resource {
@@ -103,11 +107,11 @@ impl Found {
     fn from_hierarchies(hierarchies: Vec<Hierarchy>) -> Found {
         let mut found = Found::nothing(Why::new("the kernel has no control groups").fix("use a kernel that has cgroup2"));
         // A controller is in one hierarchy at most. If v1 has them all, cgroup2 need not be looked at.
-        let in_v1 = |resource: Resource| hierarchies.iter().any(|h| h.controllers.iter().any(|c| c == resource.controller()));
+        let in_v1 = |resource: Resource| hierarchies.iter().any(|h| resource.is_in(&h.controllers));
         let all_in_v1 = Resource::ALL.into_iter().all(in_v1);
         for hierarchy in hierarchies {
             match hierarchy.version {
-                Version::V1 if USED.iter().any(|used| hierarchy.controllers.iter().any(|c| c == used)) => {
+                Version::V1 if Resource::ALL.iter().any(|resource| resource.is_in(&hierarchy.controllers)) => {
                     found.searched.extend(hierarchy.place.iter().map(|place| place.mount_point.clone()));
                     let place = hierarchy.place.and_then(|place| writable(place, &hierarchy.controllers));
                     found.v1.push(Legacy { controllers: hierarchy.controllers, place });
@@ -139,7 +143,7 @@ impl Found {
     }
 
     pub fn of(&self, resource: Resource) -> Result<Version, &Why> {
-        match self.v1_with(resource.controller()) {
+        match self.v1_with(resource) {
             Some(legacy) => legacy.place.as_ref().map(|_| Version::V1),
             None => self.v2.as_ref().and_then(|unified| unified.offers(resource)).map(|()| Version::V2),
         }
@@ -151,17 +155,14 @@ impl Found {
         self.scope.as_ref()
     }
 
-    pub(crate) fn v1_with(&self, controller: &str) -> Option<&Legacy> {
-        self.v1.iter().find(|legacy| legacy.controllers.iter().any(|c| c == controller))
+    pub(crate) fn v1_with(&self, resource: Resource) -> Option<&Legacy> {
+        self.v1.iter().find(|legacy| resource.is_in(&legacy.controllers))
     }
 
     pub(crate) fn v2(&self) -> Option<&Unified> {
         self.v2.as_ref().ok().filter(|unified| unified.offers_any())
     }
 }
-
-/// The v1 controllers there is a use for.
-const USED: [&str; 5] = ["memory", "pids", "cpu", "cpuacct", "freezer"];
 
 /// Groups are made below the one this process is in, so that limits set from outside hold for them, too.
 fn writable(place: Place, controllers: &[String]) -> Result<Place, Why> {

@@ -2,19 +2,19 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
 use crate::error::on;
 use crate::file::Dir;
-use crate::found::{Found, Resource};
+use crate::found::{Found, Legacy, Resource};
 use crate::meter::{self, Meter};
 use crate::remove::remove_all;
 use crate::tables::Place;
 use crate::unified::Unified;
-use crate::{CgroupError, Version, Wanted, limits, name, search};
+use crate::{CgroupError, Version, Wanted, limits, name};
 
 /// Dropping it leaves the group as it is.
 #[derive(Debug, Default)]
@@ -22,7 +22,6 @@ pub struct Group {
     places: Vec<PathBuf>,
     entrances: Vec<OwnedFd>,
     meters: Vec<(Meter, OwnedFd)>,
-    unified: Option<OwnedFd>,
 }
 
 impl Group {
@@ -50,13 +49,6 @@ impl Group {
     #[must_use]
     pub fn meters(&self) -> &[(Meter, OwnedFd)] {
         &self.meters
-    }
-
-    /// The directory in cgroup2, if there is one. A process can be born in it (`CLONE_INTO_CGROUP`), which is much quicker than
-    /// entering: that waits for all processors.
-    #[must_use]
-    pub fn unified(&self) -> Option<BorrowedFd<'_>> {
-        self.unified.as_ref().map(AsFd::as_fd)
     }
 
     /// Kills what is left in the group and removes it. For when nothing runs in it this is the quick way, because the
@@ -90,9 +82,6 @@ impl Group {
         let entrance = if version == Version::V1 { "tasks" } else { "cgroup.procs" };
         self.entrances.push(dir.file(entrance, OFlags::WRONLY)?);
         self.meters.extend(meter::open(&dir, version, &controllers));
-        if version == Version::V2 {
-            self.unified = Some(dir.into_fd());
-        }
         Ok(())
     }
 }
@@ -116,46 +105,36 @@ fn parts<'a>(found: &'a Found, wanted: &Wanted) -> Result<Vec<Part<'a>>, CgroupE
     let mut parts = Vec::new();
     for resource in Resource::ALL.into_iter().filter(|resource| wanted.limits(*resource)) {
         match found.of(resource) {
-            Ok(Version::V1) => need_v1(&mut parts, found, resource.controller(), Some(resource)),
-            Ok(Version::V2) => need_v2(&mut parts, found, Some(resource)),
+            Ok(Version::V1) => need_v1(&mut parts, found, resource),
+            Ok(Version::V2) => need_v2(&mut parts, found, resource),
             Err(why) => return Err(CgroupError::Unavailable { resource, why: why.clone() }),
-        }
-    }
-    for controller in [wanted.cpu_time.then_some("cpuacct"), wanted.freezer.then_some("freezer")].into_iter().flatten() {
-        // Every group in cgroup2 counts processor time and can be frozen.
-        if found.v1_with(controller).is_some_and(|legacy| legacy.place.is_ok())
-            && !parts.iter().any(|p| matches!(p, Part::V2 { .. }))
-        {
-            need_v1(&mut parts, found, controller, None);
-        } else {
-            need_v2(&mut parts, found, None);
         }
     }
     Ok(parts)
 }
 
-fn need_v1<'a>(parts: &mut Vec<Part<'a>>, found: &'a Found, controller: &str, resource: Option<Resource>) {
-    let Some((wanted, Ok(needed))) = found.v1_with(controller).map(|legacy| (&legacy.controllers, &legacy.place)) else { return };
+fn need_v1<'a>(parts: &mut Vec<Part<'a>>, found: &'a Found, resource: Resource) {
+    let Some(Legacy { controllers, place: Ok(needed) }) = found.v1_with(resource) else { return };
     for part in parts.iter_mut() {
         if let Part::V1 { place, resources, .. } = part
             && *place == needed
         {
-            resources.extend(resource);
+            resources.push(resource);
             return;
         }
     }
-    parts.push(Part::V1 { place: needed, controllers: wanted, resources: resource.into_iter().collect() });
+    parts.push(Part::V1 { place: needed, controllers, resources: vec![resource] });
 }
 
-fn need_v2<'a>(parts: &mut Vec<Part<'a>>, found: &'a Found, resource: Option<Resource>) {
+fn need_v2<'a>(parts: &mut Vec<Part<'a>>, found: &'a Found, resource: Resource) {
     let Some(unified) = found.v2() else { return };
     for part in parts.iter_mut() {
         if let Part::V2 { resources, .. } = part {
-            resources.extend(resource);
+            resources.push(resource);
             return;
         }
     }
-    parts.push(Part::V2 { unified, resources: resource.into_iter().collect() });
+    parts.push(Part::V2 { unified, resources: vec![resource] });
 }
 
 fn make_directory(path: &Path) -> Result<(), CgroupError> {
@@ -163,26 +142,4 @@ fn make_directory(path: &Path) -> Result<(), CgroupError> {
         io::ErrorKind::AlreadyExists => CgroupError::Exists { path: path.to_owned() },
         _ => on("make", path)(error),
     })
-}
-
-/// What tells a group that limits a resource, in each version.
-fn marks(resource: Resource) -> [(Version, &'static str); 2] {
-    match resource {
-        Resource::Memory => [(Version::V1, "memory.limit_in_bytes"), (Version::V2, "memory.max")],
-        Resource::Pids => [(Version::V1, "pids.max"), (Version::V2, "pids.max")],
-        Resource::Cpu => [(Version::V1, "cpu.cfs_quota_us"), (Version::V2, "cpu.max")],
-    }
-}
-
-pub(crate) fn set(found: &Found, name: &str, wanted: &Wanted) -> Result<(), CgroupError> {
-    name::check(name)?;
-    let places = search::named(found, name);
-    for resource in Resource::ALL.into_iter().filter(|resource| wanted.limits(*resource)) {
-        let place = marks(resource)
-            .into_iter()
-            .find_map(|(version, mark)| places.iter().find(|p| p.path.join(mark).exists()).map(|place| (version, place)));
-        let Some((version, place)) = place else { return Err(CgroupError::Absent { name: name.to_owned(), resource }) };
-        limits::set(&Dir::open(place.path.clone())?, version, resource, wanted, &place.top)?;
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Control groups for sandboxes: what this machine offers this user, and the making, reading, changing and removing of them.
+//! Control groups for sandboxes: what this machine offers this user, and the making, reading and removing of them.
 //!
 //! `tables` reads the kernel's tables (pure), `found` decides with them what can be used, `group` makes one sandbox's group,
 //! `meter` reads it in the keeper, `remove` and `search` find and take away what is left. Which limits there should be, and what
@@ -33,7 +33,7 @@ pub enum Version {
     V2,
 }
 
-/// What a group is to do. `None` is no limit, and in [`set`] no change.
+/// What a group is to limit. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Thousandths of a processor.
@@ -42,14 +42,4 @@ pub struct Wanted {
     pub memory: Option<u64>,
     /// Processes and threads.
     pub pids: Option<u64>,
-    /// A meter of the processor time, even where that takes a hierarchy of its own. Left out where there is none.
-    pub cpu_time: bool,
-    /// A means to freeze everything, even where that takes a hierarchy of its own. Left out where there is none.
-    pub freezer: bool,
-}
-
-/// Changes the limits of a living group. A resource that it was made without cannot be limited afterwards, because what runs in
-/// it is not counted there.
-pub fn set(found: &Found, name: &str, wanted: &Wanted) -> Result<(), CgroupError> {
-    group::set(found, name, wanted)
 }

@@ -44,19 +44,11 @@ fn memory_v2(dir: &Dir, bytes: u64) -> Result<(), CgroupError> {
     dir.write("memory.max", &bytes.to_string())
 }
 
-/// The limit with swap must never be below the one without: which is written first depends on the direction.
+/// The limit with swap must never be below the one without, so it is lowered after that.
 fn memory_v1(dir: &Dir, bytes: u64) -> Result<(), CgroupError> {
     let text = bytes.to_string();
-    let with_swap = || dir.write_if_there("memory.memsw.limit_in_bytes", &text);
-    let counts_swap = match dir.write("memory.limit_in_bytes", &text) {
-        Ok(()) => with_swap()?,
-        Err(error) if error.is_invalid() => {
-            let counts_swap = with_swap()?;
-            dir.write("memory.limit_in_bytes", &text)?;
-            counts_swap
-        }
-        Err(error) => return Err(error),
-    };
+    dir.write("memory.limit_in_bytes", &text)?;
+    let counts_swap = dir.write_if_there("memory.memsw.limit_in_bytes", &text)?;
     if !counts_swap {
         // Without a count of swap the memory limit holds only if nothing is swapped out.
         dir.write_if_there("memory.swappiness", "0")?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Version;
 use crate::file::{Dir, read_at_start, write_at_start};
 
-/// What an opened file of a group tells or does.
+/// What an opened file of a group tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Meter {
@@ -23,38 +23,29 @@ pub enum Meter {
     PidsNow,
     /// Has a line `max N`, in both versions.
     PidsEvents,
-    Kill,
-    /// Takes `1` and `0`.
-    Freeze,
-    /// Takes `FROZEN` and `THAWED`.
-    FreezerState,
 }
 
-/// Every file there can be, whether it must be writable, and the version that has it.
-const FILES: [(Version, &str, Meter, Use); 15] = [
+/// Every file there can be, with the version that has it and what it is opened for.
+const FILES: [(Version, &str, Meter, Use); 12] = [
     (Version::V1, "memory.usage_in_bytes", Meter::MemoryNow, Use::Read),
     (Version::V1, "memory.max_usage_in_bytes", Meter::MemoryPeak, Use::ReadAndReset),
     (Version::V1, "memory.oom_control", Meter::MemoryEvents, Use::Read),
     (Version::V1, "cpuacct.usage", Meter::CpuUsage, Use::Read),
     (Version::V1, "pids.current", Meter::PidsNow, Use::Read),
     (Version::V1, "pids.events", Meter::PidsEvents, Use::Read),
-    (Version::V1, "freezer.state", Meter::FreezerState, Use::Write),
     (Version::V2, "memory.current", Meter::MemoryNow, Use::Read),
     (Version::V2, "memory.peak", Meter::MemoryPeak, Use::ReadAndReset),
     (Version::V2, "memory.events", Meter::MemoryEvents, Use::Read),
     (Version::V2, "cpu.stat", Meter::CpuStat, Use::Read),
     (Version::V2, "pids.current", Meter::PidsNow, Use::Read),
     (Version::V2, "pids.events", Meter::PidsEvents, Use::Read),
-    (Version::V2, "cgroup.kill", Meter::Kill, Use::Write),
-    (Version::V2, "cgroup.freeze", Meter::Freeze, Use::Write),
 ];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Use {
     Read,
     /// Older kernels cannot reset, and let it be opened for reading only.
     ReadAndReset,
-    Write,
 }
 
 /// Opens what the group has. In v1 the controllers tell which files that are; an attempt that cannot succeed costs time.
@@ -67,7 +58,6 @@ pub(crate) fn open(dir: &Dir, version: Version, controllers: &[&str]) -> Vec<(Me
 fn open_one(dir: &Dir, file: &str, access: Use) -> Option<OwnedFd> {
     match access {
         Use::Read => dir.file_if_there(file, OFlags::RDONLY),
-        Use::Write => dir.file_if_there(file, OFlags::WRONLY),
         Use::ReadAndReset => dir.file_if_there(file, OFlags::RDWR).or_else(|| dir.file_if_there(file, OFlags::RDONLY)),
     }
 }
@@ -98,7 +88,7 @@ impl Meters {
 
     /// Whether it was reset: not every kernel can. Counts for this description of the file only in cgroup2.
     pub fn reset_peak(&self) -> bool {
-        self.write(Meter::MemoryPeak, "0")
+        self.file(Meter::MemoryPeak).is_some_and(|file| write_at_start(file, "0").is_ok())
     }
 
     /// Processes that were killed because memory ran out.
@@ -124,20 +114,6 @@ impl Meters {
         self.field(Meter::PidsEvents, "max")
     }
 
-    /// Whether everything in the group was sent a kill signal, also what is being made at this moment.
-    pub fn kill_all(&self) -> bool {
-        self.write(Meter::Kill, "1")
-    }
-
-    /// Whether the group was asked to stop everything in it; that takes a moment.
-    pub fn freeze(&self) -> bool {
-        self.write(Meter::Freeze, "1") || self.write(Meter::FreezerState, "FROZEN")
-    }
-
-    pub fn thaw(&self) -> bool {
-        self.write(Meter::Freeze, "0") || self.write(Meter::FreezerState, "THAWED")
-    }
-
     fn number(&self, meter: Meter) -> Option<u64> {
         self.text(meter)?.trim().parse().ok()
     }
@@ -148,10 +124,6 @@ impl Meters {
 
     fn text(&self, meter: Meter) -> Option<String> {
         read_at_start(self.file(meter)?).ok()
-    }
-
-    fn write(&self, meter: Meter, value: &str) -> bool {
-        self.file(meter).is_some_and(|file| write_at_start(file, value).is_ok())
     }
 
     fn file(&self, meter: Meter) -> Option<&OwnedFd> {
@@ -180,6 +152,6 @@ mod tests {
     #[test]
     fn kinds_have_stable_names() {
         assert_eq!(serde_json::to_string(&Meter::MemoryPeak).unwrap(), "\"memory_peak\"");
-        assert_eq!(serde_json::from_str::<Meter>("\"freezer_state\"").unwrap(), Meter::FreezerState);
+        assert_eq!(serde_json::from_str::<Meter>("\"pids_events\"").unwrap(), Meter::PidsEvents);
     }
 }

@@ -25,8 +25,7 @@ const BATCH: usize = 256;
 /// Kills what is left in the group of that name, wherever it is, and removes it with the groups in it. It may be absent.
 pub fn remove(found: &Found, name: &str) -> Result<(), CgroupError> {
     name::check(name)?;
-    let places: Vec<PathBuf> = search::named(found, name).into_iter().map(|group| group.path).collect();
-    remove_all(&places)
+    remove_all(&search::named(found, name))
 }
 
 /// Removes the directory of all groups in cgroup2 if there is none in it. The next group makes it again, which takes a while.
@@ -39,14 +38,7 @@ pub fn tidy(found: &Found) {
 
 /// Goes on after an error, so that as little as possible is left; the first one is reported.
 pub(crate) fn remove_all(places: &[PathBuf]) -> Result<(), CgroupError> {
-    let busy: Vec<&PathBuf> = places.iter().filter(|place| !is_removed(place).unwrap_or(false)).collect();
-    for place in &busy {
-        if let Ok(dir) = Dir::open((*place).clone()) {
-            // What is frozen does not die.
-            let _ = dir.write_if_there("freezer.state", "THAWED");
-        }
-    }
-    busy.into_iter().map(|place| remove_one(place)).fold(Ok(()), Result::and)
+    places.iter().map(|place| remove_one(place)).fold(Ok(()), Result::and)
 }
 
 fn remove_one(group: &Path) -> Result<(), CgroupError> {

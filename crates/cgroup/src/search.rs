@@ -6,39 +6,31 @@ use std::path::{Path, PathBuf};
 
 use crate::{Found, name};
 
-/// A group that was found, and where its hierarchy is mounted.
-pub(crate) struct FoundGroup {
-    pub name: String,
-    pub path: PathBuf,
-    pub top: PathBuf,
-}
-
 /// The names of this user's groups that begin with `prefix`, in any hierarchy. The prefix should tell the state directory, too:
 /// somebody else's groups are not to be taken for remains.
 #[must_use]
 pub fn list(found: &Found, prefix: &str) -> Vec<String> {
-    let mut names: Vec<String> = search(found, &|name| name.starts_with(prefix)).into_iter().map(|group| group.name).collect();
+    let mut names: Vec<String> = search(found, &|name| name.starts_with(prefix)).into_iter().map(|(name, _)| name).collect();
     names.sort();
     names.dedup();
     names
 }
 
-pub(crate) fn named(found: &Found, name: &str) -> Vec<FoundGroup> {
-    search(found, &|candidate| candidate == name)
+pub(crate) fn named(found: &Found, name: &str) -> Vec<PathBuf> {
+    search(found, &|candidate| candidate == name).into_iter().map(|(_, path)| path).collect()
 }
 
-fn search(found: &Found, is_wanted: &dyn Fn(&str) -> bool) -> Vec<FoundGroup> {
+/// Names and directories.
+fn search(found: &Found, is_wanted: &dyn Fn(&str) -> bool) -> Vec<(String, PathBuf)> {
     let me = rustix::process::geteuid().as_raw();
     let mut groups = Vec::new();
-    for top in &found.searched {
-        let mut directories = vec![top.clone()];
-        while let Some(directory) = directories.pop() {
-            for (path, name, owner) in below(&directory) {
-                if owner == me && is_wanted(&name) && name::check(&name).is_ok() {
-                    groups.push(FoundGroup { name, path, top: top.clone() });
-                } else {
-                    directories.push(path);
-                }
+    let mut directories = found.searched.clone();
+    while let Some(directory) = directories.pop() {
+        for (path, name, owner) in below(&directory) {
+            if owner == me && is_wanted(&name) && name::check(&name).is_ok() {
+                groups.push((name, path));
+            } else {
+                directories.push(path);
             }
         }
     }

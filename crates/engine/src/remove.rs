@@ -29,7 +29,14 @@ impl Engine {
         let directory = self.directory(&sandbox)?;
         // The connection, or the lock only a keeper holds, proves that the recorded pid still is the keeper.
         let keeper = match Client::connect(&directory) {
-            Ok(_client) => keeper_pidfd(&sandbox),
+            Ok(mut client) => {
+                let keeper = keeper_pidfd(&sandbox);
+                if keeper.is_none() {
+                    // Where its number means nothing, it can still be asked.
+                    client.stop(0)?;
+                }
+                keeper
+            }
             Err(ClientError::NotRunning | ClientError::NoAnswer) if AliveLock::is_held(&directory) => keeper_pidfd(&sandbox),
             Err(ClientError::NotRunning) => None,
             Err(error) => return Err(error.into()),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use whatif_keeper::protocol::{Exited, Process, Stats};
-use whatif_types::boot::Protection;
+use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::sandbox::Details;
 use whatif_types::{Sandbox, Status};
 
@@ -76,7 +76,9 @@ impl Engine {
     }
 
     fn ended_of(&self, sandbox: &Sandbox) -> Result<Vec<Exited>, EngineError> {
-        if sandbox.status == Status::Active { Ok(self.connect(sandbox)?.ended()?) } else { Ok(Vec::new()) }
+        // One of an earlier version does not remember them.
+        let remembers = sandbox.details.keeper_version == PROTOCOL_VERSION;
+        if sandbox.status == Status::Active && remembers { Ok(self.connect(sandbox)?.ended()?) } else { Ok(Vec::new()) }
     }
 
     fn processes_of(&self, sandbox: &Sandbox) -> Result<Vec<Process>, EngineError> {

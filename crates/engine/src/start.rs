@@ -34,7 +34,7 @@ impl Engine {
         sandbox.details.expiry = Some(expiry);
         self.store.update(&mut sandbox)?;
         if sandbox.status == Status::Active {
-            self.connect(&sandbox)?.renew(Some(ends_at_ms))?;
+            self.connect_to_hold(&sandbox)?.renew(Some(ends_at_ms))?;
             self.publish(&sandbox);
         }
         Ok(sandbox)

@@ -151,7 +151,9 @@ impl Channel {
                 self.outgoing.drain(..sent);
                 Ok(())
             }
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(()),
+            Err(rustix::io::Errno::INTR) => Ok(()),
+            // Whoever was ready to wait has waited as long as the socket lets them.
+            Err(rustix::io::Errno::WOULDBLOCK) if flags.contains(SendFlags::DONTWAIT) => Ok(()),
             Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => Err(ChannelError::Closed),
             Err(errno) => Err(ChannelError::Io(errno.into())),
         }

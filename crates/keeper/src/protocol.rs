@@ -150,6 +150,7 @@ pub enum Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exited {
     pub pid: i32,
+    #[serde(default)]
     pub command: String,
     /// The exit code, or 128 + the signal.
     pub code: i32,
@@ -160,9 +161,12 @@ pub struct Exited {
     /// It failed, and something in the sandbox had tried to reach a network that is not there.
     pub missed_network: bool,
     /// The limit that ended it, or some process of it.
+    #[serde(default)]
     pub limit_hit: Option<LimitHit>,
     /// The limit of processes kept something from being started.
+    #[serde(default)]
     pub pids_refused: bool,
+    #[serde(default)]
     pub usage: Usage,
 }
 
@@ -180,6 +184,7 @@ pub struct Process {
 
 /// What the sandbox uses as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Stats {
     /// Processes; with threads where a control group counts them.
     pub processes: usize,

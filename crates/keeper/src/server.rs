@@ -42,6 +42,8 @@ const EXPIRY_GRACE: Duration = Duration::from_secs(2);
 /// One process may reserve more memory than the sandbox may fill: stacks of threads, and what is never touched.
 const RESERVED_PART: u64 = 4;
 const RESERVED_LEAST: u64 = 1 << 30;
+/// One call can take all there is before anybody looks. Files in memory and files with holes may be larger than a small limit.
+const LARGEST_UNSEEN: u64 = 256 << 20;
 /// Idle for this long, memory is given back.
 const REST_AFTER: Duration = Duration::from_millis(50);
 
@@ -126,8 +128,7 @@ fn own_bounds(limits: &KeeperLimits) -> OwnBounds {
         processes: limits.pids.map(|p| p.saturating_add(1)),
         data: limits.memory.map(reserved),
         processors: limits.processors,
-        // One call can take all there is before anybody looks.
-        file_size: limits.room.bytes,
+        file_size: limits.room.bytes.map(|limit| limit.max(LARGEST_UNSEEN)),
     }
 }
 

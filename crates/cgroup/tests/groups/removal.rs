@@ -8,7 +8,7 @@ use whatif_cgroup::{Wanted, list, remove};
 
 use crate::support::{Trial, eventually, fresh_name, is_dead, usable};
 
-const PIDS: Wanted = Wanted { pids: Some(50), cpus_milli: None, memory: None, cpu_time: false, freezer: false };
+const PIDS: Wanted = Wanted { pids: Some(50), cpus_milli: None, memory: None };
 const MEMORY: Wanted = Wanted { pids: None, memory: Some(64 << 20), ..PIDS };
 
 #[test]
@@ -63,51 +63,16 @@ fn groups_inside_go_with_what_runs_in_them() {
 
 #[test]
 fn what_is_frozen_is_killed() {
-    let Some(trial) = Trial::new(&Wanted { freezer: true, ..PIDS }) else { return };
+    let Some(trial) = Trial::new(&PIDS) else { return };
+    if !trial.has("cgroup.freeze") {
+        return println!("skipped: nothing can be frozen here");
+    }
     let meters = trial.meters();
     let mut child = trial.enter("while :; do :; done");
     eventually("it is inside", || meters.pids_now() == Some(1));
-    if !meters.freeze() {
-        child.kill().unwrap();
-        child.wait().unwrap();
-        return println!("skipped: nothing can be frozen here");
-    }
-    let frozen = || {
-        if trial.has("freezer.state") {
-            trial.says("freezer.state") == "FROZEN"
-        } else {
-            trial.says("cgroup.events").contains("frozen 1")
-        }
-    };
-    eventually("it is frozen", frozen);
+    fs::write(trial.directories()[0].join("cgroup.freeze"), "1").unwrap();
+    eventually("it is frozen", || trial.says("cgroup.events").contains("frozen 1"));
     remove(&trial.found, &trial.name).unwrap();
-    child.wait().unwrap();
-}
-
-#[test]
-fn thawed_it_goes_on() {
-    let Some(trial) = Trial::new(&Wanted { freezer: true, cpu_time: false, ..PIDS }) else { return };
-    let meters = trial.meters();
-    if !meters.freeze() {
-        return println!("skipped: nothing can be frozen here");
-    }
-    let mut child = trial.enter("exit 7");
-    assert!(meters.thaw());
-    assert_eq!(child.wait().unwrap().code(), Some(7));
-}
-
-#[test]
-fn all_can_be_killed_at_once_in_cgroup2() {
-    let Some(trial) = Trial::new(&PIDS) else { return };
-    let meters = trial.meters();
-    let mut child = trial.enter("sleep 1000 & sleep 1000 & wait");
-    eventually("three processes inside", || meters.pids_now() == Some(3));
-    if meters.kill_all() {
-        eventually("none is left", || trial.says("cgroup.procs").is_empty());
-    } else {
-        println!("skipped: there is no such means here");
-        child.kill().unwrap();
-    }
     child.wait().unwrap();
 }
 
