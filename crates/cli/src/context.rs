@@ -55,7 +55,11 @@ fn config(home: &Path) -> Result<UserConfig, EngineError> {
     match config_file::read(&path) {
         Err(source) => Err(EngineError::Io { action: "read", path, source }),
         Ok(None) => Ok(UserConfig::default()),
-        Ok(Some(text)) => toml::from_str(&text).map_err(|e| EngineError::Config { path, message: e.to_string() }),
+        Ok(Some(text)) => {
+            let parsed = toml::from_str(&text).map_err(|e| e.to_string());
+            let checked = parsed.and_then(|config: UserConfig| config.check().map(|()| config));
+            checked.map_err(|message| EngineError::Config { path, message })
+        }
     }
 }
 

@@ -46,6 +46,7 @@ impl Context {
         };
         let tightening: ProjectConfig =
             toml::from_str(&text).map_err(|e| EngineError::Config { path: path.clone(), message: e.to_string() })?;
+        tightening.limits.check().map_err(|message| EngineError::Config { path: path.clone(), message })?;
         self.config.clone().tightened_by(&tightening).map_err(|e| EngineError::Config { path, message: e.to_string() })
     }
 }

@@ -67,6 +67,8 @@ impl Lease<'_> {
 impl Engine {
     /// What is said on the command line, then by a profile or preset, then by the configuration; never more than the project allows.
     pub(crate) fn limits(&self, config: &UserConfig, asked: &Limits) -> Result<Limits, EngineError> {
+        let hint = || "say how much it may be, or leave it out".to_owned();
+        asked.check().map_err(|message| EngineError::Usage { message, hint: hint() })?;
         let mut limits = asked.clone();
         if let Some(name) = asked.preset.as_deref().filter(|name| *name != "none") {
             limits = limits.or(profile(config, name)?);
@@ -82,12 +84,6 @@ impl Engine {
             most = most.or(profile(config, &name)?);
         }
         let limits = limits.at_most(&most);
-        if let Some(what) = limits.nonsense() {
-            return Err(EngineError::Usage {
-                message: format!("a limit of 0 on {what} would leave nothing to run"),
-                hint: "say how much it may be, or leave it out".to_owned(),
-            });
-        }
         if limits.require {
             self.require(&limits)?;
         }

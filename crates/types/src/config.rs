@@ -151,6 +151,12 @@ pub struct ProjectFiles {
 }
 
 impl UserConfig {
+    /// What can be written but not meant.
+    pub fn check(&self) -> Result<(), String> {
+        self.limits.check()?;
+        self.profiles.values().try_for_each(Limits::check)
+    }
+
     /// Adds what the project asks for. A project that would loosen anything is refused, not ignored.
     pub fn tightened_by(mut self, project: &ProjectConfig) -> Result<Self, ProjectLoosens> {
         if project.network.mode == Some(NetMode::Host) && self.network.mode != Some(NetMode::Host) {

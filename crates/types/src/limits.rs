@@ -126,8 +126,7 @@ impl Limits {
     }
 
     /// A limit that nothing can stay within.
-    #[must_use]
-    pub fn nonsense(&self) -> Option<&'static str> {
+    fn nonsense(&self) -> Option<&'static str> {
         let nothing = |size: Option<Size>| size.is_some_and(|s| s.0 == 0);
         let no_time = |span: Option<Span>| span.is_some_and(|s| s.as_millis() == 0);
         [
@@ -141,6 +140,11 @@ impl Limits {
         ]
         .into_iter()
         .find_map(|(is_nothing, what)| is_nothing.then_some(what))
+    }
+
+    /// The same, said.
+    pub fn check(&self) -> Result<(), String> {
+        self.nonsense().map_or(Ok(()), |what| Err(format!("a limit of 0 on {what} would leave nothing to run")))
     }
 
     /// The limit in the words of whoever ran into it.

@@ -45,8 +45,25 @@ pub(super) struct RoomWatch {
     keep_free: Option<u64>,
     reserve: u64,
     last: Option<Measured>,
+    fallen: Falls,
     /// A sandbox that is over its limit already may still be cleaned up.
     allowed: Taken,
+}
+
+/// By how much the free room fell since the last walk. What others give back meanwhile does not make up for it.
+#[derive(Clone, Copy, Default)]
+struct Falls {
+    before: Option<Taken>,
+    sum: Taken,
+}
+
+impl Falls {
+    fn note(&mut self, free: Taken) {
+        if let Some(before) = self.before.replace(free) {
+            self.sum.bytes += before.bytes.saturating_sub(free.bytes);
+            self.sum.files += before.files.saturating_sub(free.files);
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -67,8 +84,15 @@ struct Measured {
 
 impl RoomWatch {
     pub(super) fn new(limits: &KeeperLimits, head: Head) -> Self {
-        let mut watch =
-            Self { head, room: limits.room, keep_free: limits.keep_free, reserve: 0, last: None, allowed: Taken::default() };
+        let mut watch = Self {
+            head,
+            room: limits.room,
+            keep_free: limits.keep_free,
+            reserve: 0,
+            last: None,
+            fallen: Falls::default(),
+            allowed: Taken::default(),
+        };
         if watch.room.is_limited() {
             watch.measure();
         }
@@ -101,6 +125,7 @@ impl RoomWatch {
         if free.bytes < self.reserve {
             return Err(LimitHit::Reserve);
         }
+        self.fallen.note(free);
         if let Some(last) = self.last.filter(|last| self.is_suspicious(last, free)) {
             let long = last.took > LONG;
             if long {
@@ -138,13 +163,12 @@ impl RoomWatch {
 
     /// So much room is gone that the sandbox may have taken all it may; or it is long ago that somebody looked.
     fn is_suspicious(&self, last: &Measured, free: Taken) -> bool {
-        let gone = |before: u64, now: u64| before.saturating_sub(now);
-        let left = self.left(last.taken);
+        let (left, gone) = (self.left(last.taken), self.fallen.sum);
         let changed = free.bytes != last.free.bytes || free.files != last.free.files;
-        gone(last.free.bytes, free.bytes) >= left.bytes
-            || gone(last.free.files, free.files) >= left.files
-            // Others may give back what the sandbox takes.
-            || (changed && last.at.elapsed() > (last.took * 20).max(Duration::from_secs(1)))
+        gone.bytes >= left.bytes
+            || gone.files >= left.files
+            // Others may give back just then what the sandbox takes.
+            || (changed && last.at.elapsed() > (last.took * 20).max(NOW_AND_THEN))
     }
 
     fn left(&self, taken: Taken) -> Taken {
@@ -183,6 +207,7 @@ impl RoomWatch {
             taken.bytes = taken.bytes.max(last.taken.bytes + last.free.bytes.saturating_sub(free.bytes));
             taken.files = taken.files.max(last.taken.files + last.free.files.saturating_sub(free.files));
         }
+        self.fallen = Falls { before: Some(free), sum: Taken::default() };
         self.last = Some(Measured { taken, free, at: Instant::now(), took: began.elapsed() });
         taken
     }
