@@ -230,6 +230,9 @@ impl Engine {
             self.store.insert_template(&template, None, false)?;
             return Ok((kind, template.name));
         }
+        let config = self.context.config_for(&about.project)?;
+        // Whoever exported it may have allowed more.
+        let limits = about.details.limits.clone().at_most(&self.limits(&config, &whatif_types::Limits::none())?);
         let like = Sandbox {
             id: new_id()?,
             name: about.name,
@@ -239,7 +242,7 @@ impl Engine {
             updated_at: now(),
             project: about.project,
             provider: about.provider,
-            details: about.details,
+            details: Details { limits, ..about.details },
         };
         let position = Position { made_from: Some("an archive".to_owned()), ..like.details.position.clone() };
         let made = with_a_name(given.as_deref(), |name| self.plant(&like, name, position.clone(), None))?;

@@ -267,7 +267,13 @@ pub(crate) fn clock() -> Result<Clock, EngineError> {
 fn profile(config: &UserConfig, name: &str) -> Result<Limits, EngineError> {
     let Some(profile) = config.profiles.get(name) else { return preset(config, name) };
     match &profile.preset {
-        Some(beneath) => Ok(profile.clone().or(preset(config, beneath)?)),
+        Some(beneath) => match Limits::preset(beneath) {
+            Some(preset) => Ok(profile.clone().or(preset)),
+            None => Err(EngineError::Usage {
+                message: format!("the profile '{name}' cannot stand on '{}'", beneath.escape_debug()),
+                hint: "its preset is one of small, medium, large".to_owned(),
+            }),
+        },
         None => Ok(profile.clone()),
     }
 }

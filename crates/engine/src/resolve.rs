@@ -55,8 +55,13 @@ impl Engine {
         }
         mark_lost(&mut sandbox);
         self.unbind(&sandbox);
+        self.state.unpublish(&sandbox.name);
         if let Some(directory) = self.state.find(&sandbox.id) {
             sandbox.details.stop_reason = Some(last_words(&directory));
+        }
+        if let Ok(summary) = self.summarize(&sandbox) {
+            sandbox.details.changed_files = summary.changed_files;
+            sandbox.details.size_bytes = summary.size_bytes;
         }
         match self.store.update(&mut sandbox) {
             // Somebody else has noticed as well.

@@ -21,7 +21,7 @@ use crate::output::{Output, Style, bytes, counted, printable};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Run in this existing sandbox instead of a fresh one
-    #[arg(long = "in", value_name = "NAME", conflicts_with_all = ["name", "rm", "keep", "net", "label", "provider", "backend", "mask", "expose"])]
+    #[arg(long = "in", value_name = "NAME", conflicts_with_all = ["name", "rm", "keep", "net", "label", "provider", "backend", "mask", "expose", "template", "cpus", "memory", "pids", "disk", "inodes", "ttl", "idle", "preset", "require_limits"])]
     existing: Option<String>,
     /// Remove the sandbox afterwards, whatever changed
     #[arg(long, conflicts_with = "keep")]

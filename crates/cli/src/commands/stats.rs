@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     std::thread::sleep(MOMENT);
     loop {
         let now = Sample::take(engine, args)?;
-        let rows = now.since(&before);
+        let mut rows = now.since(&before);
+        if args.follow {
+            rows.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
+        }
         output.document(&rows);
         if !output.json {
             show(&rows, args.follow, output);
@@ -95,7 +98,12 @@ fn show(rows: &[Row], follow: bool, output: &Output) {
             used.remaining_ms.map_or_else(|| "-".to_owned(), age),
         ]);
     }
-    if follow && std::io::stdout().is_terminal() {
+    if follow && let Some(height) = screen_height() {
+        let (room, all) = (height.saturating_sub(3).max(1), rows.len());
+        if all > room {
+            lines.truncate(room + 1);
+            lines.push(vec![format!("… and {} more", all - room)]);
+        }
         let _ = write!(std::io::stdout(), "\x1b[H\x1b[J");
     }
     output.line(table::render(&lines));
@@ -104,4 +112,11 @@ fn show(rows: &[Row], follow: bool, output: &Output) {
 /// Used, of what may be used.
 fn of(used: impl Display, limit: Option<impl Display>) -> String {
     limit.map_or_else(|| used.to_string(), |limit| format!("{used} / {limit}"))
+}
+
+/// The lines of a terminal that can be written over.
+fn screen_height() -> Option<usize> {
+    let is_plain = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (!is_plain && size.ws_row > 0).then_some(size.ws_row.into())
 }

@@ -38,7 +38,8 @@ impl Memory {
     /// Says when to look first.
     pub(super) fn begin(&mut self) -> Duration {
         let files = in_files() + self.unowned;
-        self.allowed = if files + GRAIN > self.limit { files + GRAIN } else { self.limit };
+        let is_full = files > self.limit / 2 && files + GRAIN > self.limit;
+        self.allowed = if is_full { files + GRAIN } else { self.limit };
         self.pause(files)
     }
 
