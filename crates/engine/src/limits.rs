@@ -267,13 +267,7 @@ pub(crate) fn clock() -> Result<Clock, EngineError> {
 fn profile(config: &UserConfig, name: &str) -> Result<Limits, EngineError> {
     let Some(profile) = config.profiles.get(name) else { return preset(config, name) };
     match &profile.preset {
-        Some(beneath) => match Limits::preset(beneath) {
-            Some(preset) => Ok(profile.clone().or(preset)),
-            None => Err(EngineError::Usage {
-                message: format!("the profile '{name}' cannot stand on '{}'", beneath.escape_debug()),
-                hint: "its preset is one of small, medium, large".to_owned(),
-            }),
-        },
+        Some(beneath) => Ok(profile.clone().or(preset(config, beneath)?)),
         None => Ok(profile.clone()),
     }
 }

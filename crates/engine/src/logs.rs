@@ -30,6 +30,11 @@ pub struct Log {
 }
 
 impl Log {
+    /// From here on there is no more than there is now; or there is again, `as_it_grows`.
+    pub fn bound(&mut self, as_it_grows: bool) -> Result<(), EngineError> {
+        self.reader.bound(as_it_grows).map_err(|e| EngineError::io("read", &self.path, e))
+    }
+
     /// What comes next, or `None` if there is nothing more yet.
     pub fn next(&mut self, buffer: &mut [u8]) -> Result<Option<Part>, EngineError> {
         self.reader.next(buffer).map_err(|e| EngineError::io("read", &self.path, e))

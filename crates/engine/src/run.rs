@@ -7,7 +7,7 @@ use whatif_diff::Summary;
 use whatif_keeper::protocol::Exited;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Sandbox, Span, Status};
+use whatif_types::{LimitHit, Sandbox, Span, Status};
 
 use crate::create::{Created, with_a_name};
 use crate::exec::{CommandSpec, Running, hand_over};
@@ -98,7 +98,8 @@ impl Engine {
                 self.unbind(&sandbox);
             }
             sandbox.status = Status::Stopped;
-            sandbox.details.stop_reason = Some(StopReason::Finished);
+            let is_over = exited.limit_hit == Some(LimitHit::Ttl);
+            sandbox.details.stop_reason = Some(if is_over { StopReason::Expired } else { StopReason::Finished });
             sandbox.details.keeper_pid = None;
         }
         self.store.update(&mut sandbox)?;

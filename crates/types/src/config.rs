@@ -153,8 +153,14 @@ pub struct ProjectFiles {
 impl UserConfig {
     /// What can be written but not meant.
     pub fn check(&self) -> Result<(), String> {
-        self.limits.check()?;
-        self.profiles.values().try_for_each(Limits::check)
+        let all = self.profiles.values().chain([&self.limits]);
+        all.clone().try_for_each(Limits::check)?;
+        let unknown = self.limits.preset.iter().find(|name| !self.profiles.contains_key(*name) && Limits::preset(name).is_none());
+        let groundless = self.profiles.values().filter_map(|p| p.preset.as_ref()).find(|name| Limits::preset(name).is_none());
+        match unknown.or(groundless) {
+            Some(name) => Err(format!("there are no limits called '{}'; known: small, medium, large", name.escape_debug())),
+            None => Ok(()),
+        }
     }
 
     /// Adds what the project asks for. A project that would loosen anything is refused, not ignored.

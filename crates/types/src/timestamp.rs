@@ -33,6 +33,22 @@ pub fn age(milliseconds: u64) -> String {
     }
 }
 
+/// How long something still has, in at most two units: `1h59m`.
+#[must_use]
+pub fn countdown(milliseconds: u64) -> String {
+    let seconds = milliseconds.div_ceil(1000);
+    let two = |big: u64, small: u64, names: (&str, &str)| match (seconds / big, seconds % big / small) {
+        (whole, 0) => format!("{whole}{}", names.0),
+        (whole, rest) => format!("{whole}{}{rest}{}", names.0, names.1),
+    };
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => two(60, 1, ("m", "s")),
+        3600..86_400 => two(3600, 60, ("h", "m")),
+        _ => two(86_400, 3600, ("d", "h")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +58,14 @@ mod tests {
         assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
         assert_eq!(rfc3339(951_782_400_000), "2000-02-29T00:00:00Z");
         assert_eq!(rfc3339(1_794_706_740_000), "2026-11-15T01:39:00Z");
+    }
+
+    #[test]
+    fn countdowns() {
+        let shown = [(0, "0s"), (900, "1s"), (90_000, "1m30s"), (7_197_000, "1h59m"), (7_200_000, "2h"), (90_000_000, "1d1h")];
+        for (milliseconds, text) in shown {
+            assert_eq!(countdown(milliseconds), text);
+        }
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut log = engine.log(args.name.as_deref(), args.pid)?;
+    // A command that never pauses would never let us end.
+    log.bound(false)?;
     if output.json {
         let held = Held::read(&mut log)?;
         let text = String::from_utf8_lossy(&held.bytes[held.tail(args.tail)..]);
@@ -60,6 +62,9 @@ fn print(engine: &Engine, args: &Args, log: &mut Log, printer: &mut Printer<'_>)
         if let Err(error) = held.print_from(held.tail(args.tail), printer) {
             return Ok(Err(error));
         }
+    }
+    if args.follow {
+        log.bound(true)?;
     }
     let mut buffer = vec![0; 256 << 10];
     let mut pause = SHORTEST_PAUSE;

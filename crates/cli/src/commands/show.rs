@@ -100,7 +100,7 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
         rows.extend(span.map(|span| ("limit", format!("{what} {span}{note}"))));
     }
     if let Some(ms) = shown.remaining_ms {
-        rows.push(("ends in", if ms == 0 { "its time is up".to_owned() } else { timestamp::age(ms) }));
+        rows.push(("ends in", if ms == 0 { "its time is up".to_owned() } else { timestamp::countdown(ms) }));
     }
     if let Some(pid) = shown.keeper_pid {
         rows.push(("keeper", format!("process {pid}")));

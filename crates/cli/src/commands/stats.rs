@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use whatif_engine::{Engine, Used};
 
-use whatif_types::timestamp::age;
+use whatif_types::timestamp::{age, countdown};
 
 use super::Outcome;
 use crate::output::{Output, Style, bytes};
@@ -95,7 +95,7 @@ fn show(rows: &[Row], follow: bool, output: &Output) {
             bytes(stats.written_bytes),
             format!("{:.1}s", stats.cpu_ms as f64 / 1000.0),
             age(stats.uptime_ms),
-            used.remaining_ms.map_or_else(|| "-".to_owned(), age),
+            used.remaining_ms.map_or_else(|| "-".to_owned(), countdown),
         ]);
     }
     if follow && let Some(height) = screen_height() {

@@ -11,6 +11,8 @@ pub struct Reader {
     files: Vec<File>,
     /// Up to where in the stream the caller knows everything.
     position: u64,
+    /// Not further than this.
+    until: Option<u64>,
 }
 
 /// What comes next in the stream.
@@ -26,18 +28,29 @@ impl Reader {
     /// From the beginning of the stream. The order of the files does not matter, and one of them may be missing.
     #[must_use]
     pub fn new(files: Vec<File>) -> Self {
-        Self { files, position: 0 }
+        Self { files, position: 0, until: None }
+    }
+
+    /// From here on there is no more than there is now; or there is again, `as_it_grows`.
+    pub fn bound(&mut self, as_it_grows: bool) -> io::Result<()> {
+        self.until = if as_it_grows { None } else { self.pieces()?.iter().map(|p| p.end() + p.dropped).max() };
+        Ok(())
     }
 
     /// The next part, or `None` if there is nothing more yet.
     pub fn next(&mut self, buffer: &mut [u8]) -> io::Result<Option<Part>> {
+        let until = self.until.unwrap_or(u64::MAX);
         loop {
+            if self.position >= until {
+                return Ok(None);
+            }
             let pieces = self.pieces()?;
             let Some(piece) = pieces.iter().find(|p| p.start <= self.position && self.position < p.end()) else {
                 return Ok(self.skip_to(&pieces));
             };
             let offset = self.position - piece.start;
-            let wanted = buffer.len().min(usize::try_from(piece.length - offset).unwrap_or(usize::MAX));
+            let left = (piece.length - offset).min(until - self.position);
+            let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             let file = &self.files[piece.file];
             let length = file.read_at(&mut buffer[..wanted], piece.content_at + offset)?;
             // A file that had its turn meanwhile has another beginning, and what was read may be of either.
