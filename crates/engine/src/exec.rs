@@ -6,16 +6,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use whatif_keeper::Client;
-use whatif_keeper::protocol::{Exec, Exited, Stdio, Text};
+use whatif_keeper::client::ClientError;
+use whatif_keeper::protocol::{Exec, Exited, Reason, Stdio, Text};
 use whatif_types::config::UserConfig;
 use whatif_types::environment::{self, Filtered};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Identity, Sandbox, Span, Status};
 
+use crate::limits::last_words;
 use crate::{Engine, EngineError};
 
 /// How long a process may linger after its command before it counts as left running.
 const LAST_MOMENT: Duration = Duration::from_millis(200);
+
+/// How long a sandbox that goes to rest may take to be there again.
+const REST_PATIENCE: Duration = Duration::from_secs(4);
 
 /// What to run and with what.
 #[derive(Clone, Debug)]
@@ -115,8 +120,36 @@ impl Engine {
         let Entered { sandbox, mut client } = entered;
         let exec = self.exec_request(&sandbox, spec, false)?;
         hand_over(sandbox.details.identity, descriptors);
-        let started = client.exec(exec, descriptors)?;
-        Ok(Foreground { sandbox, running: Running::new(client, started) })
+        match client.exec(exec.clone(), descriptors) {
+            Ok(started) => Ok(Foreground { sandbox, running: Running::new(client, started) }),
+            Err(error) if self.is_going_to_rest(&sandbox, &error) => self.exec_after_rest(&sandbox, &exec, descriptors),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Nothing was started: the keeper refuses because it ends, or has ended for want of anything to do.
+    fn is_going_to_rest(&self, sandbox: &Sandbox, error: &ClientError) -> bool {
+        let rested = || self.directory(sandbox).is_ok_and(|d| last_words(&d) == StopReason::Idle);
+        match error {
+            _ if sandbox.details.limits.idle.is_none() => false,
+            ClientError::Channel(_) => rested(),
+            ClientError::Failed(failed) => failed.reason == Reason::Ending,
+            _ => false,
+        }
+    }
+
+    /// It was just going to rest; whoever needs it wakes it again.
+    fn exec_after_rest(&self, sandbox: &Sandbox, exec: &Exec, descriptors: &[BorrowedFd<'_>]) -> Result<Foreground, EngineError> {
+        let deadline = Instant::now() + REST_PATIENCE;
+        loop {
+            std::thread::sleep(REST_PATIENCE / 200);
+            let Entered { sandbox, mut client } = self.enter(Some(&sandbox.name))?;
+            match client.exec(exec.clone(), descriptors) {
+                Ok(started) => return Ok(Foreground { sandbox, running: Running::new(client, started) }),
+                Err(error) if self.is_going_to_rest(&sandbox, &error) && Instant::now() < deadline => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// `whatif exec -d`: starts a command that goes on; its output is in the log of that number.

@@ -244,5 +244,7 @@ pub enum Reason {
     /// Processes cannot be held still.
     NotStill,
     File,
+    /// The sandbox is about to end; nothing is started any more.
+    Ending,
     Refused,
 }

@@ -63,7 +63,7 @@ impl Server {
 
     fn start(&mut self, client: u64, exec: &Exec) -> Result<(), Failed> {
         if self.stopping.is_some() {
-            return Err(refused("the sandbox is ending"));
+            return Err(Failed { reason: Reason::Ending, ..refused("the sandbox is ending") });
         }
         let mut passed = Vec::new();
         for _ in exec.stdio.iter().filter(|s| **s == Stdio::Passed) {
