@@ -144,9 +144,8 @@ impl RoomWatch {
 
     pub(super) fn look_closely(&mut self) -> Option<LimitHit> {
         let last = self.last?;
-        let free = self.free();
-        let unchanged = free.bytes == last.free.bytes && free.files == last.free.files;
-        if unchanged { None } else { self.measure_and_judge() }
+        self.fallen.note(self.free());
+        if self.may_be_over(&last) { self.measure_and_judge() } else { None }
     }
 
     pub(super) fn layers_changed(&mut self, bytes: u64, files: u64) {
@@ -163,12 +162,14 @@ impl RoomWatch {
 
     /// So much room is gone that the sandbox may have taken all it may; or it is long ago that somebody looked.
     fn is_suspicious(&self, last: &Measured, free: Taken) -> bool {
-        let (left, gone) = (self.left(last.taken), self.fallen.sum);
         let changed = free.bytes != last.free.bytes || free.files != last.free.files;
-        gone.bytes >= left.bytes
-            || gone.files >= left.files
-            // Others may give back just then what the sandbox takes.
-            || (changed && last.at.elapsed() > (last.took * 20).max(NOW_AND_THEN))
+        // Others may give back just then what the sandbox takes.
+        self.may_be_over(last) || (changed && last.at.elapsed() > (last.took * 20).max(NOW_AND_THEN))
+    }
+
+    fn may_be_over(&self, last: &Measured) -> bool {
+        let (left, gone) = (self.left(last.taken), self.fallen.sum);
+        gone.bytes >= left.bytes || gone.files >= left.files
     }
 
     fn left(&self, taken: Taken) -> Taken {
