@@ -168,6 +168,11 @@ impl Bounds<'_> {
             [(libc::RLIMIT_NPROC, self.processes), (libc::RLIMIT_DATA, self.data), (libc::RLIMIT_FSIZE, self.file_size)]
         {
             let Some(limit) = limit else { continue };
+            let mut present = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: the structure is ours and outlives the call.
+            done(unsafe { libc::getrlimit(resource, &raw mut present) }.into())?;
+            // Nobody may raise what is stricter already.
+            let limit = limit.min(present.rlim_max);
             let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
             // SAFETY: the structure outlives the call.
             done(unsafe { libc::setrlimit(resource, &raw const limit) }.into())?;
