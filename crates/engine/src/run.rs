@@ -11,6 +11,7 @@ use whatif_types::{LimitHit, Sandbox, Span, Status};
 
 use crate::create::{Created, with_a_name};
 use crate::exec::{CommandSpec, Running, hand_over};
+use crate::limits::is_expired;
 use crate::{Engine, EngineError, NewSandbox, now};
 
 /// How long a killed sandbox may take to be gone.
@@ -60,9 +61,11 @@ impl Engine {
         match client.started() {
             Ok(started) => Ok(Run { sandbox, running: Running::new(client, started), lock, pidfd }),
             Err(error) => {
+                let name = sandbox.name.clone();
+                let was_over = is_expired(&sandbox)?;
                 // Nothing ran, so there is nothing to look at.
                 self.discard(sandbox, lock, &pidfd)?;
-                Err(error.into())
+                Err(if was_over { EngineError::Expired { name } } else { error.into() })
             }
         }
     }
