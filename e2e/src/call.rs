@@ -26,6 +26,10 @@ impl Call {
         Self { command, input: None }
     }
 
+    pub(crate) fn into_command(self) -> Command {
+        self.command
+    }
+
     #[must_use]
     pub fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
         self.command.args(arguments);
