@@ -18,7 +18,7 @@ use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{masks, remove};
 use whatif_provider::{Launch, LaunchError, Launched, Provider};
-use whatif_types::boot::{Boot, KeeperLimits, PROTOCOL_VERSION, Protection, TreeMask, Work};
+use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection, TreeMask, Work};
 use whatif_types::config::UserConfig;
 use whatif_types::{Backend, Enforced, Identity, LayerId, NetMode, PlaceKind, Plan, SandboxId};
 
@@ -74,28 +74,29 @@ impl Engine {
         let listener = client::listener(wish.directory)?;
         let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd(), alive: alive.as_fd() };
         let launched = wish.provider.launch(&launch).map_err(|error| self.explain_nesting(error))?;
-        let prepared = self
-            .prepare_layers(wish, choice.backend)
-            .and_then(|(plan, masks)| Ok((plan, masks, self.bind(wish.id, wish.directory, wish.lease, wish.config, identity)?)));
-        let (plan, masks, bounds) = prepared.inspect_err(|_| {
+        let end = |_: &EngineError| {
             let _ = pidfd_send_signal(&launched.pidfd, Signal::KILL);
-        })?;
-        let mut boot = self.describe_boot(wish, plan.clone(), masks, identity, Work::default());
-        boot.limits = bounds.keeper.clone();
-        let mut client = Client::over(Channel::new(launched.birth));
-        let mut descriptors: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
-        let request = Request::Boot {
-            boot: Box::new(boot),
-            prepared: !descriptors.is_empty(),
-            group: bounds.passed_group(),
-            farewell: bounds.has_farewell(),
         };
-        descriptors.extend(bounds.descriptors());
+        let (plan, masks) = self.prepare_layers(wish, choice.backend).inspect_err(end)?;
+        let mut boot = self.describe_boot(wish, plan.clone(), masks, identity, Work::default());
+        boot.measures_head = wish.lease.limits.limits_room();
+        let mut client = Client::over(Channel::new(launched.birth));
+        let prepared: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
+        let bounded = !wish.lease.limits.is_unlimited() || wish.config.disk.keep_free.is_some();
         // A keeper that ended during its start has said why; `finish_boot` reads it.
-        let _ = client.send(&request, &descriptors);
-        drop(descriptors);
+        let _ = client.send(&Request::Boot { boot: Box::new(boot), prepared: !prepared.is_empty(), bounded }, &prepared);
+        drop(prepared);
+        // The keeper puts the sandbox together meanwhile.
+        let mut enforced = Vec::new();
+        if bounded {
+            let bounds = self.bind(wish.id, wish.directory, wish.lease, wish.config, identity).inspect_err(end)?;
+            let (request, descriptors) = bounds.request();
+            let _ = client.send(&request, &descriptors);
+            drop(descriptors);
+            enforced = bounds.enforced;
+        }
         let Launched { holder, pid, pidfd, .. } = launched;
-        Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, plan, enforced: bounds.enforced })
+        Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, plan, enforced })
     }
 
     pub(crate) fn describe_boot(&self, wish: &Wish<'_>, plan: Plan, masks: Vec<TreeMask>, identity: Identity, work: Work) -> Boot {
@@ -112,7 +113,7 @@ impl Engine {
             net: wish.net,
             environment: wish.environment.to_vec(),
             runtime_dir: self.context.runtime_dir.clone(),
-            limits: KeeperLimits::default(),
+            measures_head: false,
         }
     }
 

@@ -11,7 +11,7 @@ use whatif_keeper::server::{self, Group, Parts};
 use whatif_keeper::{Channel, ChannelError};
 use whatif_layers::assemble::{self, AssembleError, Assembled, Cause};
 use whatif_provider::native::{self, Prepared};
-use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection};
+use whatif_types::boot::{Boot, KeeperLimits, PROTOCOL_VERSION, Protection};
 
 /// Becomes the sandbox described on the birth socket, then serves it until it is told to stop.
 ///
@@ -25,15 +25,16 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd) -> Result<(), Kee
 
     // 2. What to become.
     let mut birth = Channel::new(birth);
-    let Request::Boot { boot, prepared, group, farewell } = birth.receive()? else { return Err(KeeperError::NotABoot) };
+    let Request::Boot { boot, prepared, bounded } = birth.receive()? else { return Err(KeeperError::NotABoot) };
     // Only if they were announced: the next descriptors may belong to a command that has arrived already.
     let mut descriptor = || birth.take_descriptor().ok_or(KeeperError::NotABoot);
     let prepared = if prepared { Some(Prepared { user: descriptor()?, holder: descriptor()? }) } else { None };
-    let group = group.map(|passed| take_group(&passed, &mut descriptor)).transpose()?;
-    let farewell = if farewell { Some(descriptor()?) } else { None };
 
     // 3. Become it, or say what went wrong.
-    let head = match become_sandbox(&boot, prepared.as_ref()) {
+    let became = become_sandbox(&boot, prepared.as_ref());
+    // It was sent meanwhile; whoever could not has gone.
+    let bounds = if bounded { take_bounds(&mut birth)? } else { Bounds::default() };
+    let head = match became {
         Ok((protection, head)) => {
             birth.send(&Reply::Booted { version: PROTOCOL_VERSION, protection }, &[])?;
             head
@@ -46,8 +47,24 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd) -> Result<(), Kee
     drop(prepared);
 
     // 4. Serve.
-    let Boot { environment, limits, .. } = *boot;
+    let Boot { environment, .. } = *boot;
+    let Bounds { limits, group, farewell } = bounds;
     Ok(server::serve(Parts { listener, birth, child_signals, environment, limits, group, near_head: alive, head, farewell })?)
+}
+
+#[derive(Default)]
+struct Bounds {
+    limits: KeeperLimits,
+    group: Option<Group>,
+    farewell: Option<OwnedFd>,
+}
+
+fn take_bounds(birth: &mut Channel) -> Result<Bounds, KeeperError> {
+    let Request::Bounds { limits, group, farewell } = birth.receive()? else { return Err(KeeperError::NotABoot) };
+    let mut descriptor = || birth.take_descriptor().ok_or(KeeperError::NotABoot);
+    let group = group.map(|passed| take_group(&passed, &mut descriptor)).transpose()?;
+    let farewell = if farewell { Some(descriptor()?) } else { None };
+    Ok(Bounds { limits: *limits, group, farewell })
 }
 
 fn take_group(passed: &PassedGroup, descriptor: &mut dyn FnMut() -> Result<OwnedFd, KeeperError>) -> Result<Group, KeeperError> {

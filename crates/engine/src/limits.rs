@@ -6,7 +6,7 @@ use std::path::Path;
 
 pub use whatif_cgroup::Scope;
 use whatif_cgroup::{Found, Group, Version, Wanted};
-use whatif_keeper::protocol::{Farewell, PassedGroup};
+use whatif_keeper::protocol::{Farewell, PassedGroup, Request};
 use whatif_types::boot::{KeeperLimits, Room};
 use whatif_types::config::UserConfig;
 use whatif_types::limits::{Clock, Expiry, Means, Resource};
@@ -32,19 +32,15 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    pub(crate) fn passed_group(&self) -> Option<PassedGroup> {
-        let group = self.group.as_ref()?;
-        Some(PassedGroup { entrances: group.entrances().len(), meters: group.meters().iter().map(|(m, _)| *m).collect() })
-    }
-
-    pub(crate) fn has_farewell(&self) -> bool {
-        self.farewell.is_some()
-    }
-
-    /// In the order the keeper takes them.
-    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let group = self.group.iter().flat_map(|g| g.entrances().iter().chain(g.meters().iter().map(|(_, fd)| fd)));
-        group.chain(&self.farewell).map(AsFd::as_fd)
+    /// What the keeper is told, with descriptors in the order it takes them.
+    pub(crate) fn request(&self) -> (Request, Vec<BorrowedFd<'_>>) {
+        let group = self.group.as_ref().map(|group| PassedGroup {
+            entrances: group.entrances().len(),
+            meters: group.meters().iter().map(|(meter, _)| *meter).collect(),
+        });
+        let of_group = self.group.iter().flat_map(|g| g.entrances().iter().chain(g.meters().iter().map(|(_, fd)| fd)));
+        let descriptors = of_group.chain(&self.farewell).map(AsFd::as_fd).collect();
+        (Request::Bounds { limits: Box::new(self.keeper.clone()), group, farewell: self.farewell.is_some() }, descriptors)
     }
 }
 
@@ -150,7 +146,7 @@ impl Engine {
             let file = std::fs::File::create(&path).map_err(|e| EngineError::io("create", &path, e))?;
             bounds.farewell = Some(file.into());
         }
-        if limits.disk.is_some() || limits.inodes.is_some() {
+        if limits.limits_room() {
             let frozen = lease.sandbox.map(|s| self.frozen_room(s)).transpose()?.unwrap_or_default();
             bounds.keeper.room = Room { bytes: limits.disk.map(|d| d.0), files: limits.inodes, ..frozen };
         }

@@ -254,7 +254,7 @@ impl Moving<'_> {
             return Err(error);
         }
         shift.go_on()?;
-        if sandbox.details.limits.disk.is_some() || sandbox.details.limits.inodes.is_some() {
+        if sandbox.details.limits.limits_room() {
             let room = self.engine.frozen_room(sandbox)?;
             client.layers_changed(room.frozen_bytes, room.frozen_files)?;
         }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use whatif_cgroup::Meter;
-use whatif_types::boot::Protection;
+use whatif_types::boot::{KeeperLimits, Protection};
 pub use whatif_types::text::Text;
 use whatif_types::{Boot, LimitHit, Usage};
 
@@ -13,11 +13,16 @@ use whatif_types::{Boot, LimitHit, Usage};
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// The first frame of a keeper's life, on the socket it is born with. With `prepared`, the sandbox's user namespace and a
-    /// process that holds its other namespaces come along as descriptors; then those of the `group`, then, with `farewell`, a
-    /// file to say in why it ended.
+    /// process that holds its other namespaces come along as descriptors. With `bounded`, `Bounds` follows.
     Boot {
         boot: Box<Boot>,
         prepared: bool,
+        bounded: bool,
+    },
+    /// What else the keeper has to see to: it is found out while the sandbox is put together. Descriptors: those of the `group`,
+    /// then, with `farewell`, a file to say in why it ended.
+    Bounds {
+        limits: Box<KeeperLimits>,
         group: Option<PassedGroup>,
         farewell: bool,
     },

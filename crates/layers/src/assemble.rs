@@ -103,7 +103,7 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
         attach(&proc, CWD, &Path::new(UNDERLAY).join("proc")).map_err(step("mount a /proc for fuse-overlayfs"))?;
     }
 
-    let head = if boot.limits.room.is_limited() { Some(head_to_look_at().map_err(step("open the head"))?) } else { None };
+    let head = if boot.measures_head { Some(head_to_look_at().map_err(step("open the head"))?) } else { None };
 
     // 5. The underlay takes the place of the old root, which is gone for good, and we enter the new one in it.
     rustix::process::fchdir(&underlay).map_err(step("enter the underlay"))?;

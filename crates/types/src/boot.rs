@@ -89,7 +89,9 @@ pub struct Boot {
     /// Where `/run/user/<uid>` or its like must exist inside.
     #[serde(with = "text::optional_path")]
     pub runtime_dir: Option<PathBuf>,
-    pub limits: KeeperLimits,
+    /// Whether the keeper will measure the head.
+    #[serde(default)]
+    pub measures_head: bool,
 }
 
 /// What the keeper sees to itself. What a control group does is not here.

@@ -112,6 +112,12 @@ impl Limits {
         self.resources().next().is_none() && self.timeout.is_none() && self.ttl.is_none() && self.idle.is_none()
     }
 
+    /// Whether what its changes take is limited.
+    #[must_use]
+    pub fn limits_room(&self) -> bool {
+        self.disk.is_some() || self.inodes.is_some()
+    }
+
     /// What is limited, and to how much.
     pub fn resources(&self) -> impl Iterator<Item = (Resource, String)> {
         [

@@ -54,7 +54,7 @@ impl Server {
             }
             Request::EndAll => self.end_all(),
             Request::Stop { grace_ms } => return self.begin_stop(client, Duration::from_millis(grace_ms)),
-            Request::Boot { .. } => {
+            Request::Boot { .. } | Request::Bounds { .. } => {
                 Reply::Failed(Failed { reason: Reason::Refused, message: "this keeper has booted".into(), errno: 0 })
             }
         };
