@@ -7,6 +7,7 @@ use std::path::Path;
 pub use whatif_cgroup::Scope;
 use whatif_cgroup::{Found, Group, Version, Wanted};
 use whatif_keeper::protocol::{Farewell, PassedGroup, Request};
+use whatif_layers::state_dir::FAREWELL;
 use whatif_types::boot::{KeeperLimits, Room};
 use whatif_types::config::UserConfig;
 use whatif_types::limits::{Clock, Expiry, Means, Resource};
@@ -15,9 +16,6 @@ use whatif_types::{Enforced, Identity, Limits, Sandbox, SandboxId};
 
 use crate::lineage::Owner;
 use crate::{Engine, EngineError, now};
-
-/// Where a keeper that ends by itself says why, in the sandbox's directory.
-const FAREWELL: &str = "farewell";
 
 /// Set for a command that was started anew in a scope.
 pub const IN_SCOPE: &str = "WHATIF_IN_SCOPE";

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, unlinkat};
 
-use crate::state_dir::SandboxLock;
+use crate::state_dir::{FAREWELL, SandboxLock};
 use crate::{PathError, on, remove};
 
 const MOST: usize = 8;
@@ -49,7 +49,7 @@ pub(crate) fn keep(spares: &Path, directory: &Path) -> bool {
     room && strip(directory).is_ok() && fs::rename(directory, spares.join(name)).is_ok()
 }
 
-/// Leaves `head/` and `work/<tree>/`, all empty. Fails at the first thing that was changed.
+/// Leaves `head/` and `work/<tree>/`, and a farewell that nobody wrote, all empty. Fails at the first thing that was changed.
 fn strip(directory: &Path) -> Result<(), PathError> {
     for head in children(&directory.join("head"))? {
         unlinkat(CWD, &head, AtFlags::REMOVEDIR).map_err(on("remove", &head))?;
@@ -58,8 +58,10 @@ fn strip(directory: &Path) -> Result<(), PathError> {
         remove::contents(&work)?;
     }
     for entry in children(directory)? {
-        if !matches!(entry.file_name().and_then(|n| n.to_str()), Some("head" | "work")) {
-            remove_entry(&entry)?;
+        match entry.file_name().and_then(|n| n.to_str()) {
+            Some("head" | "work") => {}
+            Some(FAREWELL) if fs::metadata(&entry).is_ok_and(|m| m.len() == 0) => {}
+            _ => remove_entry(&entry)?,
         }
     }
     Ok(())

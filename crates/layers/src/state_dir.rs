@@ -39,6 +39,9 @@ const LAST_MOMENTS: Duration = Duration::from_secs(2);
 /// The copy of a sandbox's record in its own directory.
 const RECORD: &str = "sandbox.json";
 
+/// Where a keeper that ends by itself says why, in a sandbox's directory.
+pub const FAREWELL: &str = "farewell";
+
 /// Names the layers of an import, in its directory.
 const COMING: &str = "coming.json";
 /// Where the note of a shift waits for the next one, in a sandbox's directory.

@@ -8,8 +8,8 @@ use whatif_store::{Found, Inserted, Origin, Store, StoreError};
 use whatif_types::boot::Protection;
 use whatif_types::sandbox::{Details, Position};
 use whatif_types::{
-    Backend, Identity, LayerFacts, LayerId, MadeBy, NetMode, Sandbox, SandboxId, Snapshot, SnapshotDetails, SnapshotId, Status,
-    Template,
+    Backend, Identity, LayerFacts, LayerId, Limits, MadeBy, NetMode, Sandbox, SandboxId, Snapshot, SnapshotDetails, SnapshotId,
+    Status, Template,
 };
 
 /// A store in a directory of its own.
@@ -71,6 +71,10 @@ fn sandbox(number: u8, name: &str) -> Sandbox {
             size_bytes: 0,
             based_at: None,
             position: Position::default(),
+            limits: Limits::none(),
+            enforced: Vec::new(),
+            expiry: None,
+            usage: None,
             auto_snapshot: false,
             transient: false,
         },
