@@ -13,7 +13,7 @@ use whatif_types::environment::{self, Filtered};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Identity, Sandbox, Span, Status};
 
-use crate::limits::last_words;
+use crate::lifetime::last_words;
 use crate::{Engine, EngineError};
 
 /// How long a process may linger after its command before it counts as left running.

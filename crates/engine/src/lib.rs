@@ -24,6 +24,7 @@ mod git_identity;
 pub mod history;
 pub mod inside;
 mod label;
+mod lifetime;
 pub mod limits;
 pub mod lineage;
 mod list;

@@ -8,7 +8,7 @@ use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_store::{Found, StoreError};
 use whatif_types::{Sandbox, Status};
 
-use crate::limits::last_words;
+use crate::lifetime::last_words;
 use crate::recover::mark_lost;
 use crate::{Engine, EngineError};
 

@@ -11,7 +11,7 @@ use whatif_types::{LimitHit, Sandbox, Span, Status};
 
 use crate::create::{Created, with_a_name};
 use crate::exec::{CommandSpec, Running, hand_over};
-use crate::limits::is_expired;
+use crate::lifetime::is_expired;
 use crate::{Engine, EngineError, NewSandbox, now};
 
 /// How long a killed sandbox may take to be gone.

@@ -8,7 +8,7 @@ use whatif_types::{Plan, Sandbox, Span, Status};
 
 use crate::choice::Choice;
 use crate::create::{copied_trees, trees_by_number};
-use crate::limits::{clock, is_expired};
+use crate::lifetime::{clock, is_expired};
 use crate::shift::View;
 use crate::{Engine, EngineError, now};
 

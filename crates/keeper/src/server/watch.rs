@@ -3,6 +3,7 @@
 mod memory;
 mod nameless;
 mod room;
+mod walk;
 
 use std::time::{Duration, Instant};
 

@@ -3,19 +3,15 @@
 //! Measuring a head means walking it. What tells cheaply whether that is worth while is the free room of the file system: as
 //! long as it did not fall by what the sandbox may still write, the sandbox did not write it.
 
-use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstatvfs, openat2, statat};
-use rustix::io::Errno;
+use rustix::fs::fstatvfs;
 use whatif_types::LimitHit;
 use whatif_types::boot::{KeeperLimits, Room};
 
 use super::nameless;
+use super::walk::{Taken, walk};
 
 /// Faster than this nothing is written.
 const BYTES_PER_SECOND: u64 = 4 << 30;
@@ -64,12 +60,6 @@ impl Falls {
             self.sum.files += before.files.saturating_sub(free.files);
         }
     }
-}
-
-#[derive(Clone, Copy, Default)]
-struct Taken {
-    bytes: u64,
-    files: u64,
 }
 
 /// The result of a walk.
@@ -216,50 +206,5 @@ impl RoomWatch {
     fn free(&self) -> Taken {
         // Who cannot ask is told that there is nothing, and ends what runs.
         fstatvfs(&self.head.near).map_or(Taken::default(), |s| Taken { bytes: s.f_bavail * s.f_frsize, files: s.f_ffree })
-    }
-}
-
-/// What the heads take, and whether everything could be seen.
-fn walk(sandbox: &OwnedFd) -> (Taken, bool) {
-    let mut walk = Walk { pending: vec![PathBuf::from("head")], taken: Taken::default(), linked: HashSet::new(), complete: true };
-    while let Some(directory) = walk.pending.pop() {
-        match walk.directory(sandbox, &directory) {
-            // Gone meanwhile.
-            Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-            Err(_) => walk.complete = false,
-        }
-    }
-    (walk.taken, walk.complete)
-}
-
-struct Walk {
-    /// By path and not by descriptor: whoever nests directories deeply must not exhaust ours.
-    pending: Vec<PathBuf>,
-    taken: Taken,
-    linked: HashSet<u64>,
-    complete: bool,
-}
-
-impl Walk {
-    fn directory(&mut self, sandbox: &OwnedFd, path: &Path) -> rustix::io::Result<()> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = openat2(sandbox, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?;
-        for entry in Dir::read_from(&fd)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
-            let Ok(stat) = statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            let is_directory = FileType::from_raw_mode(stat.st_mode).is_dir();
-            if is_directory || stat.st_nlink < 2 || self.linked.insert(stat.st_ino) {
-                self.taken.bytes += stat.st_blocks.unsigned_abs() * 512;
-                self.taken.files += 1;
-            }
-            if is_directory {
-                self.pending.push(path.join(OsStr::from_bytes(name.to_bytes())));
-            }
-        }
-        Ok(())
     }
 }
