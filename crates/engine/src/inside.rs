@@ -19,9 +19,14 @@ use whatif_types::boot::{Boot, KeeperLimits, PROTOCOL_VERSION, Protection};
 ///
 /// `alive` is a directory, locked: nobody else can take that lock while this process lives.
 pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd) -> Result<(), KeeperError> {
+    // 0. Should we fail in a way nobody thought of, whoever waits for us is told how.
+    tell_of_panics(&birth)?;
+
     // 1. Ended children are noticed from the very first on.
     let child_signals = whatif_sys::signals::as_descriptor(&[rustix::process::Signal::CHILD.as_raw()])?;
     let _ = rustix::thread::set_name(c"whatif-keeper");
+    // Looked up at first use, in a file that is closed to us later (before Linux 6.4 there is no other way).
+    let _ = rustix::param::page_size();
 
     // 2. What to become.
     let mut birth = Channel::new(birth);
@@ -71,6 +76,19 @@ fn take_group(passed: &PassedGroup, descriptor: &mut dyn FnMut() -> Result<Owned
     let entrances = (0..passed.entrances).map(|_| descriptor()).collect::<Result<_, _>>()?;
     let meters = passed.meters.iter().map(|m| Ok((*m, descriptor()?))).collect::<Result<Vec<_>, KeeperError>>()?;
     Ok(Group { entrances, meters: Meters::new(meters) })
+}
+
+/// A keeper has nowhere else to say it.
+fn tell_of_panics(birth: &OwnedFd) -> io::Result<()> {
+    let told = rustix::io::fcntl_dupfd_cloexec(birth, 0)?;
+    let told = std::sync::Mutex::new(Channel::new(told));
+    std::panic::set_hook(Box::new(move |panic| {
+        let message = format!("the keeper failed unexpectedly: {}", panic.to_string().replace('\n', " "));
+        if let Ok(mut told) = told.lock() {
+            let _ = told.send(&Reply::Failed(Failed { reason: Reason::Boot, message, errno: 0 }), &[]);
+        }
+    }));
+    Ok(())
 }
 
 fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>) -> Result<(Protection, Option<OwnedFd>), Failed> {

@@ -3,12 +3,12 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use whatif_sys::mount::Reach;
 
-use super::mounts::{attach, attach_on, clone_at, detached, detached_tmpfs, make_read_only, target};
+use super::mounts::{attach, attach_on, clone_at, cover, detached, make_read_only, target};
 use super::{AssembleError, step};
 
 const PROC_READ_ONLY: [&str; 6] = ["sys", "bus", "fs", "irq", "pressure", "sysrq-trigger"];
@@ -65,11 +65,6 @@ pub(super) fn mount_sys(root: &OwnedFd, own_network: bool) -> Result<(), Assembl
 
 /// Covers what exists of `names` with an empty directory or file that cannot be written.
 fn mask(tree: &OwnedFd, names: &[&str], shown: &str) -> Result<(), AssembleError> {
-    let empty = detached_tmpfs("mode=0555,size=4k", 0).map_err(step(format!("make masks for {shown}")))?;
-    rustix::fs::mkdirat(&empty, "d", Mode::from_raw_mode(0o555)).map_err(step("make an empty directory"))?;
-    rustix::fs::openat(&empty, "f", OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o444))
-        .map_err(step("make an empty file"))?;
-    make_read_only(&empty, Reach::One).map_err(step("make masks read-only"))?;
     for name in names {
         let place = match target(tree, Path::new(name)) {
             Ok(place) => place,
@@ -77,8 +72,8 @@ fn mask(tree: &OwnedFd, names: &[&str], shown: &str) -> Result<(), AssembleError
             Err(errno) => return Err(step(format!("open {shown}/{name}"))(errno)),
         };
         let stat = rustix::fs::fstat(&place).map_err(step(format!("examine {shown}/{name}")))?;
-        let cover = if FileType::from_raw_mode(stat.st_mode).is_dir() { "d" } else { "f" };
-        let cover = clone_at(&empty, Path::new(cover), Reach::One).map_err(step(format!("make a mask for {shown}/{name}")))?;
+        let is_directory = FileType::from_raw_mode(stat.st_mode).is_dir();
+        let cover = cover(is_directory).map_err(step(format!("make a mask for {shown}/{name}")))?;
         attach_on(&cover, &place).map_err(step(format!("mask {shown}/{name}")))?;
     }
     Ok(())

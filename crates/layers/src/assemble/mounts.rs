@@ -103,6 +103,28 @@ pub(super) fn target(root: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd>
     rustix::fs::openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
 }
 
+/// Where the stage has an empty directory and an empty file to cover things with.
+const COVERS: &str = "covers";
+
+/// An empty directory or file that nobody can write, to be attached over something. Taken from the stage, on which we stand: before
+/// Linux 6.15 only what is mounted somewhere can be cloned.
+pub(super) fn cover(is_directory: bool) -> io::Result<OwnedFd> {
+    match rustix::fs::mkdir(COVERS, Mode::RWXU) {
+        Ok(()) => {
+            let empty = detached_tmpfs("mode=0555,size=4k", 0)?;
+            rustix::fs::mkdirat(&empty, "directory", Mode::from_raw_mode(0o555))?;
+            let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+            rustix::fs::openat(&empty, "file", flags, Mode::from_raw_mode(0o444))?;
+            make_read_only(&empty, Reach::One)?;
+            attach(&empty, CWD, Path::new(COVERS))?;
+        }
+        Err(rustix::io::Errno::EXIST) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let kind = if is_directory { "directory" } else { "file" };
+    Ok(clone_at(CWD, &Path::new(COVERS).join(kind), Reach::One)?)
+}
+
 /// A file system in memory, not yet mounted anywhere. `options` are those of tmpfs, comma-separated.
 pub(super) fn detached_tmpfs(options: &str, attributes: u32) -> rustix::io::Result<OwnedFd> {
     detached("tmpfs", options, MountAttrFlags::from_bits_retain(attributes) | MountAttrFlags::MOUNT_ATTR_NOSUID)

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode};
 use rustix::io::Errno;
 use whatif_sys::mount::Reach;
 use whatif_types::boot::{Boot, Protection};
@@ -84,16 +84,7 @@ fn mount_read_only(clones: &Clones, path: &Path, target: &OwnedFd) -> Result<(),
 /// Covers a directory with an empty one, or a file with an empty one, neither writable.
 fn hide(target: &OwnedFd) -> io::Result<()> {
     let is_directory = FileType::from_raw_mode(rustix::fs::fstat(target)?.st_mode).is_dir();
-    let empty = detached_tmpfs("mode=0555,size=4k", 0)?;
-    if is_directory {
-        make_read_only(&empty, Reach::One)?;
-        return Ok(attach_on(&empty, target)?);
-    }
-    let file = rustix::fs::openat(&empty, "empty", OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o444))?;
-    drop(file);
-    let file = mounts::clone_at(&empty, Path::new("empty"), Reach::One)?;
-    make_read_only(&file, Reach::One)?;
-    Ok(attach_on(&file, target)?)
+    Ok(attach_on(&mounts::cover(is_directory)?, target)?)
 }
 
 fn mount_tree(boot: &Boot, clones: &Clones, path: &Path, tree: usize, target: &Path) -> Result<(), AssembleError> {
