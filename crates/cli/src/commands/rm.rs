@@ -49,6 +49,8 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
                 had_layers |= sandbox.details.position.taken > 0 || !sandbox.details.position.stack.is_empty();
                 removed.push(sandbox.name);
             }
+            // Of all there were a moment ago, one may have gone by itself.
+            Err(EngineError::NoSuchSandbox { .. }) if args.all => {}
             Err(error) => {
                 let earlier = first_failure.replace(error);
                 if let Some(earlier) = earlier {
