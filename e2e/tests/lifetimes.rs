@@ -23,6 +23,8 @@ as_root_and_user!(
     a_time_limit_for_each_command_comes_from_the_configuration,
     forks_and_restarts_keep_their_limits,
     a_sleep_of_the_machine_counts,
+    a_sandbox_that_is_held_still_ends_afterwards,
+    background_commands_wake_a_resting_sandbox,
 );
 
 /// Asked in the very moment of its end, the keeper may be gone before it has answered; then it is not known yet.
@@ -363,4 +365,36 @@ fn a_sleep_of_the_machine_counts(w: &World) {
     assert_expired(&year);
     w.whatif(["start", "asleep"]).go().ok();
     assert_eq!(w.exec("asleep", "cat made").ok().text(), "kept");
+}
+
+/// Whoever looks at it finishes first. Meanwhile its keeper waits, and does not ask again and again whether it may end.
+fn a_sandbox_that_is_held_still_ends_afterwards(w: &World) {
+    needs!(w, "python3");
+    w.whatif(["new", "held", "--ttl", "1s"]).go().ok();
+    w.whatif(["exec", "-d", "held", "--", "sleep", "1234"]).go().ok();
+    let shown = w.show("held");
+    let (directory, keeper) = (shown["directory"].as_str().expect("a path"), shown["keeper_pid"].to_string());
+    let program = r#"
+import json, os, socket, struct, sys, time
+held = os.open(sys.argv[1], os.O_PATH)
+s = socket.socket(socket.AF_UNIX); s.connect(f"/proc/self/fd/{held}/keeper.sock")
+s.sendall(struct.pack("<I", 8) + b'"freeze"'); assert s.recv(65536)
+def ticks(): return sum(map(int, open(f"/proc/{sys.argv[2]}/stat").read().rsplit(")", 1)[1].split()[11:13]))
+time.sleep(2)
+before, began = ticks(), time.monotonic()
+time.sleep(1)
+print(json.dumps(dict(busy=(ticks() - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - began))))
+"#;
+    let busy = w.program("/usr/bin/python3").args(["-c", program, directory, &keeper]).go().ok().json();
+    assert!(busy["busy"].as_f64().is_some_and(|share| share < 0.2), "its keeper does not rest: {busy}");
+    eventually("its time is up", || stopped_because(w, "held").as_deref() == Some("expired"));
+}
+
+fn background_commands_wake_a_resting_sandbox(w: &World) {
+    w.whatif(["new", "drowsy", "--idle", "30ms"]).go().ok();
+    for pause in (0..40).map(|n| Duration::from_millis(n * 3 % 60)) {
+        // Around the moment in which it goes to rest.
+        std::thread::sleep(pause);
+        w.whatif(["exec", "-d", "drowsy", "--", "true"]).go().ok();
+    }
 }

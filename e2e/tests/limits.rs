@@ -563,6 +563,7 @@ fn a_sandbox_made_beforehand_is_not_taken_where_limits_are_wanted(w: &World) {
     w.whatif(["run", "--rm", "--memory", "32M"]).args(bomb).go().exits(137).says("32 MiB memory limit");
     w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 1\n[limits]\nmemory = \"32M\"\n");
     w.whatif(["run", "--rm"]).args(bomb).go().exits(137).says("32 MiB memory limit");
+    assert_eq!(w.json(["pool", "fill"])["ready"], 0, "none is kept that nobody will take");
     w.whatif(["pool", "drain"]).go().ok();
     std::fs::remove_file(w.home.join(".config/whatif/config.toml")).expect("it is ours");
 }

@@ -142,7 +142,7 @@ impl Found {
         self.of(Resource::Cpu)
     }
 
-    pub fn of(&self, resource: Resource) -> Result<Version, &Why> {
+    pub(crate) fn of(&self, resource: Resource) -> Result<Version, &Why> {
         match self.v1_with(resource) {
             Some(legacy) => legacy.place.as_ref().map(|_| Version::V1),
             None => self.v2.as_ref().and_then(|unified| unified.offers(resource)).map(|()| Version::V2),

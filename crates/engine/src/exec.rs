@@ -117,13 +117,39 @@ pub(crate) fn hand_over(identity: Identity, descriptors: &[BorrowedFd<'_>]) {
 impl Engine {
     /// `whatif exec`: starts a command in the foreground.
     pub fn exec(&self, entered: Entered, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Foreground, EngineError> {
-        let Entered { sandbox, mut client } = entered;
-        let exec = self.exec_request(&sandbox, spec, false)?;
-        hand_over(sandbox.details.identity, descriptors);
-        match client.exec(exec.clone(), descriptors) {
-            Ok(started) => Ok(Foreground { sandbox, running: Running::new(client, started) }),
-            Err(error) if self.is_going_to_rest(&sandbox, &error) => self.exec_after_rest(&sandbox, &exec, descriptors),
-            Err(error) => Err(error.into()),
+        let exec = self.exec_request(&entered.sandbox, spec, false)?;
+        hand_over(entered.sandbox.details.identity, descriptors);
+        let (Entered { sandbox, client }, started) = self.begin(entered, &exec, descriptors)?;
+        Ok(Foreground { sandbox, running: Running::new(client, started) })
+    }
+
+    /// `whatif exec -d`: starts a command that goes on; its output is in the log of that number.
+    pub fn exec_detached(&self, entered: Entered, spec: &CommandSpec) -> Result<(Sandbox, i32), EngineError> {
+        let log = self.new_log(&entered.sandbox)?;
+        let spec = CommandSpec { stdio: [Stdio::Null; 3], terminal: None, ..spec.clone() };
+        let exec = self.exec_request(&entered.sandbox, &spec, true)?;
+        let (Entered { sandbox, .. }, (pid, _)) = self.begin(entered, &exec, &log.descriptors())?;
+        log.name(pid)?;
+        self.bound_logs(&sandbox)?;
+        Ok((sandbox, pid))
+    }
+
+    /// Starts a command. A sandbox that was just going to rest is woken again for it.
+    fn begin(
+        &self,
+        mut entered: Entered,
+        exec: &Exec,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(Entered, (i32, Option<OwnedFd>)), EngineError> {
+        let deadline = Instant::now() + REST_PATIENCE;
+        loop {
+            match entered.client.exec(exec.clone(), descriptors) {
+                Ok(started) => return Ok((entered, started)),
+                Err(error) if self.is_going_to_rest(&entered.sandbox, &error) && Instant::now() < deadline => {}
+                Err(error) => return Err(error.into()),
+            }
+            std::thread::sleep(REST_PATIENCE / 200);
+            entered = self.enter(Some(&entered.sandbox.name))?;
         }
     }
 
@@ -136,31 +162,6 @@ impl Engine {
             ClientError::Failed(failed) => failed.reason == Reason::Ending,
             _ => false,
         }
-    }
-
-    /// It was just going to rest; whoever needs it wakes it again.
-    fn exec_after_rest(&self, sandbox: &Sandbox, exec: &Exec, descriptors: &[BorrowedFd<'_>]) -> Result<Foreground, EngineError> {
-        let deadline = Instant::now() + REST_PATIENCE;
-        loop {
-            std::thread::sleep(REST_PATIENCE / 200);
-            let Entered { sandbox, mut client } = self.enter(Some(&sandbox.name))?;
-            match client.exec(exec.clone(), descriptors) {
-                Ok(started) => return Ok(Foreground { sandbox, running: Running::new(client, started) }),
-                Err(error) if self.is_going_to_rest(&sandbox, &error) && Instant::now() < deadline => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// `whatif exec -d`: starts a command that goes on; its output is in the log of that number.
-    pub fn exec_detached(&self, entered: Entered, spec: &CommandSpec) -> Result<(Sandbox, i32), EngineError> {
-        let Entered { sandbox, mut client } = entered;
-        let log = self.new_log(&sandbox)?;
-        let exec = self.exec_request(&sandbox, &CommandSpec { stdio: [Stdio::Null; 3], terminal: None, ..spec.clone() }, true)?;
-        let (pid, _) = client.exec(exec, &log.descriptors())?;
-        log.name(pid)?;
-        self.bound_logs(&sandbox)?;
-        Ok((sandbox, pid))
     }
 
     /// Connects to the keeper of a sandbox, bringing it up again where nobody meant it to be down.

@@ -43,10 +43,5 @@ pub(crate) fn last_words(directory: &Path) -> StopReason {
 pub(crate) fn clock() -> Result<Clock, EngineError> {
     const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
     let boot_id = std::fs::read_to_string(BOOT_ID).map_err(|e| EngineError::io("read", Path::new(BOOT_ID), e))?;
-    let since_boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Ok(Clock {
-        boot_id: boot_id.trim().to_owned(),
-        since_boot_ms: since_boot.tv_sec.unsigned_abs() * 1000 + since_boot.tv_nsec.unsigned_abs() / 1_000_000,
-        wall_ms: now(),
-    })
+    Ok(Clock { boot_id: boot_id.trim().to_owned(), since_boot_ms: whatif_keeper::since_boot_ms(), wall_ms: now() })
 }

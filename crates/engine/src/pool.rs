@@ -20,7 +20,7 @@ use whatif_keeper::protocol::{Exec, Request};
 use whatif_layers::remove;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_store::Inserted;
-use whatif_types::{Backend, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
+use whatif_types::{Backend, Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
 
 use crate::boot::Wish;
 use crate::create::{Created, NewSandbox, Validated, with_a_name};
@@ -119,7 +119,9 @@ impl Engine {
         }
         let Ok(config) = self.context.config_for(project) else { return false };
         let net = config.network.mode.unwrap_or_default();
-        config.pool.size > 0 && count(&self.shelf(project, net)) < config.pool.size
+        // Those with limits are made when they are wanted: their time, for one, begins then.
+        let are_plain = self.limits(&config, &Limits::none()).is_ok_and(|limits| limits.is_unlimited());
+        are_plain && config.pool.size > 0 && count(&self.shelf(project, net)) < config.pool.size
     }
 
     /// Makes sandboxes ready for the project at hand, up to the configured number. Returns how many there are.
@@ -132,6 +134,10 @@ impl Engine {
         let guard = shelf.join(LOCK);
         fs::create_dir_all(&guard).map_err(|e| EngineError::io("create", &guard, e))?;
         let Some(_lock) = SandboxLock::take(&guard)? else { return Ok(count(&shelf)) };
+        if !validated.limits.is_unlimited() {
+            self.discard_ready(&shelf, |_, _| true);
+            return Ok(0);
+        }
         let fingerprint = self.fingerprint(&validated)?;
         self.discard_ready(&shelf, |ready, place| ready.fingerprint != fingerprint || Client::connect(place).is_err());
         while count(&shelf) < validated.config.pool.size {

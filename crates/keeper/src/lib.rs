@@ -6,9 +6,11 @@
 
 pub mod channel;
 pub mod client;
+mod clock;
 pub mod log;
 pub mod protocol;
 pub mod server;
 
 pub use channel::{Channel, ChannelError};
 pub use client::Client;
+pub use clock::since_boot_ms;

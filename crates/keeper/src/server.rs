@@ -160,7 +160,7 @@ impl Server {
 
     /// Looks whether too much is used, and ends everything if it is.
     fn enforce_limits(&mut self) {
-        if !self.commands.watch.is_due() {
+        if self.frozen.is_some() || !self.commands.watch.is_due() {
             return;
         }
         if self.commands.is_idle() && !processes::others_alive() {
@@ -221,7 +221,9 @@ impl Server {
         ];
         fds.extend(self.connections.poll_fds());
         fds.extend(self.commands.poll_fds());
-        fds.extend(self.lifetime.timer().map(|t| PollFd::from_borrowed_fd(t.as_fd(), PollFlags::IN)));
+        // Whoever holds the sandbox still finishes first, so an end that has come is not to wake us until then.
+        let timer = self.lifetime.timer().filter(|_| self.frozen.is_none());
+        fds.extend(timer.map(|t| PollFd::from_borrowed_fd(t.as_fd(), PollFlags::IN)));
         let timeout = timeout.map(|t| {
             // Rounded up: waking a moment early would spin.
             let t = t + Duration::from_millis(1);
@@ -238,8 +240,10 @@ impl Server {
         // While stopping, look often whether everybody is gone.
         let stop = self.stopping.as_ref().map(|s| s.deadline.min(Instant::now() + Duration::from_millis(20)));
         let rest = self.rest_at.filter(|_| self.commands.is_idle());
-        let lifetime = self.lifetime.next_deadline(!self.commands.is_idle()).filter(|_| self.frozen.is_none());
-        let watch = self.commands.watch.next_deadline();
+        // Nobody who is held still uses anything, nor may their time run out.
+        let held = self.frozen.is_some();
+        let lifetime = self.lifetime.next_deadline(!self.commands.is_idle()).filter(|_| !held);
+        let watch = self.commands.watch.next_deadline().filter(|_| !held);
         [stop, rest, lifetime, watch, self.commands.next_deadline()].into_iter().flatten().min()
     }
 

@@ -5,11 +5,12 @@ use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
-use rustix::time::{clock_gettime, timerfd_create, timerfd_settime};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use rustix::time::{timerfd_create, timerfd_settime};
 use whatif_types::boot::KeeperLimits;
 
 use crate::protocol::Farewell;
+use crate::since_boot_ms;
 
 /// The kernel could not be asked to wake us; so we look.
 const WITHOUT_TIMER: Duration = Duration::from_millis(200);
@@ -72,11 +73,6 @@ impl Lifetime {
             let _ = file.write_all(&text);
         }
     }
-}
-
-fn since_boot_ms() -> u64 {
-    let now = clock_gettime(ClockId::Boottime);
-    now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000
 }
 
 fn timer_at(at_ms: u64) -> rustix::io::Result<OwnedFd> {
