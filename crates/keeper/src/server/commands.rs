@@ -199,8 +199,8 @@ impl Commands {
         let too_large = (ended.signal == Some(Signal::XFSZ.as_raw()) && self.bounds.file_size.is_some()).then_some(LimitHit::Disk);
         let limit_hit = running.hit.or(out_of_memory).or(too_large).or_else(|| self.watch.look_at_the_end());
         let code = match (ended.code, ended.signal) {
-            // It was quicker than whoever would have killed it.
             (_, Some(_)) if too_large.is_some() => KILLED,
+            // It was quicker than whoever would have killed it.
             (Some(0), _) if matches!(limit_hit, Some(LimitHit::Disk | LimitHit::Inodes)) => KILLED,
             (Some(code), _) => code,
             (None, signal) => 128 + signal.unwrap_or(127),
