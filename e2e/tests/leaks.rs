@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use whatif_e2e::{World, as_root_and_user, needs};
+use whatif_e2e::{World, as_root_and_user, eventually, needs};
 
 as_root_and_user!(
     no_secret_of_the_environment_leaks,
@@ -12,6 +12,8 @@ as_root_and_user!(
     inherited_descriptors_are_closed,
     the_mount_table_names_no_host_path_of_ours,
     secrets_are_not_kept_on_disk,
+    secrets_are_in_no_command_line,
+    what_is_kept_is_for_its_owner_only,
     the_hostname_can_be_read_and_not_set,
 );
 
@@ -54,6 +56,14 @@ fn only_three_descriptors_are_open(w: &World) {
         let found = w.whatif(base.into_iter().chain(["--", "/usr/bin/python3", "-c", DESCRIPTORS])).go().ok().json();
         assert_eq!(found[0], serde_json::json!([0, 1, 2]), "{found}");
     }
+    let program = format!(
+        "import sys; sys.stdout = open('/tmp/part', 'w')\n{DESCRIPTORS}\nsys.stdout.close(); os.rename('/tmp/part', '/tmp/found')"
+    );
+    w.whatif(["exec", "-d", &name, "--", "/usr/bin/python3", "-c", &program]).go().ok();
+    eventually("it is done", || w.exec(&name, "test -e /tmp/found").code == 0);
+    let found = w.exec(&name, "cat /tmp/found").ok().json();
+    // One is the file it writes that to.
+    assert_eq!(found[0], serde_json::json!([0, 1, 2, 3]), "{found}");
 }
 
 /// LK-02 (CVE-2024-21626): a directory of the host left open by the caller, and files as standard streams.
@@ -107,6 +117,40 @@ fn secrets_are_not_kept_on_disk(w: &World) {
         let closed = std::fs::metadata(&w.state).expect("it is there").permissions().mode() & 0o077 == 0;
         assert!(closed || mode & 0o077 == 0, "{} is {mode:o}", entry.path().display());
     }
+}
+
+/// LK-05: `ps` is for everybody.
+fn secrets_are_in_no_command_line(w: &World) {
+    w.whatif(["new", "quiet"]).env("MY_TOKEN", SECRET).go().ok();
+    let script = "test -n \"$GIVEN_TOKEN\" && touch /tmp/given; sleep 60";
+    let call = w.whatif(["exec", "-d", "--env", "GIVEN_TOKEN", "quiet", "--", "/bin/sh", "-c", script]);
+    call.env("GIVEN_TOKEN", SECRET).env("MY_TOKEN", SECRET).go().ok();
+    eventually("it has it", || w.exec("quiet", "test -e /tmp/given").code == 0);
+    let processes = w.own_process_ids();
+    assert!(!processes.is_empty());
+    for pid in processes {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&line).contains(SECRET), "process {pid}");
+    }
+    let keeper = std::fs::read(format!("/proc/{}/environ", w.keeper_pid("quiet"))).unwrap_or_default();
+    assert!(!String::from_utf8_lossy(&keeper).contains(SECRET), "what only passes through is not kept");
+}
+
+/// LK-05: what others on this machine could open.
+fn what_is_kept_is_for_its_owner_only(w: &World) {
+    if !rustix::process::geteuid().is_root() {
+        whatif_e2e::skip("only root can be somebody else");
+        return;
+    }
+    w.whatif(["run", "--keep", "--name", "kept", "--", "/bin/sh", "-c", "echo said; echo more > made"]).go().ok();
+    // As somebody else: neither root nor the owner.
+    let script = format!("umask 0; find {} ! -path {} -readable 2>/dev/null; true", w.state.display(), w.state.display());
+    let other = std::process::Command::new("/usr/bin/setpriv")
+        .args(["--reuid=12345", "--regid=12345", "--clear-groups", "--", "/bin/sh", "-c", &script])
+        .output();
+    let other = other.expect("setpriv is installed");
+    assert!(other.status.success());
+    assert_eq!(String::from_utf8_lossy(&other.stdout), "", "somebody else can read that");
 }
 
 fn the_hostname_can_be_read_and_not_set(w: &World) {

@@ -20,7 +20,7 @@ enum Sign {
     PythonModule(&'static str),
 }
 
-const COMPONENTS: [Component; 20] = [
+const COMPONENTS: [Component; 26] = [
     program("bubblewrap", "bwrap"),
     program("fuse-overlayfs", "fuse-overlayfs"),
     program("strace", "strace"),
@@ -31,12 +31,18 @@ const COMPONENTS: [Component; 20] = [
     program("sqlite3", "sqlite3"),
     program("rsync", "rsync"),
     program("npm", "npm"),
+    program("python3-pip", "pip3"),
+    program("golang-go", "go"),
+    program("default-jdk-headless", "javac"),
+    program("curl", "curl"),
     program("attr", "setfattr"),
     program("acl", "setfacl"),
     program("util-linux", "nsenter"),
     program("util-linux", "setpriv"),
     program("procps", "ps"),
     program("iproute2", "ip"),
+    program("dnsmasq-base", "dnsmasq"),
+    program("openssl", "openssl"),
     program("vim-tiny", "vi"),
     program("gcc", "gcc"),
     Component { package: "libc6-dev", sign: Sign::File("/usr/include/stdio.h") },

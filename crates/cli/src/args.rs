@@ -7,8 +7,9 @@ use clap::builder::styling::AnsiColor;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    apply, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, new, pool, ps, rebase,
-    reject, review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, stats, status, stop, template, undo,
+    apply, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, net, new, pool, port, ps,
+    rebase, reject, review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, stats, status, stop, template,
+    undo,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -59,6 +60,8 @@ pub enum Command {
     Ps(ps::Args),
     Logs(logs::Args),
     Kill(kill::Args),
+    Net(net::Args),
+    Port(port::Args),
     Stop(stop::Args),
     Start(start::Args),
     Stats(stats::Args),

@@ -17,8 +17,11 @@ pub mod kill;
 pub mod limit_options;
 pub mod logs;
 pub mod ls;
+pub mod net;
+pub mod network_options;
 pub mod new;
 pub mod pool;
+pub mod port;
 pub mod ps;
 pub mod rebase;
 pub mod reject;
@@ -59,6 +62,8 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Ls(args) => with_engine(output, |engine| ls::execute(engine, &args, output)),
         Command::Show(args) => with_engine(output, |engine| show::execute(engine, &args, output)),
         Command::Review(args) => with_engine(output, |engine| review::execute(engine, &args, output)),
+        Command::Net(args) => with_engine(output, |engine| net::execute(engine, &args, output)),
+        Command::Port(args) => with_engine(output, |engine| port::execute(engine, &args, output)),
         Command::Ps(args) => with_engine(output, |engine| ps::execute(engine, &args, output)),
         Command::Logs(args) => with_engine(output, |engine| logs::execute(engine, &args, output)),
         Command::Kill(args) => with_engine(output, |engine| kill::execute(engine, &args, output)),

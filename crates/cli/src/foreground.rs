@@ -4,6 +4,8 @@
 //! command could change that file's mode, reopen it for writing, or type into the terminal. Those are copied through pipes,
 //! or, for a terminal, through a terminal of the sandbox's own.
 
+mod network;
+mod prompt;
 mod relay;
 mod streams;
 mod terminal;
@@ -14,12 +16,14 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
-use whatif_engine::{EngineError, Exited, Running, Stdio};
+use whatif_engine::{Engine, EngineError, Exited, News, Running, Sandbox, Stdio};
 
+use self::network::Network;
 use self::relay::Relay;
 pub use self::streams::{Capture, Streams, Wanted};
 use self::terminal::RawMode;
 pub use self::terminal::{is_interactive, size};
+use crate::output::Output;
 
 /// Signals that mean the command, not us.
 const FORWARDED: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
@@ -29,7 +33,14 @@ const NOW_AND_THEN: Duration = Duration::from_secs(2);
 const SMALLEST_SHARE: u32 = 100;
 
 /// Watches over the command until it ends, and does something else now and then.
-pub fn attend(running: &mut Running, streams: Streams, now_and_then: &mut dyn FnMut()) -> Result<Exited, EngineError> {
+pub fn attend(
+    running: &mut Running,
+    streams: Streams,
+    engine: &Engine,
+    sandbox: &Sandbox,
+    output: &Output,
+) -> Result<Exited, EngineError> {
+    let mut network = Network::new(engine, sandbox, running.terminal.is_some() && is_interactive());
     let mut due = Instant::now() + NOW_AND_THEN;
     let mut numbers: Vec<i32> = FORWARDED.iter().map(|s| s.as_raw()).collect();
     numbers.push(Signal::WINCH.as_raw());
@@ -43,7 +54,7 @@ pub fn attend(running: &mut Running, streams: Streams, now_and_then: &mut dyn Fn
         None => None,
     };
     loop {
-        let ready = wait(running, &signals, &relays, due).map_err(|e| failed("wait for the command", e))?;
+        let ready = wait(running, &signals, &relays, &network, due).map_err(|e| failed("wait for the command", e))?;
         for relay in &mut relays {
             relay.work();
         }
@@ -58,26 +69,32 @@ pub fn attend(running: &mut Running, streams: Streams, now_and_then: &mut dyn Fn
         }
         if !ready && Instant::now() >= due {
             let began = Instant::now();
-            now_and_then();
+            crate::commands::exec::keep_bases(engine, sandbox);
             due = Instant::now() + NOW_AND_THEN.max(began.elapsed() * SMALLEST_SHARE);
         }
+        network.work(output);
         if ready {
-            let exited = running.wait()?;
-            for relay in &mut relays {
-                relay.drain();
+            match running.news()? {
+                News::NetworkWanted => network.is_wanted(),
+                News::Exited(exited) => {
+                    for relay in &mut relays {
+                        relay.drain();
+                    }
+                    return Ok(*exited);
+                }
             }
-            return Ok(exited);
         }
     }
 }
 
 /// True when the keeper has something to say.
-fn wait(running: &Running, signals: &OwnedFd, relays: &[Relay], until: Instant) -> rustix::io::Result<bool> {
+fn wait(running: &Running, signals: &OwnedFd, relays: &[Relay], network: &Network, until: Instant) -> rustix::io::Result<bool> {
     if running.has_news() {
         return Ok(true);
     }
     let mut fds = vec![PollFd::from_borrowed_fd(running.as_fd(), PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
     fds.extend(relays.iter().filter_map(Relay::poll_fd));
+    fds.extend(network.poll_fds());
     let patience = until.saturating_duration_since(Instant::now());
     let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
     match poll(&mut fds, Some(&timeout)) {

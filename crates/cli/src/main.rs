@@ -6,6 +6,7 @@ mod args;
 mod changes;
 mod commands;
 mod context;
+mod denied;
 mod ending;
 mod foreground;
 mod output;
@@ -13,20 +14,25 @@ mod progress;
 mod review;
 mod table;
 
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
 use whatif_engine::EngineError;
 use whatif_engine::limits::Scope;
+use whatif_types::NetMode;
 
 fn main() -> ExitCode {
     // A keeper is started by us thousands of times a day; it does not wait for an argument parser.
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == "keeper") && arguments.next().is_some_and(|id| id.len() == 12) {
-        return keeper();
+        return keeper(&arguments.next().unwrap_or_default());
     }
     if std::env::args_os().nth(1).is_some_and(|first| first == whatif_engine::inside::restack::COMMAND) {
         return restack();
+    }
+    if std::env::args_os().nth(1).is_some_and(|first| first == whatif_engine::network::supervisor::COMMAND) {
+        return supervisor();
     }
     whatif_sys::signals::restore_default_sigpipe();
     let cli = args::parse();
@@ -55,11 +61,25 @@ fn restack() -> ExitCode {
     }
 }
 
-fn keeper() -> ExitCode {
+fn supervisor() -> ExitCode {
+    // SAFETY: a supervisor is executed with its instructions on standard input, and nothing has run yet that could own that.
+    let input = unsafe { whatif_sys::command::adopt(0) };
+    match whatif_engine::network::supervisor::serve(input) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn keeper(net: &OsStr) -> ExitCode {
     let first = whatif_sys::keeper::FIRST_PASSED;
     // SAFETY: a keeper is executed with exactly these three descriptors, and nothing has run yet that could own them.
     let [birth, listener, alive] = unsafe { [first, first + 1, first + 2].map(|number| whatif_sys::command::adopt(number)) };
-    match whatif_engine::inside::live(birth, listener, alive) {
+    let net = match net.to_str() {
+        Some("host") => NetMode::Host,
+        Some("filtered") => NetMode::Filtered,
+        _ => NetMode::None,
+    };
+    match whatif_engine::inside::live(birth, listener, alive, net) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

@@ -42,6 +42,8 @@ pub(crate) struct Wish<'a> {
     /// Puts something into fresh heads before anything is mounted over them.
     pub fill: Option<&'a Fill<'a>>,
     pub net: NetMode,
+    /// Ports of the host's loopback that can be reached inside.
+    pub reach: &'a [u16],
     pub environment: &'a [(String, String)],
     pub provider: &'a dyn Provider,
     /// Asked for by name: if it does not work there is no other try.
@@ -111,6 +113,7 @@ impl Engine {
             plan,
             identity,
             net: wish.net,
+            reach: wish.reach.to_vec(),
             environment: wish.environment.to_vec(),
             runtime_dir: self.context.runtime_dir.clone(),
             measures_head: false,
@@ -144,6 +147,9 @@ impl Engine {
                     return Err(error.into());
                 }
             };
+            if failed.reason == Reason::BootNetwork {
+                return Err(EngineError::NoRules { message: failed.message });
+            }
             if wish.known_trees.is_some() {
                 return Err(EngineError::Boot { message: failed.message, errno: failed.errno });
             }

@@ -6,12 +6,13 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use whatif_diff::pattern::Patterns;
+use whatif_keeper::client::News;
 use whatif_keeper::protocol::Stdio;
 use whatif_types::config::Check;
 
 use crate::apply::Prepared;
 use crate::create::Created;
-use crate::exec::{CommandSpec, hand_over};
+use crate::exec::{CommandSpec, Surroundings, hand_over};
 use crate::{Engine, EngineError};
 
 /// So much of what a check said is kept, from the end.
@@ -86,7 +87,7 @@ impl Engine {
             timeout: Some(Duration::from_secs(check.timeout)),
         };
         let sandbox = &created.sandbox;
-        let request = self.request(config, &sandbox.name, &sandbox.project, &spec, false);
+        let request = self.request(config, Surroundings::of(sandbox, &sandbox.project), &spec, false);
         let descriptors = [writer.as_fd(), writer.as_fd()];
         hand_over(sandbox.details.identity, &descriptors);
         created.client.exec(request, &descriptors)?;
@@ -103,12 +104,13 @@ impl Engine {
                 rustix::event::PollFd::new(&pipe, rustix::event::PollFlags::IN),
             ];
             let _ = rustix::event::poll(&mut fds, None);
-            if created.client.has_reply() || !fds[0].revents().is_empty() {
-                break created.client.exited()?;
-            }
-            if fds[1].revents().contains(rustix::event::PollFlags::HUP) && !fds[1].revents().contains(rustix::event::PollFlags::IN)
-            {
-                break created.client.exited()?;
+            let [from_keeper, from_pipe] = fds.map(|fd| fd.revents());
+            let is_through = from_pipe.contains(rustix::event::PollFlags::HUP) && !from_pipe.contains(rustix::event::PollFlags::IN);
+            if created.client.has_reply() || !from_keeper.is_empty() || is_through {
+                match created.client.news()? {
+                    News::Exited(exited) => break *exited,
+                    News::NetworkWanted => self.supervise(&created.sandbox)?,
+                }
             }
         };
         drain(&mut pipe, &mut piece, &mut output);

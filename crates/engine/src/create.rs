@@ -13,11 +13,13 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_store::{Inserted, StoreError};
 use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::config::UserConfig;
+use whatif_types::network::{NetChoice, NetWish, Publish, Reach, SecretWish};
 use whatif_types::sandbox::{Details, Position};
 use whatif_types::{Backend, Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId, Status, Template, name};
 
 use crate::boot::{Booting, Fill, Wish, wait_for_end};
 use crate::limits::Lease;
+use crate::network::Published;
 use crate::{Engine, EngineError, now, secrets};
 
 /// How long a command waits for another one that makes the same sandbox.
@@ -28,7 +30,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct NewSandbox {
     pub name: Option<String>,
     pub labels: BTreeMap<String, String>,
-    pub net: Option<NetMode>,
+    /// Empty: what is usual.
+    pub net: Vec<NetChoice>,
+    pub reach: Vec<Reach>,
+    pub publish: Vec<Publish>,
+    pub secrets: Vec<SecretWish>,
     pub provider: Option<String>,
     pub backend: Option<Backend>,
     pub mask: Vec<String>,
@@ -82,18 +88,39 @@ pub(crate) struct Validated {
     pub project: PathBuf,
     pub config: UserConfig,
     pub net: NetMode,
+    pub network: NetWish,
     pub template: Option<Template>,
     pub limits: Limits,
+}
+
+impl Validated {
+    /// Before anything is made: a port may be taken.
+    pub fn bind_ports(&mut self) -> Result<Published, EngineError> {
+        let published = Published::bind(&self.network.publish)?;
+        self.network.publish = published.numbers();
+        Ok(published)
+    }
+
+    /// Makes something with the network that was asked for. Where rules cannot be had and nobody asked for any, it has none.
+    pub fn with_network<T>(&self, mut make: impl FnMut(&Self) -> Result<T, EngineError>) -> Result<T, EngineError> {
+        match make(self) {
+            Err(EngineError::NoRules { .. }) if self.network.by_default => make(&Self { net: NetMode::None, ..self.clone() }),
+            other => other,
+        }
+    }
 }
 
 impl Engine {
     /// `whatif new`: a sandbox that stays.
     pub fn create(&self, new: &NewSandbox) -> Result<Sandbox, EngineError> {
-        let validated = self.validate(new)?;
+        let mut validated = self.validate(new)?;
         if let Some(existing) = self.existing(new)? {
             return Ok(existing);
         }
-        let created = with_a_name(new.name.as_deref(), |name| self.create_with(name, new, &validated, Vec::new(), None, None));
+        let published = validated.bind_ports()?;
+        let created = validated.with_network(|validated| {
+            with_a_name(new.name.as_deref(), |name| self.create_with(name, new, validated, Vec::new(), None, None))
+        });
         let mut created = match created {
             // Lost the race for the key, or for the name that goes with it.
             Err(error @ (EngineError::Busy { .. } | EngineError::Store(StoreError::NameTaken { .. }))) => {
@@ -101,6 +128,10 @@ impl Engine {
             }
             other => other?,
         };
+        if let Err(error) = self.serve_from_the_start(&created.sandbox, published) {
+            self.discard(created.sandbox, created.lock, &created.pidfd)?;
+            return Err(error);
+        }
         created.sandbox.details.transient = false;
         self.store.update(&mut created.sandbox)?;
         self.state.settle(&created.sandbox.id)?;
@@ -154,15 +185,9 @@ impl Engine {
             });
         }
         let config = self.context.config_for(&project)?;
-        let net = new.net.or(config.network.mode).unwrap_or_default();
-        if net == NetMode::Host && config.network.closed_by_project {
-            return Err(EngineError::Usage {
-                message: format!("the project's {} allows no network", crate::context::PROJECT_CONFIG),
-                hint: "leave out --net host, or change that file".to_owned(),
-            });
-        }
+        let (net, network) = self.network_of(new, &config)?;
         let limits = self.limits(&config, &new.limits)?;
-        Ok(Validated { cwd, project, config, net, template, limits })
+        Ok(Validated { cwd, project, config, net, network, template, limits })
     }
 
     pub(crate) fn create_with(
@@ -189,7 +214,10 @@ impl Engine {
         let backend = validated.template.as_ref().map(|t| t.details.backend).or(new.backend).or(validated.config.layers.backend);
         let set: Vec<(String, String)> =
             new.env.iter().filter_map(|e| e.split_once('=')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
+        let in_place = crate::network::secrets::environment(&validated.network);
+        let given = [set.clone(), in_place].concat();
         let expiry = self.expiry(&validated.limits)?;
+        let reach = reached(&validated.network);
         let wish = Wish {
             id: &id,
             directory: &directory,
@@ -198,7 +226,8 @@ impl Engine {
             stack: start.map_or(&[], |s| &s.position.stack),
             fill: start.and_then(|s| s.fill),
             net: validated.net,
-            environment: &set,
+            reach: &reach,
+            environment: &given,
             provider: &*provider,
             backend,
             config: &validated.config,
@@ -226,6 +255,7 @@ impl Engine {
             cwd: validated.cwd.clone(),
             labels: new.labels.clone(),
             net: validated.net,
+            network: validated.network.clone(),
             backend: booting.plan.backend,
             backend_reason: booting.choice.reason.clone(),
             identity: booting.identity,
@@ -311,6 +341,11 @@ pub(crate) fn with_a_name<T>(given: Option<&str>, mut make: impl FnMut(&str) -> 
 }
 
 const MOST_NAMES_TRIED: usize = 20;
+
+/// The ports of the host's loopback that can be reached inside.
+pub(crate) fn reached(network: &NetWish) -> Vec<u16> {
+    network.reach.iter().map(|reach| reach.0).collect()
+}
 
 pub(crate) fn copied_trees(plan: &Plan) -> Vec<usize> {
     let copies_all = plan.backend == Backend::Copy;

@@ -53,6 +53,7 @@ pub fn examine(context: Context) -> Vec<Probe> {
     match Engine::open(context) {
         Ok(engine) => {
             probes.extend(trial::probes(&engine));
+            probes.push(trial::network(&engine));
             probes.extend(sandboxes::probes(&engine));
         }
         Err(error) => probes.push(Probe::fail(

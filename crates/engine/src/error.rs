@@ -71,6 +71,10 @@ pub enum EngineError {
     Config { path: PathBuf, message: String },
     #[error("the sandbox could not be set up: {message}")]
     Boot { message: String, errno: i32 },
+    #[error("the network cannot have rules here: {message}")]
+    NoRules { message: String },
+    #[error("the network of '{name}' has no supervisor: {message}")]
+    Supervisor { name: String, message: String },
     #[error("no way of copy-on-write works here: {}", reasons.join("; "))]
     NoBackend { reasons: Vec<String> },
     #[error("the layers cannot be mounted with backend '{backend}': {message}")]
@@ -168,6 +172,8 @@ impl Explain for EngineError {
             Self::Config { .. } => "bad_config",
             Self::Boot { .. } => "setup_failed",
             Self::NoBackend { .. } | Self::Backend { .. } => "no_backend",
+            Self::NoRules { .. } => "no_network_rules",
+            Self::Supervisor { .. } => "no_supervisor",
             Self::Command(failed) => match failed.reason {
                 Reason::NotFound => "command_not_found",
                 Reason::CannotExecute => "cannot_execute",
@@ -237,6 +243,11 @@ impl Explain for EngineError {
                 "or install fuse-overlayfs, or choose: --backend copy".to_owned(),
                 "'whatif doctor' tests each of them".to_owned(),
             ],
+            Self::NoRules { .. } => vec![
+                "the kernel needs nf_tables with NAT ('modprobe nf_tables nft_redir', or ask whoever runs the container)".to_owned(),
+                "or do without a network: --net none; 'whatif doctor' tests it".to_owned(),
+            ],
+            Self::Supervisor { .. } => vec!["nothing gets out meanwhile; try again, 'whatif net' shows whether it works".to_owned()],
             Self::Command(failed) if failed.reason == Reason::Directory => vec!["choose another with --cwd".to_owned()],
             Self::Usage { hint, .. } => vec![hint.clone()],
             Self::Pattern(_) => vec!["patterns are written as in .gitignore; quote them for the shell".to_owned()],

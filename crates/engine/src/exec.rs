@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use whatif_keeper::Client;
-use whatif_keeper::client::ClientError;
-use whatif_keeper::protocol::{Exec, Exited, Reason, Stdio, Text};
+use whatif_keeper::client::{ClientError, News};
+use whatif_keeper::protocol::{Exec, Reason, Stdio, Text};
 use whatif_types::config::UserConfig;
 use whatif_types::environment::{self, Filtered};
+use whatif_types::network::NetWish;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Identity, Sandbox, Span, Status};
+use whatif_types::{Identity, NetMode, Sandbox, Span, Status};
 
 use crate::lifetime::last_words;
 use crate::{Engine, EngineError};
@@ -33,6 +34,21 @@ pub struct CommandSpec {
     /// Columns and rows of a terminal to make for it.
     pub terminal: Option<(u16, u16)>,
     pub timeout: Option<Duration>,
+}
+
+/// What a command finds around it.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub sandbox: &'a str,
+    pub cwd: &'a Path,
+    pub net: NetMode,
+    pub network: &'a NetWish,
+}
+
+impl<'a> Surroundings<'a> {
+    pub fn of(sandbox: &'a Sandbox, cwd: &'a Path) -> Self {
+        Self { sandbox: &sandbox.name, cwd, net: sandbox.details.net, network: &sandbox.details.network }
+    }
 }
 
 /// A command under way. Dropping it ends the command, unless it was detached.
@@ -75,8 +91,9 @@ impl Running {
         self.client.as_fd()
     }
 
-    pub fn wait(&mut self) -> Result<Exited, EngineError> {
-        Ok(self.client.exited()?)
+    /// What the keeper says next; waits for it.
+    pub fn news(&mut self) -> Result<News, EngineError> {
+        Ok(self.client.news()?)
     }
 
     pub fn signal(&mut self, signal: i32) -> Result<(), EngineError> {
@@ -131,6 +148,8 @@ impl Engine {
         let (Entered { sandbox, .. }, (pid, _)) = self.begin(entered, &exec, &log.descriptors())?;
         log.name(pid)?;
         self.bound_logs(&sandbox)?;
+        // Nobody stays who could be asked to later.
+        self.supervise(&sandbox)?;
         Ok((sandbox, pid))
     }
 
@@ -205,16 +224,22 @@ impl Engine {
         });
         let timeout = spec.timeout.or(sandbox.details.limits.timeout.map(Span::duration));
         let spec = CommandSpec { env: carried, timeout, ..spec.clone() };
-        let mut exec = self.request(&config, &sandbox.name, &cwd, &spec, detached);
+        let mut exec = self.request(&config, Surroundings::of(sandbox, &cwd), &spec, detached);
         // What was set when the sandbox was made wins over reality's value; the keeper adds it.
         let set_now = |name: &str| spec.env.iter().any(|e| e.split('=').next() == Some(name));
         exec.environment.retain(|(n, _)| !sandbox.details.set_env.iter().any(|s| s.as_bytes() == n.as_bytes() && !set_now(s)));
         Ok(exec)
     }
 
-    /// The request for a command in a sandbox of this name.
-    pub(crate) fn request(&self, config: &UserConfig, name: &str, cwd: &Path, spec: &CommandSpec, detached: bool) -> Exec {
+    /// The request for a command.
+    pub(crate) fn request(&self, config: &UserConfig, around: Surroundings<'_>, spec: &CommandSpec, detached: bool) -> Exec {
         let mut variables = self.environment(config, &spec.env).carried;
+        // The proxies of outside are the supervisor's business; inside there is another. So are secrets: inside, their variables
+        // have something in their place.
+        let is_proxied = |name: &str| around.net == NetMode::Filtered && environment::is_proxy(name);
+        let is_secret = |name: &str| around.network.secrets.iter().any(|secret| secret.name == name);
+        variables.retain(|(n, _)| !is_secret(n) && (!is_proxied(n) || spec.env.contains(n)));
+        let Surroundings { sandbox: name, cwd, .. } = around;
         variables.retain(|(n, _)| n != "PWD" && n != "OLDPWD");
         variables.push(("PWD".to_owned(), cwd.to_string_lossy().into_owned()));
         variables.push(("WHATIF_SANDBOX".to_owned(), name.to_owned()));

@@ -11,6 +11,7 @@ use whatif_types::sandbox::{Details, Position};
 use whatif_types::{LayerId, Lockfile, MadeBy, Sandbox, Status, Template, name};
 
 use crate::create::{new_id, with_a_name};
+use crate::network::usual;
 use crate::shift::{Live, new_layer_id};
 use crate::{Engine, EngineError, now};
 
@@ -177,7 +178,7 @@ impl Engine {
         // Whoever made the archive does not decide what is shown to it here.
         about.provider = whatif_provider::native::NAME.to_owned();
         about.details.exposed.clear();
-        about.details.net = self.context.config_for(&about.project)?.network.mode.unwrap_or_default();
+        (about.details.net, about.details.network) = usual(&self.context.config_for(&about.project)?)?;
         let bytes = manifest.layers.iter().map(|l| l.bytes).sum();
         let layers = manifest.layers.len();
         let project = about.project.clone();

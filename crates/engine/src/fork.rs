@@ -81,6 +81,8 @@ impl Engine {
         details.exit_code = None;
         details.usage = None;
         details.enforced.clear();
+        // A port can lead to one only.
+        details.network.publish.clear();
         details.expiry = self.expiry(&details.limits)?;
         details.transient = false;
         // Their values are known to the other one's keeper only.

@@ -1,24 +1,27 @@
-//! The keeper's life from birth to end: what `whatif keeper <id>` does, as PID 1 of new namespaces.
+//! The keeper's life from birth to end: what `whatif keeper <id> <network>` does, as PID 1 of new namespaces.
 
 pub mod restack;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::process::getuid;
 use whatif_cgroup::Meters;
 use whatif_keeper::protocol::{Failed, PassedGroup, Reason, Reply, Request};
 use whatif_keeper::server::{self, Group, Parts};
 use whatif_keeper::{Channel, ChannelError};
 use whatif_layers::assemble::{self, AssembleError, Assembled, Cause};
+use whatif_provider::native::network::{self, Listeners};
 use whatif_provider::native::{self, Prepared};
 use whatif_types::boot::{Boot, KeeperLimits, PROTOCOL_VERSION, Protection};
+use whatif_types::{NetMode, environment};
 
 /// Becomes the sandbox described on the birth socket, then serves it until it is told to stop.
 ///
 /// Errors are told to whoever waits at the other end of the birth socket; if nobody does, there is nobody to tell.
 ///
-/// `alive` is a directory, locked: nobody else can take that lock while this process lives.
-pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd) -> Result<(), KeeperError> {
+/// `alive` is a directory, locked: nobody else can take that lock while this process lives. `net` is known beforehand.
+pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd, net: NetMode) -> Result<(), KeeperError> {
     // 0. Should we fail in a way nobody thought of, whoever waits for us is told how.
     tell_of_panics(&birth)?;
 
@@ -28,21 +31,24 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd) -> Result<(), Kee
     // Looked up at first use, in a file that is closed to us later (before Linux 6.4 there is no other way).
     let _ = rustix::param::page_size();
 
-    // 2. What to become.
+    // 2. An ordinary user's network is made while whoever starts us still plans the layers.
+    let early = if getuid().is_root() { None } else { Some(make_network(net)) };
+
+    // 3. What to become.
     let mut birth = Channel::new(birth);
     let Request::Boot { boot, prepared, bounded } = birth.receive()? else { return Err(KeeperError::NotABoot) };
     // Only if they were announced: the next descriptors may belong to a command that has arrived already.
     let mut descriptor = || birth.take_descriptor().ok_or(KeeperError::NotABoot);
     let prepared = if prepared { Some(Prepared { user: descriptor()?, holder: descriptor()? }) } else { None };
 
-    // 3. Become it, or say what went wrong.
-    let became = become_sandbox(&boot, prepared.as_ref());
+    // 4. Become it, or say what went wrong.
+    let became = become_sandbox(&boot, prepared.as_ref(), early);
     // It was sent meanwhile; whoever could not has gone.
     let bounds = if bounded { take_bounds(&mut birth)? } else { Bounds::default() };
-    let head = match became {
-        Ok((protection, head)) => {
-            birth.send(&Reply::Booted { version: PROTOCOL_VERSION, protection }, &[])?;
-            head
+    let Became { head, listeners, .. } = match became {
+        Ok(became) => {
+            birth.send(&Reply::Booted { version: PROTOCOL_VERSION, protection: became.protection.clone() }, &[])?;
+            became
         }
         Err(failed) => {
             birth.send(&Reply::Failed(failed), &[])?;
@@ -51,10 +57,50 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd) -> Result<(), Kee
     };
     drop(prepared);
 
-    // 4. Serve.
-    let Boot { environment, .. } = *boot;
+    // 5. Serve.
+    let Boot { mut environment, .. } = *boot;
+    environment.extend(proxy_hints(listeners.port));
     let Bounds { limits, group, farewell } = bounds;
-    Ok(server::serve(Parts { listener, birth, child_signals, environment, limits, group, near_head: alive, head, farewell })?)
+    let network = listeners.all;
+    Ok(server::serve(Parts {
+        listener,
+        birth,
+        child_signals,
+        environment,
+        limits,
+        group,
+        near_head: alive,
+        head,
+        farewell,
+        network,
+    })?)
+}
+
+fn make_network(net: NetMode) -> Result<Listeners, Failed> {
+    if !net.is_own() {
+        return Ok(Listeners::default());
+    }
+    native::make_network().map_err(|e| failed("make the sandbox's network", &e))?;
+    redirect(net)
+}
+
+fn redirect(net: NetMode) -> Result<Listeners, Failed> {
+    if net != NetMode::Filtered {
+        return Ok(Listeners::default());
+    }
+    network::redirect().map_err(|(step, error)| Failed { reason: Reason::BootNetwork, ..failed(step, &error) })
+}
+
+/// Programs that would rather use a proxy find one; all others are redirected.
+fn proxy_hints(port: Option<u16>) -> Vec<(String, String)> {
+    let Some(port) = port else { return Vec::new() };
+    let proxy = format!("http://127.0.0.1:{port}");
+    let directly = "localhost,127.0.0.0/8,127.0.0.1,::1".to_owned();
+    let hint = |name: &str| {
+        let value = if name.eq_ignore_ascii_case("no_proxy") { &directly } else { &proxy };
+        (name.to_owned(), value.clone())
+    };
+    environment::PROXIES.map(hint).to_vec()
 }
 
 #[derive(Default)]
@@ -91,15 +137,23 @@ fn tell_of_panics(birth: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>) -> Result<(Protection, Option<OwnedFd>), Failed> {
+struct Became {
+    protection: Protection,
+    head: Option<OwnedFd>,
+    listeners: Listeners,
+}
+
+fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>, early: Option<Result<Listeners, Failed>>) -> Result<Became, Failed> {
     native::join(prepared, boot.net).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
+    let mut listeners = early.unwrap_or_else(|| redirect(boot.net))?;
+    network::listen_for_host(&mut listeners, &boot.reach).map_err(|e| failed("listen for a service of the host", &e))?;
     let Assembled { mut protection, underlay, head } =
         assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
     native::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
     let listed = head.as_ref().map(AsFd::as_fd);
     let confinement = native::confine(boot.identity, underlay.as_fd(), listed).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;
-    Ok((protection, head))
+    Ok(Became { protection, head, listeners })
 }
 
 fn not_assembled(error: &AssembleError) -> Failed {

@@ -29,6 +29,7 @@ pub mod limits;
 pub mod lineage;
 mod list;
 pub mod logs;
+pub mod network;
 pub mod pool;
 pub mod rebase;
 mod recover;
@@ -73,6 +74,7 @@ pub use self::stop::DEFAULT_GRACE;
 pub use whatif_diff::content::read_up_to;
 pub use whatif_diff::text::Content;
 pub use whatif_diff::{Base, Blocked, Change, ChangeKind, ChangeSet, Depth, Flag, Kind, Node, State, Summary, shown_path};
+pub use whatif_keeper::client::News;
 pub use whatif_keeper::protocol::{Exited, Process, Stdio};
 pub use whatif_types::Sandbox;
 

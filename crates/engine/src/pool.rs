@@ -25,6 +25,7 @@ use whatif_types::{Backend, Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId
 use crate::boot::Wish;
 use crate::create::{Created, NewSandbox, Validated, with_a_name};
 use crate::limits::Lease;
+use crate::network::usual;
 use crate::recover::end_keeper_in;
 use crate::stop::keeper_pidfd;
 use crate::{Engine, EngineError, now, secrets};
@@ -89,6 +90,7 @@ impl Engine {
             sandbox.version = 1;
             sandbox.details.cwd = validated.cwd.clone();
             sandbox.details.labels = new.labels.clone();
+            sandbox.details.network = validated.network.clone();
             sandbox.details.auto_snapshot = new.auto_snapshot || validated.config.snapshots.auto;
             sandbox.details.dropped_env = self.environment(&validated.config, &new.env).dropped;
             sandbox.details.command = command.to_vec();
@@ -118,7 +120,7 @@ impl Engine {
             return false;
         }
         let Ok(config) = self.context.config_for(project) else { return false };
-        let net = config.network.mode.unwrap_or_default();
+        let Ok((net, _)) = usual(&config) else { return false };
         // Those with limits are made when they are wanted: their time, for one, begins then.
         let are_plain = self.limits(&config, &Limits::none()).is_ok_and(|limits| limits.is_unlimited());
         are_plain && config.pool.size > 0 && count(&self.shelf(project, net)) < config.pool.size
@@ -217,6 +219,7 @@ impl Engine {
             stack: &[],
             fill: None,
             net: validated.net,
+            reach: &[],
             environment: &[],
             provider: &*provider,
             backend,
@@ -250,7 +253,8 @@ fn copied_state(plan: &Plan) -> Vec<(u64, i64, i64, u64)> {
 /// Whether anything was asked for that a ready-made sandbox does not have.
 fn is_plain(new: &NewSandbox) -> bool {
     let special = [&new.mask, &new.expose, &new.env].iter().any(|list| !list.is_empty());
-    !special && new.provider.is_none() && new.backend.is_none() && new.template.is_none()
+    let for_network = new.reach.is_empty() && new.publish.is_empty() && new.secrets.is_empty();
+    !special && for_network && new.provider.is_none() && new.backend.is_none() && new.template.is_none()
 }
 
 fn without_pool(config: &whatif_types::config::UserConfig) -> whatif_types::config::UserConfig {

@@ -4,14 +4,15 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use whatif_diff::Summary;
-use whatif_keeper::protocol::Exited;
+use whatif_keeper::protocol::{Exited, Request};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{LimitHit, Sandbox, Span, Status};
 
 use crate::create::{Created, with_a_name};
-use crate::exec::{CommandSpec, Running, hand_over};
+use crate::exec::{CommandSpec, Running, Surroundings, hand_over};
 use crate::lifetime::is_expired;
+use crate::network::Denied;
 use crate::{Engine, EngineError, NewSandbox, now};
 
 /// How long a killed sandbox may take to be gone.
@@ -43,21 +44,39 @@ pub struct Finished {
     pub summary: Summary,
     pub kept: bool,
     pub left_processes: bool,
+    /// Whom it was not let through to.
+    pub denied: Vec<Denied>,
 }
 
 impl Engine {
     pub fn run(&self, new: &NewSandbox, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Run, EngineError> {
-        let validated = self.validate(new)?;
+        let mut validated = self.validate(new)?;
+        let published = validated.bind_ports()?;
         let asked_for: Vec<String> = new.env.iter().chain(&spec.env).cloned().collect();
         let timeout = spec.timeout.or(validated.limits.timeout.map(Span::duration));
         let spec = CommandSpec { env: asked_for, timeout, ..spec.clone() };
         let command: Vec<String> = spec.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
         hand_over(self.context.identity(), descriptors);
-        let created = with_a_name(new.name.as_deref(), |name| {
-            let exec = self.request(&validated.config, name, &validated.cwd, &spec, false);
-            self.create_with(name, new, &validated, command.clone(), Some((&exec, descriptors)), None)
+        // With secrets, whom to trust must be known before anything runs.
+        let may_begin = validated.network.secrets.is_empty();
+        let created = validated.with_network(|validated| {
+            with_a_name(new.name.as_deref(), |name| {
+                let around = Surroundings { sandbox: name, cwd: &validated.cwd, net: validated.net, network: &validated.network };
+                let exec = self.request(&validated.config, around, &spec, false);
+                let first = may_begin.then_some((&exec, descriptors));
+                self.create_with(name, new, validated, command.clone(), first, None)
+            })
         })?;
         let Created { sandbox, lock, mut client, pidfd } = created;
+        let mut served = self.serve_from_the_start(&sandbox, published);
+        if served.is_ok() && !may_begin {
+            let exec = self.request(&validated.config, Surroundings::of(&sandbox, &validated.cwd), &spec, false);
+            served = client.send(&Request::Exec(Box::new(exec)), descriptors).map_err(EngineError::from);
+        }
+        if let Err(error) = served {
+            self.discard(sandbox, lock, &pidfd)?;
+            return Err(error);
+        }
         match client.started() {
             Ok(started) => Ok(Run { sandbox, running: Running::new(client, started), lock, pidfd }),
             Err(error) => {
@@ -74,6 +93,7 @@ impl Engine {
     pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
         let Run { mut sandbox, mut running, lock, pidfd } = run;
         let summary = self.summarize_own(&sandbox)?;
+        let denied = self.denied_since(&sandbox, 0);
         // A time limit that a process could outlive by leaving its session would be none.
         let left_processes = !exited.timed_out && exited.others_alive && running.leaves_others();
         let kept = match keep {
@@ -84,7 +104,7 @@ impl Engine {
         if !kept {
             let copy = Sandbox { status: Status::Deleted, ..sandbox.clone() };
             self.discard(sandbox, lock, &pidfd)?;
-            return Ok(Finished { sandbox: copy, summary, kept, left_processes });
+            return Ok(Finished { sandbox: copy, summary, kept, left_processes, denied });
         }
         sandbox.details.exit_code = Some(exited.code);
         sandbox.details.usage = Some(exited.usage);
@@ -111,6 +131,10 @@ impl Engine {
             self.publish(&sandbox);
         }
         drop(lock);
-        Ok(Finished { sandbox, summary, kept, left_processes })
+        if left_processes {
+            // Nobody stays who could be asked to later.
+            self.supervise(&sandbox)?;
+        }
+        Ok(Finished { sandbox, summary, kept, left_processes, denied })
     }
 }

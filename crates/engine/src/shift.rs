@@ -337,6 +337,8 @@ impl Engine {
         let config = self.context.config_for(&sandbox.project)?;
         let provider = whatif_provider::by_name(&sandbox.provider)?;
         let secrets = secrets::lazily(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed);
+        let reach = crate::create::reached(&sandbox.details.network);
+        let environment = crate::network::secrets::environment(&sandbox.details.network);
         work(&Wish {
             id: &sandbox.id,
             directory,
@@ -345,7 +347,8 @@ impl Engine {
             stack,
             fill: None,
             net: sandbox.details.net,
-            environment: &[],
+            reach: &reach,
+            environment: &environment,
             provider: &*provider,
             // Its head was made for this one; another could not read it.
             backend: Some(sandbox.details.backend),

@@ -19,7 +19,14 @@ impl Engine {
         if let Some(ttl) = ttl {
             sandbox = self.renew(&sandbox, ttl)?;
         }
-        if sandbox.status == Status::Active { Ok(sandbox) } else { self.start_stopped(sandbox) }
+        if sandbox.status != Status::Active {
+            return self.start_stopped(sandbox);
+        }
+        // Its supervisor may have been killed.
+        if self.network_mark(&sandbox) > 0 {
+            self.supervise(&sandbox)?;
+        }
+        Ok(sandbox)
     }
 
     fn renew(&self, sandbox: &Sandbox, ttl: Span) -> Result<Sandbox, EngineError> {
@@ -72,6 +79,10 @@ impl Engine {
         sandbox.updated_at = now();
         self.store.update(&mut sandbox)?;
         self.publish(&sandbox);
+        let network = &sandbox.details.network;
+        if !(network.publish.is_empty() && network.secrets.is_empty()) {
+            self.supervise(&sandbox)?;
+        }
         Ok(sandbox)
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, mknodat, utimensat};
 use whatif_apply::{Attributes, Change as Act, Operation, Plan, Source};
 use whatif_layers::{copy, remove};
+use whatif_types::network::NetWish;
 use whatif_types::sandbox::Position;
 use whatif_types::{Limits, Sandbox};
 
@@ -18,7 +19,6 @@ impl Engine {
     /// Makes the sandbox. It is nobody's but the caller's, who discards it.
     pub(crate) fn trial(&self, sandbox: &Sandbox, plan: &Plan) -> Result<Created, EngineError> {
         let new = NewSandbox {
-            net: Some(sandbox.details.net),
             provider: Some(sandbox.provider.clone()),
             backend: Some(sandbox.details.backend),
             mask: sandbox.details.masked.clone(),
@@ -28,7 +28,9 @@ impl Engine {
             limits: Limits { ttl: None, idle: None, ..sandbox.details.limits.clone() },
             ..NewSandbox::default()
         };
-        let validated = self.validate(&new)?;
+        let mut validated = self.validate(&new)?;
+        validated.net = sandbox.details.net;
+        validated.network = NetWish { publish: Vec::new(), secrets: Vec::new(), ..sandbox.details.network.clone() };
         let fill = |directory: &Path| {
             let filling = Filling { sandbox, heads: directory.join("head"), plan };
             filling.run().map_err(|e| EngineError::io("prepare", directory, e))

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 /// A frame holds a command line with its environment (2 MiB at most) in JSON; nothing sensible is larger.
 const LARGEST_FRAME: usize = 16 << 20;
-const MOST_DESCRIPTORS: usize = 24;
+const MOST_DESCRIPTORS: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
@@ -40,6 +40,11 @@ impl Channel {
     #[must_use]
     pub fn new(socket: OwnedFd) -> Self {
         Self { socket, incoming: Vec::new(), descriptors: VecDeque::new(), outgoing: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn into_socket(self) -> OwnedFd {
+        self.socket
     }
 
     #[must_use]

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
@@ -9,6 +10,8 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
+
+use whatif_types::network::{Role, Who};
 
 use crate::channel::{Channel, ChannelError};
 use crate::protocol::{Access, Entry, Exec, Exited, Failed, Process, Reply, Request, Stats, Text};
@@ -51,6 +54,14 @@ pub struct Client {
     channel: Channel,
 }
 
+/// What a keeper says while a command runs.
+#[derive(Debug)]
+pub enum News {
+    Exited(Box<Exited>),
+    /// Somebody inside wants the network, which nobody supervises yet.
+    NetworkWanted,
+}
+
 impl Client {
     #[must_use]
     pub fn over(channel: Channel) -> Self {
@@ -59,18 +70,13 @@ impl Client {
 
     /// Connects to the keeper of the sandbox in this directory.
     pub fn connect(directory: &Path) -> Result<Self, ClientError> {
-        let (socket, address, _directory) = socket_in(directory)?;
-        // A keeper that accepts nobody must not hold up whoever asks.
-        set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_PATIENCE))?;
-        match connect(&socket, &address) {
-            Ok(()) => {
-                set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
-                Ok(Self::over(Channel::new(socket)))
-            }
-            Err(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOENT) => Err(ClientError::NotRunning),
-            Err(rustix::io::Errno::AGAIN) => Err(ClientError::NoAnswer),
-            Err(errno) => Err(errno.into()),
-        }
+        connect_to(directory, SOCKET).map(|socket| Self::over(Channel::new(socket)))
+    }
+
+    /// The bare connection, for whoever goes on with it.
+    #[must_use]
+    pub fn into_socket(self) -> OwnedFd {
+        self.channel.into_socket()
     }
 
     #[must_use]
@@ -117,8 +123,18 @@ impl Client {
     /// Waits for the end of a command this connection started or asked about.
     pub fn exited(&mut self) -> Result<Exited, ClientError> {
         loop {
+            if let News::Exited(exited) = self.news()? {
+                return Ok(*exited);
+            }
+        }
+    }
+
+    /// Waits for what there is to know about a command this connection started or asked about.
+    pub fn news(&mut self) -> Result<News, ClientError> {
+        loop {
             match self.reply() {
-                Ok(Reply::Exited(exited)) => return Ok(exited),
+                Ok(Reply::Exited(exited)) => return Ok(News::Exited(Box::new(exited))),
+                Ok(Reply::NetworkWanted) => return Ok(News::NetworkWanted),
                 // Answers to signals and resizes sent meanwhile, and a command that takes its time.
                 Ok(Reply::Done) | Err(ClientError::NoAnswer) => {}
                 Ok(_) => return Err(ClientError::OutOfTurn),
@@ -158,6 +174,39 @@ impl Client {
         self.send(&Request::Stats, &[])?;
         match self.reply()? {
             Reply::Stats(stats) => Ok(stats),
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
+    /// Becomes the supervisor of the sandbox's network. The listeners come along.
+    pub fn supervise(&mut self) -> Result<Vec<(Role, OwnedFd)>, ClientError> {
+        self.send(&Request::Supervise, &[])?;
+        match self.reply()? {
+            Reply::Supervising(roles) => roles
+                .into_iter()
+                .map(|role| self.channel.take_descriptor().map(|descriptor| (role, descriptor)).ok_or(ClientError::OutOfTurn))
+                .collect(),
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
+    /// Fresh TCP sockets of the sandbox's network: for IPv4, and for IPv6 if it has that.
+    pub fn sockets(&mut self) -> Result<(OwnedFd, Option<OwnedFd>), ClientError> {
+        self.send(&Request::Socket, &[])?;
+        match self.reply()? {
+            Reply::Socket => {
+                let first = self.channel.take_descriptor().ok_or(ClientError::OutOfTurn)?;
+                Ok((first, self.channel.take_descriptor()))
+            }
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
+    /// The process inside that has a TCP socket with this address.
+    pub fn who(&mut self, local: SocketAddr) -> Result<Option<Who>, ClientError> {
+        self.send(&Request::Who { local }, &[])?;
+        match self.reply()? {
+            Reply::Who(who) => Ok(who),
             _ => Err(ClientError::OutOfTurn),
         }
     }
@@ -255,10 +304,31 @@ impl Client {
     }
 }
 
+/// Connects to the socket of this name in a directory.
+pub fn connect_to(directory: &Path, name: &str) -> Result<OwnedFd, ClientError> {
+    let (socket, address, _directory) = socket_in(directory, name)?;
+    // Somebody who accepts nobody must not hold up whoever asks.
+    set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_PATIENCE))?;
+    match connect(&socket, &address) {
+        Ok(()) => {
+            set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+            Ok(socket)
+        }
+        Err(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOENT) => Err(ClientError::NotRunning),
+        Err(rustix::io::Errno::AGAIN) => Err(ClientError::NoAnswer),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// The socket a new keeper will listen on.
 pub fn listener(directory: &Path) -> Result<OwnedFd, ClientError> {
-    let (socket, address, held) = socket_in(directory)?;
-    match rustix::fs::unlinkat(&held, SOCKET, rustix::fs::AtFlags::empty()) {
+    listener_at(directory, SOCKET)
+}
+
+/// A new socket of this name in a directory.
+pub fn listener_at(directory: &Path, name: &str) -> Result<OwnedFd, ClientError> {
+    let (socket, address, held) = socket_in(directory, name)?;
+    match rustix::fs::unlinkat(&held, name, rustix::fs::AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => {}
         Err(errno) => return Err(errno.into()),
     }
@@ -269,12 +339,12 @@ pub fn listener(directory: &Path) -> Result<OwnedFd, ClientError> {
 
 /// A socket and the address of the control socket, by way of an opened directory: paths in a socket address are limited to 107
 /// bytes, and a state directory may lie deeper than that.
-fn socket_in(directory: &Path) -> Result<(OwnedFd, SocketAddrUnix, OwnedFd), ClientError> {
+fn socket_in(directory: &Path, name: &str) -> Result<(OwnedFd, SocketAddrUnix, OwnedFd), ClientError> {
     let held = match rustix::fs::open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
         Err(rustix::io::Errno::NOENT) => return Err(ClientError::NotRunning),
         other => other?,
     };
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    let address = SocketAddrUnix::new(format!("/proc/self/fd/{}/{SOCKET}", held.as_fd().as_raw_fd()))?;
+    let address = SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", held.as_fd().as_raw_fd()))?;
     Ok((socket, address, held))
 }

@@ -3,9 +3,12 @@
 //! Frames are JSON; descriptors travel beside the frame that speaks of them. Paths and arguments are bytes to the kernel but
 //! mostly text here: what is not UTF-8 is carried as a list of numbers (`Text`).
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 use whatif_cgroup::Meter;
 use whatif_types::boot::{KeeperLimits, Protection};
+use whatif_types::network::{Role, Who};
 pub use whatif_types::text::Text;
 use whatif_types::{Boot, LimitHit, Usage};
 
@@ -53,6 +56,14 @@ pub enum Request {
     /// The sandbox ends at another time than was said, in milliseconds since the machine was started.
     Renew {
         ends_at_ms: Option<u64>,
+    },
+    /// This client becomes the supervisor of the sandbox's network, until it leaves. Refused if there is one.
+    Supervise,
+    /// For the supervisor: a fresh TCP socket of the sandbox's network for each family it has.
+    Socket,
+    /// The process inside that has a TCP socket with this address.
+    Who {
+        local: SocketAddr,
     },
     Open {
         path: Text,
@@ -141,6 +152,13 @@ pub enum Reply {
     Processes(Vec<Process>),
     Stats(Stats),
     Ended(Vec<Exited>),
+    /// These come along, in this order.
+    Supervising(Vec<Role>),
+    /// The sockets come along: IPv4, then IPv6 if there is any.
+    Socket,
+    Who(Option<Who>),
+    /// To clients with a command in the foreground, unasked: somebody inside wants the network, and there is no supervisor.
+    NetworkWanted,
     /// The opened file comes along.
     Opened {
         size: u64,
@@ -251,5 +269,9 @@ pub enum Reason {
     File,
     /// The sandbox is about to end; nothing is started any more.
     Ending,
+    /// Somebody else supervises the network.
+    Supervised,
+    /// The network cannot be set up as asked for.
+    BootNetwork,
     Refused,
 }

@@ -10,12 +10,14 @@ mod freeze;
 mod group;
 mod lifetime;
 mod log;
+mod missed_network;
 mod network;
 mod processes;
 mod running;
 mod strings;
 mod terminal;
 mod watch;
+mod who;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,12 +27,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use whatif_types::LimitHit;
 use whatif_types::boot::KeeperLimits;
+use whatif_types::network::Role;
 
 use self::commands::{Commands, OwnBounds};
 use self::connections::{Connections, PeerRule};
 use self::freeze::Frozen;
 pub use self::group::Group;
 use self::lifetime::Lifetime;
+use self::network::Network;
 use self::watch::{Head, Watch};
 use crate::channel::Channel;
 use crate::protocol::{Failed, Farewell, Process, Reason, Reply, Request, Stats};
@@ -65,6 +69,8 @@ pub struct Parts {
     pub head: Option<OwnedFd>,
     /// Where a keeper that ends by itself says why.
     pub farewell: Option<OwnedFd>,
+    /// What a supervisor of the sandbox's network needs.
+    pub network: Vec<(Role, OwnedFd)>,
 }
 
 struct Server {
@@ -73,6 +79,7 @@ struct Server {
     connections: Connections,
     commands: Commands,
     lifetime: Lifetime,
+    network: Network,
     stopping: Option<Stopping>,
     frozen: Option<Frozen>,
     /// Requests that wait until nobody is frozen.
@@ -103,6 +110,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         connections: Connections::new(rule, parts.birth),
         commands: Commands::new(parts.environment, own_bounds(&parts.limits), parts.group, watch),
         lifetime: Lifetime::new(&parts.limits, parts.farewell),
+        network: Network::new(parts.network),
         stopping: None,
         frozen: None,
         deferred: Vec::new(),
@@ -150,7 +158,9 @@ impl Server {
         for gone in self.connections.take_gone() {
             self.commands.client_left(gone);
             self.thaw(gone);
+            self.network.client_left(gone);
         }
+        self.see_to_network();
         self.commands.enforce_deadlines();
         self.enforce_limits();
         self.end_when_over();
@@ -187,6 +197,19 @@ impl Server {
         self.commands.watch.rest();
     }
 
+    /// Whoever waits for the network gets somebody to serve it, or is turned away.
+    fn see_to_network(&mut self) {
+        if self.network.is_wanted() {
+            let clients = self.commands.in_foreground();
+            for client in &clients {
+                self.connections.send(*client, &Reply::NetworkWanted, &[]);
+            }
+            if clients.is_empty() { self.network.turn_away() } else { self.network.is_awaited() }
+        } else if self.network.has_waited_enough() {
+            self.network.turn_away();
+        }
+    }
+
     /// When the sandbox's time is up, everything is asked to end, and then made to.
     fn end_when_over(&mut self) {
         // Whoever looks at it just now finishes first.
@@ -221,6 +244,7 @@ impl Server {
         ];
         fds.extend(self.connections.poll_fds());
         fds.extend(self.commands.poll_fds());
+        fds.extend(self.network.poll_fds());
         // Whoever holds the sandbox still finishes first, so an end that has come is not to wake us until then.
         let timer = self.lifetime.timer().filter(|_| self.frozen.is_none());
         fds.extend(timer.map(|t| PollFd::from_borrowed_fd(t.as_fd(), PollFlags::IN)));
@@ -244,7 +268,7 @@ impl Server {
         let held = self.frozen.is_some();
         let lifetime = self.lifetime.next_deadline(!self.commands.is_idle()).filter(|_| !held);
         let watch = self.commands.watch.next_deadline().filter(|_| !held);
-        [stop, rest, lifetime, watch, self.commands.next_deadline()].into_iter().flatten().min()
+        [stop, rest, lifetime, watch, self.commands.next_deadline(), self.network.next_deadline()].into_iter().flatten().min()
     }
 
     fn answer_all(&mut self) {

@@ -19,7 +19,7 @@ use rustix::fs::{CWD, Mode};
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use whatif_sys::mount::Reach;
 use whatif_types::boot::{Boot, Protection};
-use whatif_types::{Backend, Identity, NetMode, PlaceKind};
+use whatif_types::{Backend, Identity, PlaceKind};
 
 use self::mounts::{Clones, attach, attach_on, clone_at, clone_of, detached_tmpfs, make_read_only};
 
@@ -95,7 +95,7 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
     make_runtime_dir(boot, &root)?;
     devices::mount(boot, &root)?;
     kernel_views::mount_proc(&root)?;
-    kernel_views::mount_sys(&root, boot.net == NetMode::None)?;
+    kernel_views::mount_sys(&root, boot.net.is_own())?;
 
     if boot.plan.backend == Backend::Fuse {
         // Who serves the file systems in user space will find itself at the underlay, and works by way of /proc.

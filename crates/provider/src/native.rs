@@ -4,6 +4,7 @@
 
 mod confine;
 mod join;
+pub mod network;
 
 use std::ffi::CString;
 use std::io;
@@ -13,14 +14,14 @@ use std::os::unix::ffi::OsStringExt;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use whatif_sys::holder::{Holder, Network};
 use whatif_sys::keeper::{self, Start};
-use whatif_types::{Identity, NetMode};
+use whatif_types::Identity;
 
 pub use self::confine::{Confinement, confine};
-pub use self::join::{Prepared, enter_user_namespace, join, join_user_namespace};
+pub use self::join::{Prepared, enter_user_namespace, join, join_user_namespace, make_network};
 use crate::{Launch, LaunchError, Launched, Provider};
 
 pub const NAME: &str = "native";
-/// How the command line of a keeper begins after the program: `whatif keeper <id>`.
+/// How the command line of a keeper begins after the program: `whatif keeper <id> <network>`.
 pub const KEEPER_COMMAND: &str = "keeper";
 /// The ids a sandbox of root has outside: above every range that system tools hand out, below the sign bit.
 pub const MAPPED: Identity = Identity::Mapped { base: 0x7000_0000, count: 0x0F00_0000 };
@@ -43,6 +44,7 @@ impl Provider for Native {
             executable.clone(),
             c_string(KEEPER_COMMAND).map_err(failed("name the keeper"))?,
             c_string(launch.id.as_str()).map_err(failed("name the keeper"))?,
+            c_string(launch.net.to_string()).map_err(failed("name the keeper"))?,
         ];
         let maps = match launch.identity {
             Identity::Own { uid, gid } => Some((
@@ -75,7 +77,7 @@ fn hold_namespaces(launch: &Launch<'_>) -> io::Result<Option<Holder>> {
         Identity::Mapped { base, count } => (base, count),
         Identity::Same => (0, u32::MAX),
     };
-    let network = if launch.net == NetMode::None { Network::New } else { Network::Host };
+    let network = if launch.net.is_own() { Network::New } else { Network::Host };
     Holder::start(network, base, count).map(Some)
 }
 

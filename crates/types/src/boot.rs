@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{LayerId, NetMode, Plan, SandboxId, text};
 
 /// Version of the boot description and of the keeper's protocol; a keeper serves exactly the one it was born with.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// How ids inside relate to ids outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +84,9 @@ pub struct Boot {
     pub plan: Plan,
     pub identity: Identity,
     pub net: NetMode,
+    /// Ports of the host's loopback that can be reached at the same port inside.
+    #[serde(default)]
+    pub reach: Vec<u16>,
     /// Variables every command gets unless it sets them itself.
     pub environment: Vec<(String, String)>,
     /// Where `/run/user/<uid>` or its like must exist inside.

@@ -3,17 +3,19 @@
 mod apply;
 mod disk;
 mod gc;
+mod network;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Backend, Limits, NetMode};
+use crate::{Backend, Limits};
 
 pub use self::apply::{ApplyRules, AutoApprove, Check, CommitRules, PolicyRules, Rejected, Times};
 pub use self::disk::{DiskRules, Size};
 pub use self::gc::{Ending, GcRules};
+pub use self::network::{NetworkRules, ProjectNetwork};
 
 /// `$XDG_CONFIG_HOME/whatif/config.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -67,15 +69,6 @@ pub struct FileRules {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct NetworkRules {
-    pub mode: Option<NetMode>,
-    /// The project wants no network; nothing overrules that.
-    #[serde(skip)]
-    pub closed_by_project: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
 pub struct LayerRules {
     pub backend: Option<Backend>,
 }
@@ -117,7 +110,7 @@ pub struct PoolRules {
 pub struct ProjectConfig {
     pub environment: ProjectEnvironment,
     pub files: ProjectFiles,
-    pub network: NetworkRules,
+    pub network: ProjectNetwork,
     pub diff: DiffRules,
     pub apply: ProjectApply,
     pub policy: ProjectPolicy,
@@ -165,13 +158,7 @@ impl UserConfig {
 
     /// Adds what the project asks for. A project that would loosen anything is refused, not ignored.
     pub fn tightened_by(mut self, project: &ProjectConfig) -> Result<Self, ProjectLoosens> {
-        if project.network.mode == Some(NetMode::Host) && self.network.mode != Some(NetMode::Host) {
-            return Err(ProjectLoosens { key: "network.mode = \"host\"" });
-        }
-        if project.network.mode == Some(NetMode::None) {
-            self.network.mode = Some(NetMode::None);
-            self.network.closed_by_project = true;
-        }
+        self.network.tighten(&project.network)?;
         self.environment.dropped_by_project.clone_from(&project.environment.drop);
         self.files.masked_by_project.clone_from(&project.files.mask);
         self.limits_of_project.clone_from(&project.limits);
@@ -186,12 +173,13 @@ impl UserConfig {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the project's .whatif.toml sets {key}, but a project may only tighten")]
 pub struct ProjectLoosens {
-    key: &'static str,
+    key: String,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::NetChoice;
 
     #[test]
     fn a_project_adds_masks_and_drops_but_cannot_open_the_network() {
@@ -205,7 +193,7 @@ mod tests {
         assert_eq!(merged.files.masked_by_project, ["~/notes"]);
 
         let loosening = ProjectConfig {
-            network: NetworkRules { mode: Some(NetMode::Host), closed_by_project: false },
+            network: ProjectNetwork { mode: Some(NetChoice::Host), ..ProjectNetwork::default() },
             ..ProjectConfig::default()
         };
         assert!(UserConfig::default().tightened_by(&loosening).is_err());

@@ -62,6 +62,16 @@ const HOST_SERVICES: [&str; 30] = [
 ];
 const HOST_SERVICE_PREFIXES: [&str; 5] = ["DBUS_", "VSCODE_", "IBUS_", "XMODIFIERS", "BUILDKIT_"];
 
+/// Where programs look for a proxy; in a network with rules they find the sandbox's own there.
+pub const PROXIES: [&str; 6] = ["http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
+const OTHER_PROXIES: [&str; 4] = ["all_proxy", "ALL_PROXY", "ftp_proxy", "FTP_PROXY"];
+
+/// Whether this is the name of a variable that says which proxy to use.
+#[must_use]
+pub fn is_proxy(name: &str) -> bool {
+    PROXIES.contains(&name) || OTHER_PROXIES.contains(&name)
+}
+
 /// Beginnings of well-known kinds of tokens.
 const TOKEN_PREFIXES: [&str; 22] = [
     "ghp_",

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::boot::{Protection, Work};
 use crate::limits::Expiry;
+use crate::network::NetWish;
 use crate::{Backend, Enforced, Identity, LayerId, Limits, NetMode, SandboxId, SnapshotId, Status, Usage, text};
 
 /// Why a sandbox is not running. Decides whether `exec` may start it again by itself.
@@ -50,6 +51,9 @@ pub struct Details {
     pub cwd: PathBuf,
     pub labels: BTreeMap<String, String>,
     pub net: NetMode,
+    /// What was asked for about the network.
+    #[serde(default)]
+    pub network: NetWish,
     pub backend: Backend,
     pub backend_reason: Option<String>,
     pub identity: Identity,

@@ -9,6 +9,7 @@ use whatif_engine::{CommandSpec, Engine, EngineError, Stdio};
 use whatif_types::Span;
 
 use super::Outcome;
+use crate::denied;
 use crate::ending;
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style};
@@ -98,19 +99,27 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let mut started = engine.exec(entered, &spec, &foreground::passed(&streams).1)?;
     streams.handed_over();
     let captured = streams.captured.clone();
-    let exited = foreground::attend(&mut started.running, streams, &mut || keep_bases(engine, &started.sandbox))?;
+    let mark = engine.network_mark(&started.sandbox);
+    let exited = foreground::attend(&mut started.running, streams, engine, &started.sandbox, output)?;
+    let denied = engine.denied_since(&started.sandbox, mark);
+    if exited.others_alive {
+        // Nobody stays who could be asked to later.
+        let _ = engine.supervise(&started.sandbox);
+    }
     if output.json {
         let mut document = ending::document(&exited);
         document["sandbox"] = json!(started.sandbox.name);
         document["stdout"] = json!(captured.as_ref().map(Capture::stdout));
         document["stderr"] = json!(captured.as_ref().map(Capture::stderr));
         document["truncated"] = json!(captured.as_ref().is_some_and(Capture::is_truncated));
+        document["denied"] = json!(denied);
         output.document(&document);
     } else if ending::was_limited(&exited) {
         for line in ending::lines(&exited, &started.sandbox.details.limits, args.timeout) {
             output.note(format!("{} {line}", output.paint_note(Style::Dim, "whatif:")));
         }
     }
+    denied::tell(&denied, &started.sandbox.name, true, output);
     keep_bases(engine, &started.sandbox);
     Ok(super::run::exit_code(&exited))
 }

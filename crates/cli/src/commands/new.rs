@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
-    let mut new = args.sandbox.into_new();
+    let mut new = args.sandbox.into_new(engine)?;
     new.name = new.name.or(args.positional_name);
     new.idempotency_key = args.idempotency_key;
     let sandbox = engine.create(&new)?;

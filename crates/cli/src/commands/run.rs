@@ -11,6 +11,7 @@ use whatif_types::text::Text;
 
 use super::Outcome;
 use super::sandbox_options::SandboxOptions;
+use crate::denied;
 use crate::ending;
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style, bytes, counted, printable};
@@ -21,7 +22,7 @@ use crate::output::{Output, Style, bytes, counted, printable};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Run in this existing sandbox instead of a fresh one
-    #[arg(long = "in", value_name = "NAME", conflicts_with_all = ["name", "rm", "keep", "net", "label", "provider", "backend", "mask", "expose", "template", "cpus", "memory", "pids", "disk", "inodes", "ttl", "idle", "preset", "require_limits"])]
+    #[arg(long = "in", value_name = "NAME", conflicts_with_all = ["name", "rm", "keep", "net", "reach", "publish", "secret", "label", "provider", "backend", "mask", "expose", "template", "cpus", "memory", "pids", "disk", "inodes", "ttl", "idle", "preset", "require_limits"])]
     existing: Option<String>,
     /// Remove the sandbox afterwards, whatever changed
     #[arg(long, conflicts_with = "keep")]
@@ -60,13 +61,13 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         terminal: terminal.then(foreground::size),
         timeout: None,
     };
-    let mut run = engine.run(&args.sandbox.into_new(), &spec, &foreground::passed(&streams).1)?;
+    let mut run = engine.run(&args.sandbox.into_new(engine)?, &spec, &foreground::passed(&streams).1)?;
     super::template::tell_moved(engine, &run.sandbox, output);
     super::fill_pool_if_due(engine, &run.sandbox);
     streams.handed_over();
     let captured = streams.captured.clone();
     warn_about_backend(&run.sandbox.details.backend_reason, run.sandbox.details.backend, output);
-    let exited = foreground::attend(&mut run.running, streams, &mut || super::exec::keep_bases(engine, &run.sandbox))?;
+    let exited = foreground::attend(&mut run.running, streams, engine, &run.sandbox, output)?;
     let finished = engine.finish(run, &exited, keep)?;
     if output.json {
         output.document(&document(&finished, &exited, captured.as_ref()));
@@ -100,8 +101,9 @@ fn report(finished: &Finished, exited: &Exited, output: &Output) {
         output.note(format!("{tag} {line}"));
     }
     if exited.missed_network && finished.sandbox.details.net == NetMode::None {
-        output.note(format!("{tag} it tried to reach a network and had none; to allow the host's: whatif run --net host -- …"));
+        output.note(format!("{tag} it tried to reach a network and had none; to allow one: --net allow=HOST, or --net registries"));
     }
+    denied::tell(&finished.denied, name, finished.kept, output);
     let is_said = ending::is_notable(&exited.usage) || !finished.sandbox.details.limits.is_unlimited();
     let used = is_said.then(|| output.paint_note(Style::Dim, format!("  used {}", ending::usage(&exited.usage))));
     if !finished.kept {
@@ -152,6 +154,7 @@ fn document(finished: &Finished, exited: &Exited, captured: Option<&Capture>) ->
     document["sandbox"] = json!({ "id": finished.sandbox.id, "name": finished.sandbox.name, "project": Text::from(&finished.sandbox.project), "status": finished.sandbox.status });
     document["kept"] = json!(finished.kept);
     document["missed_network"] = json!(exited.missed_network);
+    document["denied"] = json!(finished.denied);
     document["left_processes"] = json!(finished.left_processes);
     document["changes"] = json!(finished.summary);
     document["stdout"] = json!(captured.map(Capture::stdout));

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use whatif_engine::NewSandbox;
-use whatif_types::{Backend, NetMode};
+use whatif_engine::{Engine, EngineError, NewSandbox};
+use whatif_types::Backend;
 
 use super::limit_options::LimitOptions;
+use super::network_options::NetworkOptions;
 
 #[derive(Debug, clap::Args)]
 pub struct SandboxOptions {
@@ -16,9 +17,6 @@ pub struct SandboxOptions {
     /// Carry a variable although it looks like a secret (NAME), or set one (NAME=VALUE)
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
-    /// Network: none, or the host's
-    #[arg(long, value_name = "none|host")]
-    pub net: Option<NetMode>,
     /// Directory to start in, instead of this one
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -44,16 +42,16 @@ pub struct SandboxOptions {
     #[arg(long)]
     pub auto_snapshot: bool,
     #[command(flatten)]
+    pub network: NetworkOptions,
+    #[command(flatten)]
     pub limits: LimitOptions,
 }
 
 impl SandboxOptions {
-    #[must_use]
-    pub fn into_new(self) -> NewSandbox {
-        NewSandbox {
+    pub fn into_new(self, engine: &Engine) -> Result<NewSandbox, EngineError> {
+        let mut new = NewSandbox {
             name: self.name,
             labels: self.label.into_iter().collect::<BTreeMap<_, _>>(),
-            net: self.net,
             provider: self.provider,
             backend: self.backend,
             mask: self.mask,
@@ -64,7 +62,10 @@ impl SandboxOptions {
             auto_snapshot: self.auto_snapshot,
             template: self.template,
             limits: self.limits.into_limits(),
-        }
+            ..NewSandbox::default()
+        };
+        self.network.add_to(&mut new, &engine.context.cwd)?;
+        Ok(new)
     }
 }
 

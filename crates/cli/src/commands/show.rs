@@ -52,7 +52,7 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
             },
         ),
         ("identity", identity(details.identity)),
-        ("network", details.net.to_string()),
+        ("network", super::net::describe(details)),
         (
             "landlock",
             if shown.protection.landlock_abi == 0 {

@@ -13,6 +13,7 @@ use crate::secrets::{Lazy, Secrets};
 use crate::{Engine, EngineError};
 
 pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
+    let attempt = |engine: &Engine, backend, same_ids| attempt(engine, backend, same_ids, NetMode::None);
     let overlay = attempt(engine, Backend::Overlay, false);
     let mapped = overlay.is_ok();
     let overlay = overlay.or_else(|first| attempt(engine, Backend::Overlay, true).map_err(|_| first));
@@ -55,8 +56,21 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
     probes
 }
 
+/// Whether the network can have rules. `backend` works.
+pub(super) fn network(engine: &Engine) -> Probe {
+    let choice = Choice::load(&engine.context.state_dir);
+    match attempt(engine, choice.backend, choice.same_ids, NetMode::Filtered) {
+        Ok(_) => Probe::ok("network rules", "connections of a sandbox can be redirected"),
+        Err(error) => Probe::warn(
+            "network rules",
+            error,
+            "the kernel needs nf_tables with NAT: modprobe nf_tables nft_chain_nat nft_redir nft_ct (in a container, on the host); until then: --net none or --net host",
+        ),
+    }
+}
+
 /// A whole sandbox of the state directory itself, which is small and always there.
-fn attempt(engine: &Engine, backend: Backend, same_ids: bool) -> Result<Identity, String> {
+fn attempt(engine: &Engine, backend: Backend, same_ids: bool, net: NetMode) -> Result<Identity, String> {
     let inner = || -> Result<Identity, EngineError> {
         let id = new_id()?;
         let (directory, _lock) = engine.state.create(&id)?;
@@ -72,7 +86,8 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool) -> Result<Identity
             known_trees: Some(&[]),
             stack: &[],
             fill: None,
-            net: NetMode::None,
+            net,
+            reach: &[],
             environment: &[],
             provider: &*provider,
             backend: Some(backend),

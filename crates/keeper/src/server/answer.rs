@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use super::{Server, files, processes};
+use super::{Server, files, network, processes, who};
 use crate::protocol::{Exec, Failed, Reason, Reply, Request, Stdio};
 
 impl Server {
@@ -40,6 +40,18 @@ impl Server {
                 self.lifetime.renew(ends_at_ms);
                 Reply::Done
             }
+            Request::Supervise => match self.network.supervise(client) {
+                Some((roles, listeners)) => return self.connections.send(client, &Reply::Supervising(roles), &listeners),
+                None => Reply::Failed(Failed { reason: Reason::Supervised, ..refused("its network is supervised already") }),
+            },
+            Request::Socket => match network::sockets() {
+                Ok(sockets) => {
+                    let sockets: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
+                    return self.connections.send(client, &Reply::Socket, &sockets);
+                }
+                Err(errno) => Reply::Failed(Failed { errno: errno.raw_os_error(), ..refused("no socket can be made") }),
+            },
+            Request::Who { local } => Reply::Who(who::owner_of(local)),
             Request::Open { path, access } => match files::open(&path.to_path(), access) {
                 Ok((file, reply)) => return self.connections.send(client, &reply, &[file.as_fd()]),
                 Err(error) => files::failed(&path.to_path(), &error),

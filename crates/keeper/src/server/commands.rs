@@ -17,7 +17,7 @@ use super::log::Log;
 use super::running::{Running, describe, has_input, line_of, read_outcome};
 use super::strings::Strings;
 use super::watch::Watch;
-use super::{network, processes, terminal};
+use super::{missed_network, processes, terminal};
 use crate::protocol::{Exec, Exited, Failed, Reason, Reply, Stdio};
 
 const MOST_ENDED_REMEMBERED: usize = 256;
@@ -129,6 +129,11 @@ impl Commands {
         self.running.is_empty()
     }
 
+    /// The clients whose commands run; they know that by now, so nothing else is awaited by them.
+    pub(super) fn in_foreground(&self) -> Vec<u64> {
+        self.running.iter().filter(|r| r.outcome.is_none()).filter_map(|r| r.owner).collect()
+    }
+
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
         let outcomes = self.running.iter().filter_map(|r| r.outcome.as_ref().map(AsFd::as_fd));
         let logs = self.running.iter().filter_map(|r| r.log.as_ref()).chain(&self.open_logs).map(Log::source);
@@ -210,7 +215,7 @@ impl Commands {
             pid: running.pid,
             command: running.command.clone(),
             code,
-            missed_network: code != 0 && network::was_missed(),
+            missed_network: code != 0 && missed_network::was_missed(),
             signal: ended.signal,
             timed_out: running.timed_out,
             others_alive: processes::others_alive(),

@@ -1,37 +1,91 @@
-//! Whether anybody inside missed the network: the kernel counts packets that had nowhere to go.
+//! The listeners of the sandbox's network, and who serves them: a supervisor outside, if there is one.
+//!
+//! Nobody else accepts what arrives there, so without a supervisor nothing gets out.
 
-use std::fs;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
-/// True when something was sent to an address without a route, or asked a name server that is not there.
-pub(super) fn was_missed() -> bool {
-    let v4 = fs::read_to_string("/proc/self/net/snmp").unwrap_or_default();
-    let v6 = fs::read_to_string("/proc/self/net/snmp6").unwrap_or_default();
-    counter(&v4, "Ip:", "OutNoRoutes") + counter(&v4, "Udp:", "NoPorts") + counter6(&v6, "Ip6OutNoRoutes") > 0
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::set_socket_linger;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, accept_with, recv, socket_with};
+use whatif_types::network::Role;
+
+/// How long somebody outside may take to start a supervisor. Which hosts the user's tools are set up for is asked meanwhile.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+pub(super) struct Network {
+    listeners: Vec<(Role, OwnedFd)>,
+    supervisor: Option<u64>,
+    /// Until then whoever waits inside waits for a supervisor.
+    awaited_until: Option<Instant>,
 }
 
-/// The file has a line of names and a line of values for each protocol.
-fn counter(text: &str, protocol: &str, name: &str) -> u64 {
-    let mut lines = text.lines().filter(|l| l.starts_with(protocol));
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
-    let found = names.split_whitespace().zip(values.split_whitespace()).find(|(n, _)| *n == name);
-    found.and_then(|(_, v)| v.parse().ok()).unwrap_or(0)
-}
-
-fn counter6(text: &str, name: &str) -> u64 {
-    let line = text.lines().find_map(|l| l.strip_prefix(name));
-    line.and_then(|v| v.trim().parse().ok()).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_are_found_by_name() {
-        let text = "Ip: Forwarding OutNoRoutes X\nIp: 1 7 2\nUdp: In NoPorts\nUdp: 3 4\n";
-        assert_eq!(counter(text, "Ip:", "OutNoRoutes"), 7);
-        assert_eq!(counter(text, "Udp:", "NoPorts"), 4);
-        assert_eq!(counter(text, "Tcp:", "NoPorts"), 0);
-        assert_eq!(counter6("Ip6InReceives 1\nIp6OutNoRoutes    \t5\n", "Ip6OutNoRoutes"), 5);
+impl Network {
+    pub(super) fn new(listeners: Vec<(Role, OwnedFd)>) -> Self {
+        Self { listeners, supervisor: None, awaited_until: None }
     }
+
+    pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let is_ours = self.supervisor.is_none() && self.awaited_until.is_none();
+        self.listeners.iter().filter(move |_| is_ours).map(|(_, listener)| PollFd::new(listener, PollFlags::IN))
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.awaited_until.filter(|_| self.supervisor.is_none())
+    }
+
+    /// Somebody inside wants the network, nobody serves it, and nobody was asked to.
+    pub(super) fn is_wanted(&self) -> bool {
+        let mut fds: Vec<PollFd<'_>> = self.poll_fds().collect();
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        !fds.is_empty() && poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Somebody outside was asked for a supervisor.
+    pub(super) fn is_awaited(&mut self) {
+        self.awaited_until = Some(Instant::now() + PATIENCE);
+    }
+
+    pub(super) fn has_waited_enough(&self) -> bool {
+        self.next_deadline().is_some_and(|until| until <= Instant::now())
+    }
+
+    /// Whoever waits is refused: better than a wait for nothing.
+    pub(super) fn turn_away(&mut self) {
+        self.awaited_until = None;
+        for (role, listener) in &self.listeners {
+            match role {
+                Role::Dns => while recv(listener, &mut [0_u8; 1][..], RecvFlags::DONTWAIT).is_ok() {},
+                _ => {
+                    while let Ok(connection) = accept_with(listener, SocketFlags::CLOEXEC) {
+                        // Closed like this, the other side sees a reset.
+                        let _ = set_socket_linger(&connection, Some(Duration::ZERO));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The listeners, for a client that will serve them. There is only one at a time.
+    pub(super) fn supervise(&mut self, client: u64) -> Option<(Vec<Role>, Vec<BorrowedFd<'_>>)> {
+        if self.supervisor.is_some_and(|present| present != client) {
+            return None;
+        }
+        self.supervisor = Some(client);
+        self.awaited_until = None;
+        Some(self.listeners.iter().map(|(role, listener)| (*role, listener.as_fd())).unzip())
+    }
+
+    pub(super) fn client_left(&mut self, client: u64) {
+        self.supervisor.take_if(|supervisor| *supervisor == client);
+    }
+}
+
+/// Fresh sockets of this network namespace, which they stay in wherever they go.
+pub(super) fn sockets() -> rustix::io::Result<Vec<OwnedFd>> {
+    let socket = |family| socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None);
+    let mut sockets = vec![socket(AddressFamily::INET)?];
+    sockets.extend(socket(AddressFamily::INET6));
+    Ok(sockets)
 }

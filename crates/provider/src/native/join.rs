@@ -19,30 +19,25 @@ pub struct Prepared {
     pub holder: OwnedFd,
 }
 
+/// An ordinary user's network namespace, with loopback.
+pub fn make_network() -> io::Result<()> {
+    namespaces::unshare(UnshareFlags::NEWNET)?;
+    whatif_sys::loopback::bring_up()
+}
+
 /// Enters everything but the user namespace, which root enters last: until then its layers are put together with real rights.
+/// A network of its own comes with what was prepared, or has been made already.
 pub fn join(prepared: Option<&Prepared>, net: NetMode) -> io::Result<()> {
-    let own_network = net == NetMode::None;
-    match prepared {
-        Some(prepared) => {
-            let mut kinds = ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
-            if own_network {
-                kinds |= ThreadNameSpaceType::NETWORK;
-            }
-            move_into_thread_name_spaces(prepared.holder.as_fd(), kinds)?;
-            namespaces::unshare(UnshareFlags::NEWCGROUP)?;
-        }
-        None => {
-            let mut kinds = UnshareFlags::NEWIPC | UnshareFlags::NEWUTS | UnshareFlags::NEWCGROUP;
-            if own_network {
-                kinds |= UnshareFlags::NEWNET;
-            }
-            namespaces::unshare(kinds)?;
-        }
+    let Some(prepared) = prepared else {
+        return Ok(namespaces::unshare(UnshareFlags::NEWIPC | UnshareFlags::NEWUTS | UnshareFlags::NEWCGROUP)?);
+    };
+    let mut kinds = ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
+    if net.is_own() {
+        kinds |= ThreadNameSpaceType::NETWORK;
     }
-    if own_network {
-        whatif_sys::loopback::bring_up()?;
-    }
-    Ok(())
+    move_into_thread_name_spaces(prepared.holder.as_fd(), kinds)?;
+    namespaces::unshare(UnshareFlags::NEWCGROUP)?;
+    if net.is_own() { whatif_sys::loopback::bring_up() } else { Ok(()) }
 }
 
 /// Root's last step into the sandbox: from here on it is root inside and nobody outside.

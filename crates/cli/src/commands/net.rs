@@ -1,0 +1,218 @@
+//! `whatif net`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::json;
+use whatif_engine::Engine;
+use whatif_engine::network::changes::Change;
+use whatif_engine::network::decisions::Supervision;
+use whatif_engine::network::{Decision, Decisions};
+use whatif_types::network::{EventKind, Rule};
+use whatif_types::sandbox::Details;
+use whatif_types::{NetMode, timestamp};
+
+use super::Outcome;
+use crate::output::{Output, Style, bytes, counted, printable};
+use crate::table;
+
+/// How often the record is looked at with --follow.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Show whom a sandbox talked to, and change whom it may talk to
+///
+/// Without a name: the latest sandbox of this project.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    /// The sandbox: its name or the beginning of its id
+    name: Option<String>,
+    /// Only what was denied
+    #[arg(long)]
+    denied: bool,
+    /// Go on showing what is decided; with --json one line each
+    #[arg(long, short)]
+    follow: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Allow something, at once, also for what runs
+    Allow(Rules),
+    /// Deny something, at once; connections to it are cut
+    Deny(Rules),
+    /// List what was allowed at a prompt, for projects or always
+    Permits {
+        /// Forget this rule
+        #[arg(long, value_name = "RULE")]
+        forget: Option<Rule>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Rules {
+    /// The sandbox: its name or the beginning of its id
+    name: String,
+    /// A domain, *.domain, an address or a network, each with an optional :port
+    #[arg(required = true, value_name = "RULE")]
+    rules: Vec<Rule>,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    match &args.command {
+        Some(Command::Allow(rules)) => change(engine, Change::Allow, rules, output),
+        Some(Command::Deny(rules)) => change(engine, Change::Deny, rules, output),
+        Some(Command::Permits { forget }) => permits(engine, forget.as_ref(), output),
+        None if args.follow => follow(engine, args, output),
+        None => show(engine, args, output),
+    }
+}
+
+fn change(engine: &Engine, change: Change, rules: &Rules, output: &Output) -> Outcome {
+    let sandbox = engine.change_rules(&rules.name, change, &rules.rules)?;
+    let network = &sandbox.details.network;
+    output.document(&json!({ "sandbox": sandbox.name, "allow": network.allow, "deny": network.deny }));
+    output.line(format!("{}: {}", output.paint(Style::Bold, &sandbox.name), describe(&sandbox.details)));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn permits(engine: &Engine, forget: Option<&Rule>, output: &Output) -> Outcome {
+    if let Some(rule) = forget
+        && engine.forget_permit(rule)? == 0
+    {
+        output.note(format!("whatif: '{rule}' was not permitted anywhere"));
+    }
+    let permits = engine.permits()?;
+    output.document(&permits);
+    let mut rows: Vec<Vec<String>> = permits.always.iter().map(|rule| vec![rule.to_string(), "always".to_owned()]).collect();
+    for (project, rules) in &permits.projects {
+        rows.extend(rules.iter().map(|rule| vec![rule.to_string(), format!("in {}", printable(&project.to_string_lossy()))]));
+    }
+    if rows.is_empty() {
+        output.note("nothing was permitted at a prompt");
+    } else {
+        output.line(table::render(&rows));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let mut decisions = engine.decisions(args.name.as_deref())?;
+    if args.denied {
+        decisions.all.retain(|d| !d.allowed);
+    }
+    let Decisions { sandbox, all, omitted, supervisor } = &decisions;
+    output.document(&json!({
+        "sandbox": sandbox.name,
+        "network": sandbox.details.net,
+        "rules": sandbox.details.network,
+        "supervisor": supervisor,
+        "decisions": all,
+        "omitted": omitted,
+    }));
+    output.line(format!("{}: {}", output.paint(Style::Bold, &sandbox.name), describe(&sandbox.details)));
+    match supervisor {
+        Supervision::Gone => output.note(format!(
+            "{} its supervisor is gone, so nothing gets out; the next command in it starts another: whatif start {}",
+            output.paint_note(Style::Red, "whatif:"),
+            sandbox.name
+        )),
+        Supervision::NotYet => output.line("nothing has used the network so far"),
+        Supervision::NotNeeded | Supervision::Running if all.is_empty() => output.line("nothing was recorded"),
+        Supervision::NotNeeded | Supervision::Running => {}
+    }
+    if !all.is_empty() {
+        let headings = ["WHEN", "WHO", "HOST", "", "SENT", "RECEIVED", "WHY"];
+        let mut rows = vec![headings.map(|h| output.paint(Style::Dim, h)).to_vec()];
+        rows.extend(all.iter().map(|decision| row(decision, output)));
+        output.line(table::render(&rows));
+    }
+    if *omitted > 0 {
+        output.line(format!("… and {} that were not recorded", counted(*omitted, "decision")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn follow(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let mut shown = 0;
+    loop {
+        let decisions = engine.decisions(args.name.as_deref())?;
+        for decision in decisions.all.iter().skip(shown).filter(|d| !args.denied || !d.allowed) {
+            output.document(decision);
+            output.line(row(decision, output).join("  "));
+        }
+        shown = decisions.all.len();
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+fn row(decision: &Decision, output: &Output) -> Vec<String> {
+    let who = decision.who.as_ref().map_or_else(|| "-".to_owned(), |who| format!("{} ({})", printable(&who.program), who.pid));
+    let verdict = match (decision.allowed, decision.kind) {
+        (false, _) => output.paint(Style::Red, "denied"),
+        (true, EventKind::Resolve) => output.paint(Style::Green, "resolved"),
+        (true, EventKind::Failed) => output.paint(Style::Yellow, "failed"),
+        (true, _) if decision.is_open => output.paint(Style::Green, "allowed, open"),
+        (true, _) => output.paint(Style::Green, "allowed"),
+    };
+    let counts = |count: u64| if decision.kind == EventKind::Connect && decision.allowed { bytes(count) } else { "-".to_owned() };
+    let mut why = printable(&decision.because);
+    if let Some(failed) = decision.failed.as_ref().filter(|failed| **failed != decision.because) {
+        why = format!("{why}; {}", printable(failed));
+    }
+    vec![
+        timestamp::rfc3339(decision.at_ms),
+        who,
+        place(&decision.host, decision.port),
+        verdict,
+        counts(decision.sent),
+        counts(decision.received),
+        why,
+    ]
+}
+
+/// A host and its port, for people.
+pub fn place(host: &str, port: Option<u16>) -> String {
+    let host = printable(host);
+    match port {
+        Some(port) if host.contains(':') => format!("[{host}]:{port}"),
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    }
+}
+
+/// What the network of a sandbox is, in one line.
+pub fn describe(details: &Details) -> String {
+    let (net, wish) = (details.net, &details.network);
+    let list = |rules: &[Rule]| rules.iter().map(Rule::to_string).collect::<Vec<_>>().join(", ");
+    let mut parts = Vec::new();
+    match net {
+        NetMode::None if wish.by_default && wish.registries => {
+            parts.push("none (rules cannot be had here; see whatif doctor)".to_owned())
+        }
+        NetMode::None => parts.push("none".to_owned()),
+        NetMode::Host => parts.push("the host's".to_owned()),
+        NetMode::Filtered => {
+            let mut allowed = Vec::new();
+            allowed.extend(wish.registries.then(|| "registries".to_owned()));
+            allowed.extend(wish.local.then(|| "local".to_owned()));
+            allowed.extend((!wish.allow.is_empty()).then(|| list(&wish.allow)));
+            parts.push(if allowed.is_empty() { "nothing is allowed".to_owned() } else { format!("allows {}", allowed.join(", ")) });
+        }
+    }
+    if !wish.deny.is_empty() {
+        parts.push(format!("denies {}", list(&wish.deny)));
+    }
+    if !wish.reach.is_empty() {
+        parts.push(format!("reaches {}", wish.reach.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")));
+    }
+    for publish in &wish.publish {
+        parts.push(format!("port {} at 127.0.0.1:{}", publish.inside, publish.host));
+    }
+    for secret in &wish.secrets {
+        parts.push(format!("{} for {}", printable(&secret.name), printable(&secret.host)));
+    }
+    parts.join("; ")
+}

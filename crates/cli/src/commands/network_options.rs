@@ -1,0 +1,47 @@
+//! What can be said about the network of a new sandbox.
+
+use std::path::Path;
+
+use whatif_engine::network::secrets;
+use whatif_engine::{EngineError, NewSandbox};
+use whatif_types::network::{NetChoice, Publish, Reach, SecretSource};
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Network")]
+pub struct NetworkOptions {
+    /// Whom it may talk to: none, registries (what your package managers use; the default), local, host, or allow=RULE[,RULE]
+    ///
+    /// A rule is a domain, *.domain, an address or a network, each with an optional :port, or http://host/path. Repeatable.
+    #[arg(long, value_name = "none|registries|local|host|allow=RULE")]
+    pub net: Vec<NetChoice>,
+    /// Let it use one service of this machine, at the same port inside
+    #[arg(long, value_name = "localhost:PORT")]
+    pub reach: Vec<Reach>,
+    /// Make a port inside reachable at this machine's loopback
+    #[arg(long, value_name = "[HOST_PORT:]PORT")]
+    pub publish: Vec<Publish>,
+    /// Let it use a credential without knowing it: the variable NAME has a placeholder inside, replaced on the way to --for HOST
+    #[arg(long, value_name = "NAME=@FILE|NAME=env[:VARIABLE]")]
+    pub secret: Vec<String>,
+    /// The only host that the --secret before it is sent to
+    #[arg(long = "for", value_name = "HOST", requires = "secret")]
+    pub secret_for: Vec<String>,
+}
+
+impl NetworkOptions {
+    pub fn add_to(self, new: &mut NewSandbox, cwd: &Path) -> Result<(), EngineError> {
+        new.net = self.net;
+        new.reach = self.reach;
+        new.publish = self.publish;
+        if !self.secret.is_empty() {
+            new.secrets = secrets::wishes(&self.secret, &self.secret_for, cwd)?;
+        }
+        // Inside, the file would be as good as the secret.
+        let files = new.secrets.iter().filter_map(|secret| match &secret.source {
+            SecretSource::File(path) => Some(path.to_string_lossy().into_owned()),
+            SecretSource::Environment(_) => None,
+        });
+        new.mask.extend(files.collect::<Vec<_>>());
+        Ok(())
+    }
+}

@@ -1,0 +1,31 @@
+//! The network of a sandbox, seen from outside: what was asked for, who supervises it, what was decided.
+
+pub mod changes;
+pub mod decisions;
+pub mod permits;
+mod ports;
+mod rules;
+pub mod secrets;
+mod supervise;
+pub mod supervisor;
+mod wish;
+
+use std::path::{Path, PathBuf};
+
+pub use self::decisions::{Decision, Decisions, Denied};
+pub(crate) use self::ports::Published;
+pub(crate) use self::wish::usual;
+pub use whatif_supervisor::control::Answering;
+pub use whatif_supervisor::control::protocol::Ask;
+
+/// What belongs to the network, in a sandbox's directory.
+fn directory(sandbox: &Path) -> PathBuf {
+    sandbox.join("network")
+}
+
+/// What the supervisor goes by.
+const RULES: &str = "network.json";
+/// What it decided.
+const LOG: &str = "network.jsonl";
+/// Where it can be talked to.
+const CONTROL: &str = "control.sock";

@@ -1,0 +1,258 @@
+//! What was decided about the network of a sandbox.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::net::IpAddr;
+use std::path::Path;
+
+use serde::Serialize;
+use whatif_types::network::{Event, EventKind, Protocol, Rule, Who};
+use whatif_types::{NetMode, Sandbox, Status};
+
+use super::{CONTROL, LOG, directory};
+use crate::{Engine, EngineError};
+
+/// One question, connection or request, and what became of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Decision {
+    pub at_ms: u64,
+    pub kind: EventKind,
+    pub protocol: Protocol,
+    pub host: String,
+    pub port: Option<u16>,
+    pub address: Option<IpAddr>,
+    pub allowed: bool,
+    pub because: String,
+    pub hint: Option<String>,
+    pub who: Option<Who>,
+    pub sent: u64,
+    pub received: u64,
+    /// A connection that goes on.
+    pub is_open: bool,
+    /// Why an allowed connection came to nothing, or how it was cut.
+    pub failed: Option<String>,
+}
+
+/// What `whatif net` shows.
+#[derive(Debug)]
+pub struct Decisions {
+    pub sandbox: Sandbox,
+    pub all: Vec<Decision>,
+    /// So many were not recorded.
+    pub omitted: u64,
+    pub supervisor: Supervision,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Supervision {
+    /// Nothing to supervise: no network, the host's, or a sandbox that does not run.
+    NotNeeded,
+    /// Nobody has used the network so far.
+    NotYet,
+    Running,
+    /// It ended although the sandbox goes on; nothing gets out until it is started again.
+    Gone,
+}
+
+/// A host that was denied, however often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Denied {
+    pub host: String,
+    pub port: Option<u16>,
+    pub count: u64,
+    pub because: String,
+    /// The flag that would allow it.
+    pub hint: Option<String>,
+}
+
+impl Engine {
+    pub fn decisions(&self, name: Option<&str>) -> Result<Decisions, EngineError> {
+        let sandbox = self.resolve(name)?;
+        let place = directory(&self.directory(&sandbox)?);
+        let (all, omitted) = merge(events(&place.join(LOG), 0)?);
+        let supervisor = supervision(&sandbox, &place);
+        Ok(Decisions { sandbox, all, omitted, supervisor })
+    }
+
+    /// Where the record ends now; what comes later is found from here.
+    #[must_use]
+    pub fn network_mark(&self, sandbox: &Sandbox) -> u64 {
+        let log = self.directory(sandbox).map(|d| directory(&d).join(LOG));
+        log.ok().and_then(|path| path.metadata().ok()).map_or(0, |m| m.len())
+    }
+
+    /// Who was denied since then.
+    #[must_use]
+    pub fn denied_since(&self, sandbox: &Sandbox, mark: u64) -> Vec<Denied> {
+        let Ok(place) = self.directory(sandbox) else { return Vec::new() };
+        // What is not known is not said; the record itself can be looked at.
+        denied(&events(&directory(&place).join(LOG), mark).unwrap_or_default())
+    }
+}
+
+fn supervision(sandbox: &Sandbox, place: &Path) -> Supervision {
+    let is_served = sandbox.details.net == NetMode::Filtered || !sandbox.details.network.reach.is_empty();
+    if sandbox.status != Status::Active || !(is_served || !sandbox.details.network.publish.is_empty()) {
+        return Supervision::NotNeeded;
+    }
+    if !place.join(LOG).exists() {
+        return Supervision::NotYet;
+    }
+    match whatif_keeper::client::connect_to(place, CONTROL) {
+        Ok(_) => Supervision::Running,
+        Err(_) => Supervision::Gone,
+    }
+}
+
+fn events(log: &Path, from: u64) -> Result<Vec<Event>, EngineError> {
+    let failed = |e: std::io::Error| EngineError::io("read", log, e);
+    let mut file = match File::open(log) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(failed)?,
+    };
+    file.seek(SeekFrom::Start(from)).map_err(failed)?;
+    let lines = BufReader::new(file).split(b'\n');
+    // The last one may not be whole yet.
+    Ok(lines.map_while(Result::ok).filter_map(|line| serde_json::from_slice(&line).ok()).collect())
+}
+
+/// The end of a connection is put to its beginning.
+fn merge(events: Vec<Event>) -> (Vec<Decision>, u64) {
+    let mut all: Vec<Decision> = Vec::new();
+    let mut open: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut omitted = 0;
+    for event in events {
+        match event.kind {
+            EventKind::Omitted => omitted += event.sent,
+            EventKind::Closed => {
+                if let Some(decision) = open.remove(&event.id).and_then(|index| all.get_mut(index)) {
+                    decision.end(event);
+                }
+            }
+            EventKind::Failed => match open.remove(&event.id).and_then(|index| all.get_mut(index)) {
+                Some(decision) => decision.end(event),
+                None => all.push(Decision { failed: Some(event.because.clone()), ..Decision::new(event) }),
+            },
+            EventKind::Resolve | EventKind::Connect | EventKind::Request => {
+                let is_open = event.kind == EventKind::Connect && event.allowed;
+                if is_open {
+                    open.insert(event.id, all.len());
+                }
+                all.push(Decision { is_open, ..Decision::new(event) });
+            }
+        }
+    }
+    (all, omitted)
+}
+
+impl Decision {
+    fn new(event: Event) -> Self {
+        Self {
+            at_ms: event.at_ms,
+            kind: event.kind,
+            protocol: event.protocol,
+            host: event.host,
+            port: event.port,
+            address: event.address,
+            allowed: event.allowed,
+            because: event.because,
+            hint: event.hint,
+            who: event.who,
+            sent: event.sent,
+            received: event.received,
+            is_open: false,
+            failed: None,
+        }
+    }
+
+    fn end(&mut self, event: Event) {
+        self.is_open = false;
+        self.sent = event.sent;
+        self.received = event.received;
+        self.address = event.address.or(self.address);
+        self.failed = (!event.because.is_empty()).then_some(event.because);
+    }
+}
+
+/// By host and port. A name that was only asked for counts if nothing was connected to.
+fn denied(events: &[Event]) -> Vec<Denied> {
+    let mut all: Vec<Denied> = Vec::new();
+    let connected = |host: &str| events.iter().any(|e| e.kind != EventKind::Resolve && e.host == host);
+    for event in events.iter().filter(|e| !e.allowed && e.kind != EventKind::Omitted) {
+        if event.kind == EventKind::Resolve && connected(&event.host) {
+            continue;
+        }
+        match all.iter_mut().find(|d| d.host == event.host && d.port == event.port) {
+            Some(known) => known.count += 1,
+            None => all.push(Denied {
+                host: event.host.clone(),
+                port: event.port,
+                count: 1,
+                because: event.because.clone(),
+                hint: event.hint.clone(),
+            }),
+        }
+    }
+    all
+}
+
+impl Denied {
+    /// The rule that would allow it, if advising it is sound.
+    #[must_use]
+    pub fn rule(&self) -> Option<Rule> {
+        self.hint.as_deref()?.strip_prefix("--net allow=")?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(id: u64, kind: EventKind, host: &str, port: Option<u16>, allowed: bool) -> Event {
+        Event {
+            at_ms: 1,
+            id,
+            kind,
+            protocol: Protocol::Tcp,
+            host: host.into(),
+            port,
+            address: None,
+            allowed,
+            because: String::new(),
+            hint: None,
+            who: None,
+            sent: if kind == EventKind::Closed { 7 } else { 0 },
+            received: 0,
+        }
+    }
+
+    #[test]
+    fn an_end_belongs_to_its_beginning() {
+        let (all, omitted) = merge(vec![
+            event(1, EventKind::Connect, "a", Some(80), true),
+            event(2, EventKind::Connect, "b", Some(80), true),
+            event(1, EventKind::Closed, "a", Some(80), true),
+            event(9, EventKind::Closed, "never seen", None, true),
+            // A later supervisor counts anew.
+            event(1, EventKind::Connect, "c", Some(80), true),
+        ]);
+        assert_eq!(omitted, 0);
+        let seen: Vec<_> = all.iter().map(|d| (d.host.as_str(), d.is_open, d.sent)).collect();
+        assert_eq!(seen, [("a", false, 7), ("b", true, 0), ("c", true, 0)]);
+    }
+
+    #[test]
+    fn the_denied_are_counted_by_host_and_port() {
+        let all = denied(&[
+            event(1, EventKind::Resolve, "a", None, false),
+            event(2, EventKind::Connect, "a", Some(80), false),
+            event(3, EventKind::Connect, "a", Some(80), false),
+            event(4, EventKind::Resolve, "only-asked", None, false),
+            event(5, EventKind::Connect, "fine", Some(80), true),
+        ]);
+        let seen: Vec<_> = all.iter().map(|d| (d.host.as_str(), d.port, d.count)).collect();
+        assert_eq!(seen, [("a", Some(80), 2), ("only-asked", None, 1)]);
+    }
+}

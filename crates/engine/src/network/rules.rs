@@ -1,0 +1,64 @@
+//! What the supervisor of a sandbox goes by, put together from everywhere.
+
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use whatif_inject::Destination;
+use whatif_registries::Asker;
+use whatif_types::Sandbox;
+use whatif_types::network::{Rule, Rules};
+
+use super::RULES;
+use crate::{Engine, EngineError};
+
+/// Private networks, and the names that are set aside for use in them. A metadata service is in none of these.
+const LOCAL: [&str; 9] =
+    ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "*.local", "*.lan", "*.internal", "*.home.arpa", "*.localdomain"];
+/// Where programs are if nothing says where.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+impl Engine {
+    /// Which registries the user's tools are set up for is asked here, and takes a moment the first time.
+    pub(super) fn rules_of(&self, sandbox: &Sandbox) -> Result<Rules, EngineError> {
+        let config = self.context.config_for(&sandbox.project)?.network;
+        let wish = &sandbox.details.network;
+        let mut allow = wish.allow.clone();
+        allow.extend(config.allow);
+        allow.extend(self.permits()?.for_project(&sandbox.project));
+        allow.extend(wish.secrets.iter().filter_map(|secret| rule_for_secret(&secret.host)));
+        if wish.local {
+            allow.extend(LOCAL.iter().filter_map(|text| text.parse::<Rule>().ok()));
+        }
+        if wish.registries {
+            allow.extend(self.registries(&sandbox.project));
+        }
+        let mut deny = wish.deny.clone();
+        deny.extend(config.deny);
+        let reach = wish.reach.iter().map(|reach| reach.0).collect();
+        Ok(Rules { allow, deny, reach, ask: config.ask.unwrap_or(true) })
+    }
+
+    fn registries(&self, project: &Path) -> Vec<Rule> {
+        let environment = &self.context.environment;
+        let path = environment.iter().find(|(name, _)| name == "PATH").map_or(USUAL_PATH, |(_, value)| value.as_str());
+        let asker = Asker { home: &self.context.home, project, environment, path: path.as_ref() };
+        whatif_registries::find_cached(&asker, &self.state.cache().join("registries.json")).rules
+    }
+
+    /// Put in place at once: the supervisor reads it whenever it likes.
+    pub(super) fn write_rules(&self, directory: &Path, rules: &Rules) -> Result<(), EngineError> {
+        let path = directory.join(RULES);
+        let failed = |e: std::io::Error| EngineError::io("write", &path, e);
+        let text = serde_json::to_vec(rules).map_err(|e| failed(e.into()))?;
+        let new = directory.join("network.json.new");
+        let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(failed)?;
+        std::io::Write::write_all(&mut file, &text).map_err(failed)?;
+        std::fs::rename(&new, &path).map_err(failed)
+    }
+}
+
+/// Where a secret may be sent can be connected to.
+fn rule_for_secret(destination: &str) -> Option<Rule> {
+    let Destination { host, port, .. } = destination.parse().ok()?;
+    format!("{host}:{port}").parse().ok()
+}

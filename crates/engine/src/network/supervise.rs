@@ -1,0 +1,141 @@
+//! Starts the supervisor of a sandbox's network: when somebody inside first wants the network, not before.
+
+use std::fs::{DirBuilder, File};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use whatif_keeper::client::{self, ClientError};
+use whatif_keeper::protocol::Reason;
+use whatif_keeper::{Channel, Client};
+use whatif_types::network::{Instructions, Role, UpstreamProxies};
+use whatif_types::{NetMode, Sandbox};
+
+use super::supervisor::Ready;
+use super::{CONTROL, LOG, Published, directory};
+use crate::{Engine, EngineError};
+
+/// How long a supervisor may take until it serves.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How its command line begins after the program: `whatif supervisor <id>`.
+pub const COMMAND: &str = "supervisor";
+
+impl Engine {
+    /// Sees to it that somebody serves the network of a sandbox that has one to serve.
+    pub fn supervise(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let wish = &sandbox.details.network;
+        let is_served = sandbox.details.net == NetMode::Filtered || !wish.reach.is_empty() || !wish.publish.is_empty();
+        if is_served { self.supervise_with(sandbox, None) } else { Ok(()) }
+    }
+
+    /// Whoever has published ports is reachable from the beginning on, and whoever has secrets must know whom to trust.
+    pub(crate) fn serve_from_the_start(&self, sandbox: &Sandbox, published: Published) -> Result<(), EngineError> {
+        let is_due = !published.0.is_empty() || !sandbox.details.network.secrets.is_empty();
+        if is_due { self.supervise_with(sandbox, Some(published)) } else { Ok(()) }
+    }
+
+    /// The same with ports that are bound already.
+    pub(crate) fn supervise_with(&self, sandbox: &Sandbox, published: Option<Published>) -> Result<(), EngineError> {
+        let place = self.directory(sandbox)?;
+        let mut keeper = Client::connect(&place)?;
+        let listeners = match keeper.supervise() {
+            // Somebody was quicker.
+            Err(ClientError::Failed(failed)) if failed.reason == Reason::Supervised => return Ok(()),
+            other => other?,
+        };
+        let network = directory(&place);
+        make_directory(&network)?;
+        self.write_rules(&network, &self.rules_of(sandbox)?)?;
+        let published = match published {
+            Some(published) => published,
+            None => Published::bind(&sandbox.details.network.publish)?,
+        };
+        let mut passed: Vec<(Role, OwnedFd)> = vec![
+            (Role::Keeper, keeper.into_socket()),
+            (Role::Control, client::listener_at(&network, CONTROL)?),
+            (Role::Log, open_log(&network)?),
+            (Role::Directory, open_directory(&network)?),
+        ];
+        passed.extend(listeners);
+        passed.extend(published.0.into_iter().map(|(publish, listener)| (Role::Published { inside: publish.inside }, listener)));
+        let handover = self.hand_over_secrets(sandbox, &place)?;
+        let instructions = Instructions {
+            sandbox: sandbox.name.clone(),
+            descriptors: passed.iter().map(|(role, _)| *role).collect(),
+            upstream: self.upstream_proxies(),
+            secrets: handover.secrets,
+            authority: handover.authority,
+            roots: handover.roots,
+        };
+        let descriptors: Vec<BorrowedFd<'_>> = passed.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
+        start(sandbox, &instructions, &descriptors)
+            .map_err(|message| EngineError::Supervisor { name: sandbox.name.clone(), message })
+    }
+
+    /// The proxies the user's own programs use.
+    fn upstream_proxies(&self) -> UpstreamProxies {
+        let variable = |names: [&str; 2]| {
+            let find =
+                |name: &str| self.context.environment.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, v)| v.clone());
+            names.iter().find_map(|name| find(name))
+        };
+        UpstreamProxies {
+            http_proxy: variable(["http_proxy", "HTTP_PROXY"]),
+            https_proxy: variable(["https_proxy", "HTTPS_PROXY"]),
+            no_proxy: variable(["no_proxy", "NO_PROXY"]),
+        }
+    }
+}
+
+fn start(sandbox: &Sandbox, instructions: &Instructions, descriptors: &[BorrowedFd<'_>]) -> Result<(), String> {
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(|e| e.to_string())?;
+    set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE)).map_err(|e| e.to_string())?;
+    let mut child = spawn(sandbox, theirs).map_err(|e| e.to_string())?;
+    let mut channel = Channel::new(ours);
+    let answer = channel.send(instructions, descriptors).and_then(|()| channel.receive::<Ready>());
+    let problem = match answer {
+        Ok(Ready::Serving) => return Ok(()),
+        Ok(Ready::Failed(message)) => message,
+        Err(error) => error.to_string(),
+    };
+    // It is our own child and unreaped, so the pid is still its.
+    let _ = child.kill();
+    let _ = child.wait();
+    Err(problem)
+}
+
+/// It goes on when we end, and ends with the sandbox.
+fn spawn(sandbox: &Sandbox, input: OwnedFd) -> std::io::Result<Child> {
+    Command::new(std::env::current_exe()?)
+        .args([COMMAND, sandbox.id.as_str()])
+        .env_clear()
+        .current_dir("/")
+        .stdin(input)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+fn make_directory(network: &Path) -> Result<(), EngineError> {
+    match DirBuilder::new().mode(0o700).create(network) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(EngineError::io("create", network, error)),
+        _ => Ok(()),
+    }
+}
+
+fn open_log(network: &Path) -> Result<OwnedFd, EngineError> {
+    let path = network.join(LOG);
+    let file = File::options().append(true).create(true).mode(0o600).open(&path);
+    file.map(Into::into).map_err(|e| EngineError::io("open", &path, e))
+}
+
+fn open_directory(network: &Path) -> Result<OwnedFd, EngineError> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(network, flags, Mode::empty()).map_err(|e| EngineError::io("open", network, e.into()))
+}

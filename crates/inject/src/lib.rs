@@ -1,0 +1,40 @@
+//! Credentials stay outside: a sandbox has placeholders, and the supervisor puts the values in on the way to one host.
+//!
+//! Connections to that host, and no others, come here. TLS ends here, with a certificate of an [`Authority`] that only this
+//! sandbox trusts and whose key is only in memory; each request is read as strictly as plain HTTP is elsewhere
+//! ([`whatif_netpolicy::http`]), placeholders in the values of its fields become secrets ([`rewrite`]), and it goes on over TLS
+//! to the real host, whose certificate has to be one that this machine trusts ([`Roots`]).
+//!
+//! Bodies, request lines and all that comes back are passed on as they are. What the host answers is its own affair: if it
+//! repeats a secret, the sandbox reads it.
+//!
+//! [`wish`] reads what a person asks for, [`trust`] says how programs inside come to trust the authority. Nothing here reads
+//! the environment or prints.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod authority;
+mod destination;
+mod download;
+mod injector;
+mod known;
+mod pem;
+mod placeholder;
+mod prefixed;
+mod relay;
+mod request;
+mod response;
+pub mod rewrite;
+mod roots;
+mod totals;
+pub mod trust;
+mod upload;
+pub mod wish;
+
+pub use authority::{Authority, AuthorityError};
+pub use destination::{Destination, DestinationError, Transport};
+pub use injector::{InjectError, Injector};
+pub use known::ValueError;
+pub use placeholder::placeholder;
+pub use roots::{Roots, RootsError};
+pub use totals::{Outcome, Totals};

@@ -1,0 +1,88 @@
+//! Before it meets the sandbox, the supervisor gives up what it will not need.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Gid, Resource, Rlimit, Uid, getrlimit, set_dumpable_behavior, setrlimit};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
+};
+use whatif_sys::{reading_only, seccomp, supervisor_filter};
+
+const NOBODY: u32 = 65534;
+/// What names are resolved by; either can be a link to elsewhere.
+const READ_LATER: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
+
+/// As far as it goes. Says how many descriptors this process may have.
+pub(crate) fn raise_descriptor_limit() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX))
+}
+
+/// For the calling thread and all it starts; there must be no other yet. Each step is required. (Landlock is required where the
+/// kernel has it.)
+pub(crate) fn confine(policy_directory: BorrowedFd<'_>) -> io::Result<()> {
+    // 1. Secrets in memory are not for a file.
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+
+    // 2. Opened while that is still possible: what can be read later.
+    let readable = directories_to_read();
+
+    // 3. Root has no business here. What it opened stays open.
+    if rustix::process::geteuid().is_root() {
+        become_nobody()?;
+    }
+
+    // 4. No capability, and none to come.
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    set_no_new_privs(true)?;
+
+    // 5. Files: the policy, and what names are resolved by. Nothing is written but what is open.
+    let mut all: Vec<BorrowedFd<'_>> = readable.iter().map(AsFd::as_fd).collect();
+    all.push(policy_directory);
+    reading_only::confine(&all)?;
+
+    // 6. System calls: no other programs, no other kinds of sockets, none of the kernel's rarely used parts.
+    seccomp::install()?;
+    supervisor_filter::install()?;
+
+    // 7. Memory and descriptors are not for other processes of the same user, which those in the sandbox are. (Last: a change of
+    //    identity would undo it.)
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
+fn directories_to_read() -> Vec<OwnedFd> {
+    let real = READ_LATER.iter().filter_map(|path| std::fs::canonicalize(path).ok());
+    let parents = real.filter_map(|path| path.parent().map(Path::to_owned));
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    parents.chain(["/etc".into()]).filter_map(|directory| open(&directory, flags, Mode::empty()).ok()).collect()
+}
+
+fn become_nobody() -> io::Result<()> {
+    let (gid, uid) = (Gid::from_raw(NOBODY), Uid::from_raw(NOBODY));
+    let steps: [&dyn Fn() -> rustix::io::Result<()>; 3] =
+        [&|| set_thread_groups(&[]), &|| set_thread_res_gid(gid, gid, gid), &|| set_thread_res_uid(uid, uid, uid)];
+    for step in steps {
+        match step() {
+            Ok(()) => {}
+            // Root of a user namespace that has no other ids is an ordinary user to everybody else.
+            Err(Errno::INVAL | Errno::PERM) if is_in_user_namespace() => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The first user namespace maps every id to itself.
+fn is_in_user_namespace() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().collect::<Vec<_>>() != ["0", "0", "4294967295"]
+}

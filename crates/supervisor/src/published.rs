@@ -1,0 +1,94 @@
+//! Ports inside that can be reached from outside, on listeners that somebody else has bound.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::accept;
+use crate::dial::prepare;
+use crate::relay::{self, Traffic, end_well, reset};
+use crate::supervisor::Supervisor;
+
+/// Inside is near.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Each with a listener.
+const MOST: usize = 64;
+
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    listeners: Mutex<BTreeMap<u16, Vec<Listening>>>,
+}
+
+#[derive(Debug)]
+struct Listening {
+    at: SocketAddr,
+    accepting: AbortHandle,
+}
+
+impl Published {
+    /// The ports inside and where each can be reached.
+    pub(crate) fn list(&self) -> Vec<(u16, SocketAddr)> {
+        self.listeners().iter().flat_map(|(inside, all)| all.iter().map(|one| (*inside, one.at))).collect()
+    }
+
+    /// Closes all listeners for this port. Connections that are open stay.
+    pub(crate) fn remove(&self, inside: u16) -> bool {
+        let removed = self.listeners().remove(&inside).unwrap_or_default();
+        removed.iter().for_each(|one| one.accepting.abort());
+        !removed.is_empty()
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, BTreeMap<u16, Vec<Listening>>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Begins to accept.
+pub(crate) fn add(supervisor: &Arc<Supervisor>, descriptor: OwnedFd, inside: u16) -> io::Result<()> {
+    let listener: TcpListener = accept::listener(descriptor)?;
+    let at = listener.local_addr()?;
+    let mut listeners = supervisor.published.listeners();
+    if listeners.values().map(Vec::len).sum::<usize>() >= MOST {
+        return Err(io::Error::other(format!("no more than {MOST} ports can be published")));
+    }
+    let serve = move |supervisor, client| carry_in(supervisor, client, inside);
+    let accepting = tokio::spawn(accept::each(Arc::clone(supervisor), listener, serve)).abort_handle();
+    listeners.entry(inside).or_default().push(Listening { at, accepting });
+    Ok(())
+}
+
+/// From outside to a server inside. Who comes in is no decision of the rules, which are about what goes out.
+async fn carry_in(supervisor: Arc<Supervisor>, outside: TcpStream, inside: u16) {
+    let Some(server) = connect_inside(&supervisor, inside).await else { return reset(&outside) };
+    prepare(&server);
+    if relay::both_ways(&outside, &server, &Traffic::default(), &supervisor.pipes).await.is_ok() {
+        end_well(&outside);
+        end_well(&server);
+    }
+}
+
+/// The sockets come from inside, so loopback is the sandbox's.
+async fn connect_inside(supervisor: &Supervisor, port: u16) -> Option<TcpStream> {
+    let (v4, v6) = supervisor.keeper.sockets().await?;
+    let loopbacks = [(Some(v4), IpAddr::V4(Ipv4Addr::LOCALHOST)), (v6, IpAddr::V6(Ipv6Addr::LOCALHOST))];
+    for (socket, address) in loopbacks {
+        let Some(socket) = socket else { continue };
+        if let Ok(stream) = connect(socket, SocketAddr::new(address, port)).await {
+            return Some(stream);
+        }
+    }
+    None
+}
+
+async fn connect(socket: OwnedFd, to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = std::net::TcpStream::from(socket);
+    socket.set_nonblocking(true)?;
+    timeout(PATIENCE, TcpSocket::from_std_stream(socket).connect(to)).await?
+}

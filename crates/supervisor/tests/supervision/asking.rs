@@ -1,0 +1,79 @@
+//! Questions to a person.
+
+use std::io::{Read, Write};
+
+use super::hello::hello;
+use super::servers::Server;
+use super::world::{PUBLIC, Wish, allowing, assert_reset, eventually, in_world, read_all};
+
+fn asking() -> Wish {
+    Wish { ask: true, deny: vec!["never.test"], ..allowing(&["other.test"]) }
+}
+
+#[test]
+fn a_yes_lets_all_that_wait_through_and_is_remembered() {
+    in_world("asking::a_yes_lets_all_that_wait_through_and_is_remembered", asking(), |world| {
+        world.hosts(&[("a.test", PUBLIC)]);
+        let server = Server::echo(PUBLIC, 443);
+        let mut person = world.control().answering().unwrap();
+        let mut waiting: Vec<_> = (0..3).map(|_| world.connect("a.test", 443)).collect();
+        for client in &mut waiting {
+            client.write_all(&hello("a.test")).unwrap();
+        }
+        let ask = person.next_question().unwrap().unwrap();
+        assert_eq!((ask.host.as_str(), ask.port), ("a.test", 443));
+        assert!(ask.rule.starts_with("a.test"), "{}", ask.rule);
+        assert_eq!(server.connections(), 0);
+        person.answer(ask.id, true).unwrap();
+        for client in &mut waiting {
+            client.read_exact(&mut vec![0; hello("a.test").len()]).unwrap();
+        }
+        drop(person);
+        eventually("nobody to ask", || (world.control().status().unwrap().answerers == 0).then_some(()));
+        let mut later = world.connect("a.test", 443);
+        later.write_all(&hello("a.test")).unwrap();
+        later.read_exact(&mut [0]).unwrap();
+        world.control().reload().unwrap();
+        later.read_exact(&mut [0]).unwrap();
+    });
+}
+
+#[test]
+fn a_no_and_a_person_who_leaves_deny() {
+    in_world("asking::a_no_and_a_person_who_leaves_deny", asking(), |world| {
+        world.hosts(&[("a.test", PUBLIC)]);
+        let server = Server::echo(PUBLIC, 443);
+        let mut person = world.control().answering().unwrap();
+        let mut refused = world.connect("a.test", 443);
+        let ask = person.next_question().unwrap().unwrap();
+        person.answer(ask.id, false).unwrap();
+        assert_reset(&mut refused);
+        let mut again = world.connect("a.test", 443);
+        let second = person.next_question().unwrap().unwrap();
+        assert_ne!(second.id, ask.id);
+        // An answer to what nobody asks any more means nothing.
+        person.answer(ask.id, true).unwrap();
+        drop(person);
+        assert_reset(&mut again);
+        // Nobody is there to be asked.
+        world.assert_name_denied("a.test", 443);
+        assert_eq!(server.connections(), 0);
+        assert_eq!(world.connections_to("a.test").iter().filter(|event| !event.allowed).count(), 3);
+    });
+}
+
+#[test]
+fn what_a_rule_denies_is_not_asked_about() {
+    in_world("asking::what_a_rule_denies_is_not_asked_about", asking(), |world| {
+        let mut person = world.control().answering().unwrap();
+        let mut denied = world.connect_to_proxy();
+        denied.write_all(b"CONNECT never.test:443 HTTP/1.1\r\nHost: never.test:443\r\n\r\n").unwrap();
+        assert!(read_all(&mut denied).0.starts_with(b"HTTP/1.1 403 "));
+        world.assert_denied(super::world::address("169.254.169.254", 443));
+        let mut asked = world.connect("last.test", 443);
+        let ask = person.next_question().unwrap().unwrap();
+        assert_eq!(ask.host, "last.test");
+        person.answer(ask.id, false).unwrap();
+        assert_reset(&mut asked);
+    });
+}

@@ -1,0 +1,162 @@
+//! Ports between a sandbox and the host's own loopback, in both directions.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use whatif_e2e::outside::{Outside, PRELUDE, PRIVATE, PUBLIC};
+use whatif_e2e::{World, eventually, outside_as_root_and_user};
+
+outside_as_root_and_user!(
+    a_service_of_the_host_can_be_reached,
+    only_that_port_can_be_reached,
+    a_service_that_is_not_there_yet_can_be_reached_later,
+    a_published_port_leads_inside,
+    a_published_port_is_on_loopback_only,
+    a_port_that_is_taken_is_said_before_anything_runs,
+    ports_are_published_later_and_listed,
+    ports_end_with_the_sandbox,
+    sandboxes_publish_the_same_port_side_by_side,
+    a_server_that_is_not_there_yet_is_served_later,
+);
+
+fn a_service_of_the_host_can_be_reached(w: &World, o: &Outside) {
+    let (four, six) = (o.http("127.0.0.1", 18090), o.http("::1", 18091));
+    let program = "show([hello(h, p)['got'][-6:] for h, p in (('127.0.0.1', 18090), ('localhost', 18090), ('::1', 18091), ('localhost', 18091))])";
+    let flags = ["--reach", "localhost:18090", "--reach", "18091"];
+    let answers = o.try_inside(w, &flags, program);
+    assert_eq!(answers, serde_json::json!(["HELLO\n", "HELLO\n", "HELLO\n", "HELLO\n"]));
+    assert_eq!((four.connections(), six.connections()), (2, 2));
+}
+
+fn only_that_port_can_be_reached(w: &World, o: &Outside) {
+    let servers = [o.http("127.0.0.1", 18090), o.http("127.0.0.1", 18091), o.http(PRIVATE, 18090), o.http(PUBLIC, 18090)];
+    let program = format!(
+        "show([hello(h, p)['got'][-6:] for h, p in (('127.0.0.1', 18091), ('{PRIVATE}', 18090), ('{PUBLIC}', 18090), ('127.0.0.53', 18090))])"
+    );
+    let answers = o.nothing_leaves("other ports", || o.try_inside(w, &["--reach", "localhost:18090"], &program));
+    assert!(answers.as_array().expect("a list").iter().all(|a| a != "HELLO\n"), "{answers}");
+    assert!(servers.iter().all(|server| server.connections() == 0));
+    // It stays one's own for those without the flag, and for those without any network.
+    for flags in [&[][..], &["--net", "none"]] {
+        assert!(!o.hello(w, flags, "127.0.0.1", 18090).is_hello());
+    }
+    // Both together: the service, and nothing else.
+    assert!(o.hello(w, &["--net", "none", "--reach", "localhost:18090"], "127.0.0.1", 18090).is_hello());
+    assert!(!o.hello(w, &["--net", "none", "--reach", "localhost:18090"], PUBLIC, 18090).is_hello());
+}
+
+fn a_service_that_is_not_there_yet_can_be_reached_later(w: &World, o: &Outside) {
+    w.whatif(["new", "early", "--reach", "localhost:18090"]).go().ok();
+    let answer = o.hello_in(w, "early", "127.0.0.1", 18090);
+    assert!(!answer.is_hello());
+    o.http("127.0.0.1", 18090);
+    assert!(o.hello_in(w, "early", "127.0.0.1", 18090).is_hello());
+}
+
+/// A server inside, in the background.
+#[track_caller]
+fn serve_inside(w: &World, sandbox: &str, host: &str, port: u16, says: &str) {
+    let family = if host.contains(':') { "AF_INET6" } else { "AF_INET" };
+    let program = format!(
+        "{PRELUDE}\nserver = socket.create_server(('{host}', {port}), family=socket.{family})\nopen('/tmp/serving-{port}', 'w')\n\
+         while True:\n  c, _ = server.accept()\n  c.recv(4096); c.sendall(b'{says}'); c.close()"
+    );
+    w.whatif(["exec", "-d", sandbox, "--", "/usr/bin/python3", "-c", &program]).go().ok();
+    eventually("it serves", || w.exec(sandbox, &format!("test -e /tmp/serving-{port}")).code == 0);
+}
+
+/// What somebody outside hears at an address.
+fn ask(address: &str, port: u16) -> Option<String> {
+    let mut stream = TcpStream::connect((address.parse::<std::net::IpAddr>().expect("an address"), port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    stream.write_all(b"?").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+fn a_published_port_leads_inside(w: &World, _: &Outside) {
+    w.whatif(["new", "shop", "--publish", "8080", "--publish", "9000:80", "--publish", "0:81"]).go().ok();
+    serve_inside(w, "shop", "127.0.0.1", 8080, "eighty eighty");
+    serve_inside(w, "shop", "0.0.0.0", 81, "any");
+    assert_eq!(ask("127.0.0.1", 8080).as_deref(), Some("eighty eighty"));
+    let listed = w.whatif(["port", "shop"]).go().ok().stdout;
+    let any = listed.lines().find(|line| line.contains("81")).expect("it is listed");
+    let numbers = any.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<u16>().ok());
+    let free = numbers.filter(|n| *n > 1024).max().unwrap_or_else(|| panic!("no port in {any}"));
+    assert_eq!(ask("127.0.0.1", free).as_deref(), Some("any"), "{listed}");
+    assert!(listed.contains("9000") && listed.contains("8080"), "{listed}");
+}
+
+fn a_published_port_is_on_loopback_only(w: &World, o: &Outside) {
+    w.whatif(["new", "shop", "--publish", "8080"]).go().ok();
+    serve_inside(w, "shop", "127.0.0.1", 8080, "mine");
+    assert_eq!(ask("127.0.0.1", 8080).as_deref(), Some("mine"));
+    for address in [PUBLIC, PRIVATE, "2d00::5", "127.0.0.2"] {
+        assert_eq!(ask(address, 8080), None, "{address}");
+    }
+    // Not even for its neighbours.
+    assert!(!o.hello(w, &[], "127.0.0.1", 8080).got().contains("mine"));
+    let sockets = w.outside("cat /proc/net/tcp /proc/net/tcp6").ok().stdout;
+    let listening: Vec<&str> = sockets.lines().filter(|l| l.contains(":1F90 ") && l.contains(" 0A ")).collect();
+    assert!(
+        listening.iter().all(|l| l.contains("0100007F:1F90") || l.contains("00000000000000000000000001000000:1F90")),
+        "{listening:?}"
+    );
+}
+
+fn a_port_that_is_taken_is_said_before_anything_runs(w: &World, _: &Outside) {
+    let _taken = TcpListener::bind("127.0.0.1:8080").expect("nobody else is here");
+    let outcome = w.whatif(["run", "--publish", "8080", "--", "/bin/sh", "-c", "echo ran"]).go().fails_with_hint(125);
+    assert!(outcome.stderr.contains("8080") && !outcome.stdout.contains("ran"), "{outcome:?}");
+    assert!(outcome.stderr.contains("--publish"), "it says what to do instead: {}", outcome.stderr);
+    assert_eq!(w.json(["ls"]), serde_json::json!([]), "nothing is left of it");
+    w.whatif(["new", "live"]).go().ok();
+    w.whatif(["port", "live", "8080"]).go().fails_with_hint(125).says("8080");
+    w.whatif(["run", "--rm", "--publish", "8081:8080", "--", "/bin/true"]).go().ok();
+}
+
+fn ports_are_published_later_and_listed(w: &World, _: &Outside) {
+    w.whatif(["new", "later"]).go().ok();
+    serve_inside(w, "later", "127.0.0.1", 8080, "now");
+    assert_eq!(ask("127.0.0.1", 8080), None);
+    w.whatif(["port", "later", "8080"]).go().ok();
+    w.whatif(["port", "later", "9090:8080"]).go().ok();
+    assert_eq!(ask("127.0.0.1", 8080).as_deref(), Some("now"));
+    assert_eq!(ask("127.0.0.1", 9090).as_deref(), Some("now"));
+    let listed = w.whatif(["port", "later"]).go().ok().stdout;
+    assert!(listed.contains("127.0.0.1:8080") && listed.contains("127.0.0.1:9090"), "{listed}");
+    let json = w.json(["port", "later"]).to_string();
+    assert!(json.contains("8080") && json.contains("9090"), "{json}");
+    w.whatif(["port", "nobody"]).go().fails_with_hint(125);
+}
+
+fn ports_end_with_the_sandbox(w: &World, o: &Outside) {
+    w.whatif(["new", "ends", "--publish", "8080"]).go().ok();
+    serve_inside(w, "ends", "127.0.0.1", 8080, "here");
+    assert_eq!(ask("127.0.0.1", 8080).as_deref(), Some("here"));
+    w.whatif(["stop", "ends"]).go().ok();
+    eventually("the port is free", || TcpListener::bind("127.0.0.1:8080").is_ok());
+    w.whatif(["start", "ends"]).go().ok();
+    serve_inside(w, "ends", "127.0.0.1", 8080, "again");
+    assert_eq!(ask("127.0.0.1", 8080).as_deref(), Some("again"), "what was published stays so");
+    w.whatif(["rm", "--yes", "ends"]).go().ok();
+    eventually("the port is free", || TcpListener::bind("127.0.0.1:8080").is_ok());
+    eventually("no supervisor stays", || o.supervisors(w).is_empty());
+}
+
+fn sandboxes_publish_the_same_port_side_by_side(w: &World, _: &Outside) {
+    for (name, host) in [("one", "8001"), ("two", "8002")] {
+        w.whatif(["new", name, "--publish", &format!("{host}:8080")]).go().ok();
+        serve_inside(w, name, "127.0.0.1", 8080, name);
+    }
+    assert_eq!([8001, 8002].map(|port| ask("127.0.0.1", port)), [Some("one".to_owned()), Some("two".to_owned())]);
+}
+
+fn a_server_that_is_not_there_yet_is_served_later(w: &World, _: &Outside) {
+    w.whatif(["new", "slow", "--publish", "8080"]).go().ok();
+    assert!(ask("127.0.0.1", 8080).is_none_or(|answer| answer.is_empty()));
+    serve_inside(w, "slow", "127.0.0.1", 8080, "ready");
+    assert_eq!(ask("127.0.0.1", 8080).as_deref(), Some("ready"));
+}
