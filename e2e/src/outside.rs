@@ -21,6 +21,8 @@ use names::NameServer;
 pub use servers::{PythonServer, Server};
 pub use witness::Witness;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::{Who, World, eventually, skip};
 
 /// Public as far as rules can tell, and announced by nobody. Only these may be where names lead.
@@ -67,6 +69,7 @@ type Test = fn(&World, &Outside);
 #[derive(Debug)]
 pub struct Outside {
     dir: PathBuf,
+    bin: PathBuf,
     names: NameServer,
     python: Mutex<Vec<PythonServer>>,
 }
@@ -121,19 +124,19 @@ fn within(who: Who, test: Test) {
     static TEST: OnceLock<Test> = OnceLock::new();
     TEST.get_or_init(|| test);
     World::with(who, |w| {
-        let outside = Outside::open();
+        let outside = Outside::open(w);
         TEST.get().expect("it was kept just now")(w, &outside);
         w.whatif(["rm", "--all", "--yes"]).go().ok();
-        eventually("no supervisor outlives its sandbox", || outside.supervisors(w).is_empty());
+        eventually("no supervisor outlives its sandbox", || outside.supervisors().is_empty());
     });
 }
 
 impl Outside {
-    fn open() -> Self {
+    fn open(w: &World) -> Self {
         // Had the namespace failed, the addresses above would be those of real machines.
         assert_eq!(witness::interfaces(), ["lo"], "this is not a namespace of our own");
         let dir = PathBuf::from(std::env::var_os(MARK).expect("asked before"));
-        Self { dir, names: NameServer::start(), python: Mutex::new(Vec::new()) }
+        Self { dir, bin: w.bin.clone(), names: NameServer::start(), python: Mutex::new(Vec::new()) }
     }
 
     /// A name leads to these addresses from now on.
@@ -165,16 +168,25 @@ impl Outside {
 
     /// Processes of this world's binary that supervise a network.
     #[must_use]
-    pub fn supervisors(&self, w: &World) -> Vec<i32> {
+    pub fn supervisors(&self) -> Vec<i32> {
         let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
         let is_ours = |path: &Path| {
             let exe = fs::read_link(path.join("exe")).unwrap_or_default();
-            exe.as_os_str().to_string_lossy().trim_end_matches(" (deleted)") == w.bin.to_string_lossy()
+            exe.as_os_str().to_string_lossy().trim_end_matches(" (deleted)") == self.bin.to_string_lossy()
         };
         let supervises =
             |path: &Path| fs::read(path.join("cmdline")).is_ok_and(|line| line.split(|b| *b == 0).nth(1) == Some(b"supervisor"));
         let found = entries.filter(|e| is_ours(&e.path()) && supervises(&e.path()));
         found.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+    }
+}
+
+impl Drop for Outside {
+    /// After a failure there may be some, even ones that are held still, and they must not outlive the test.
+    fn drop(&mut self) {
+        for pid in self.supervisors().into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
     }
 }
 

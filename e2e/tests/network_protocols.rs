@@ -14,6 +14,7 @@ outside_as_root_and_user!(
     requests_for_somebody_else_are_refused,
     ambiguous_requests_are_refused,
     every_request_of_a_connection_is_judged,
+    what_is_denied_breaks,
     what_is_denied_says_how_to_allow_it,
     rules_for_requests_are_kept,
 );
@@ -123,9 +124,10 @@ show([tunnel('shop.test:443', 'shop.test'), tunnel('shop.test:443', 'evil.test')
      + [tunnel(f'shop.test:{{p}}', 'shop.test') for p in (22, 25, 53, 8443)])
 "#
     );
-    let answers = o.try_inside(w, &["--net", "allow=shop.test"], &program);
+    let answers = o.try_inside(w, &["--net", "allow=shop.test:443"], &program);
     assert_eq!(answers, json!(["HELLO\n", "closed", "closed", "403", "403", "403", "403"]));
-    assert_eq!(server.log().matches("connection").count(), 1, "{}", server.log());
+    // A client that asks a proxy says its hello only after the server was reached; it gets no further.
+    assert_eq!(server.log().matches("sni").count(), 1, "{}", server.log());
     assert_eq!(others.map(|s| s.connections()), [0; 4]);
 }
 
@@ -149,11 +151,11 @@ fn servers_that_speak_first_are_heard(w: &World, o: &Outside) {
     o.name("shop.test", &[PUBLIC]);
     let server = o.greeter(PUBLIC, 2222);
     let program =
-        "show([talk('shop.test', 2222, until=b'welcome')['got'], talk('shop.test', 2222, b'canary', until=b'canary')['got']])";
+        "show([talk('shop.test', 2222, until=b'welcome')['got'], talk('shop.test', 2222, b'canary\\n', until=b'canary')['got']])";
     let answers = o.try_inside(w, &["--net", "allow=shop.test:2222"], program);
-    assert_eq!(answers, json!(["220 welcome\r\n", "220 welcome\r\ncanary"]));
-    assert_eq!((server.connections(), server.log().as_str()), (2, "canary"));
-    let denied = o.nothing_leaves("without a rule", || o.try_inside(w, &["--net", "allow=shop.test"], program));
+    assert_eq!(answers, json!(["220 welcome\r\n", "220 welcome\r\ncanary\n"]));
+    assert_eq!((server.connections(), server.log().as_str()), (2, "canary\n"));
+    let denied = o.nothing_leaves("without a rule", || o.try_inside(w, &["--net", "allow=shop.test:80"], program));
     assert_eq!(denied, json!(["", ""]));
 }
 
@@ -163,7 +165,7 @@ fn ordinary_requests_pass_unchanged(w: &World, o: &Outside) {
     let program = r#"
 requests = [b'GET /a?b=c HTTP/1.1\r\nHost: shop.test\r\nX-Odd: \xe9 "quoted"\r\n\r\n',
             b'POST /form HTTP/1.1\r\nHost: shop.test\r\nContent-Length: 11\r\n\r\nhello=world',
-            b'PUT /chunks HTTP/1.1\r\nHost: shop.test:80\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\n\r\n',
+            b'PUT /chunks HTTP/1.1\r\nHost: shop.test:80\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n',
             b'DELETE /d HTTP/1.1\r\nhOST: SHOP.test\r\n\r\n', b'HEAD /h HTTP/1.0\r\nHost: shop.test\r\n\r\n']
 answers = [talk('shop.test', 80, r)['got'][-6:] for r in requests]
 slow = socket.create_connection(('shop.test', 80))
@@ -242,7 +244,7 @@ b'POST /smuggled HTTP/1.1\r\nHost: shop.test\r\nContent-Length: +5\r\n\r\nhello'
 b'POST /smuggled HTTP/1.1\r\nHost: shop.test\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n',
 b'POST /smuggled HTTP/1.1\r\nHost: shop.test\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n',
 b'POST /smuggled HTTP/1.1\r\nHost: shop.test\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-b'POST /a HTTP/1.1\r\nHost: shop.test\r\nTransfer-Encoding: chunked\r\n\r\n5;a\nb\r\nhello\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n',
+b'POST /a HTTP/1.1\r\nHost: shop.test\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n',
 b'POST /a HTTP/1.1\r\nHost: shop.test\r\nTransfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n',
 b'POST /a HTTP/1.1\r\nHost: shop.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: evil.test\r\n\r\n',
 b'GET /smuggled HTTP/1.1\r\nHost: shop.test\r\nX: ' + b'a' * 200000 + b'\r\n\r\n',
@@ -278,14 +280,35 @@ show([f(r) for f in (pipelined, in_turn) for r in (good, post, chunks)])
     assert_eq!((log.matches("/fine").count(), log.contains("smuggled")), (6, false), "{log}");
 }
 
+/// No page that a program could take for what it asked for: connections that are denied break.
+fn what_is_denied_breaks(w: &World, o: &Outside) {
+    o.name("shop.test", &[PUBLIC]);
+    let server = o.http(PUBLIC, 80);
+    let program = r#"
+import urllib.parse
+proxy = urllib.parse.urlsplit(os.environ['HTTP_PROXY'])
+show([hello('evil.test', 80), hello('evil.test', 5432), hello('203.0.113.5', 80), talk('evil.test', 443, b'\x16\x03\x01'), hello('shop.test', 80, named='evil.test'),
+      talk(proxy.hostname, proxy.port, b'GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n')])
+"#;
+    let answers = o.try_inside(w, &["--net", "allow=shop.test"], program);
+    for answer in answers.as_array().expect("a list") {
+        assert_eq!(answer, &json!({"got": "", "error": "ECONNRESET"}), "{answers}");
+    }
+    assert_eq!(server.connections(), 0);
+}
+
 /// A person or an agent who reads it knows what to do.
 fn what_is_denied_says_how_to_allow_it(w: &World, o: &Outside) {
-    let program = "show([hello('evil.test', 80)['got'], hello('evil.test', 8080)['got'], hello('203.0.113.5', 80)['got']])";
-    let answers = o.nothing_leaves("what is denied", || o.try_inside(w, &["--net", "allow=shop.test"], program));
-    for (index, flag) in ["--net allow=evil.test", "--net allow=evil.test:8080", "--net allow=203.0.113.5"].into_iter().enumerate()
-    {
+    w.whatif(["new", "shut", "--net", "allow=shop.test"]).go().ok();
+    let program = r#"
+import urllib.parse
+proxy = urllib.parse.urlsplit(os.environ['HTTP_PROXY'])
+show([talk(proxy.hostname, proxy.port, f'CONNECT {t} HTTP/1.1\r\nHost: {t}\r\n\r\n'.encode())['got'] for t in ('evil.test:80', 'evil.test:8080', '203.0.113.5:80')])
+"#;
+    let answers = o.nothing_leaves("what is denied", || o.try_in(w, "shut", program));
+    for (index, rule) in ["evil.test:80", "evil.test:8080", "203.0.113.5:80"].into_iter().enumerate() {
         let answer = answers[index].as_str().unwrap_or_default();
-        assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains(flag), "{answer}");
+        assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains(&format!("whatif net allow shut {rule}")), "{answer}");
     }
 }
 

@@ -95,7 +95,7 @@ fn what_is_not_there_is_said(w: &World, o: &Outside) {
         w.whatif(["new", net, "--net", net]).go().ok();
         let outcome = w.whatif(["net", net]).go();
         assert!([outcome.stdout, outcome.stderr].concat().contains(net), "it says which network that is");
-        w.whatif(["net", "allow", net, "shop.test"]).go().fails_with_hint(125);
+        w.whatif(["net", "allow", net, "shop.test"]).go().fails_with_hint(2);
     }
     w.whatif(["net", "allow", "quiet", "a..b"]).go().exits(2).says("a..b");
 }
@@ -134,13 +134,12 @@ fn a_flood_does_not_fill_the_disk(w: &World, o: &Outside) {
     let program = r#"
 import struct
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(0.01)
-for n in range(60000):
-    name = b'x' * 60 + str(n % 1000).encode()
+for n in range(30000):
     label = f'{n:060}'.encode()
     query = struct.pack('>HHHHHH', n & 65535, 256, 1, 0, 0, 0) + b''.join(bytes([len(l)]) + l for l in (label, label, label, b'test')) + b'\0\0\1\0\1'
     try: s.sendto(query, ('127.0.0.53', 53)); n % 64 or s.recv(512)
     except OSError: pass
-for n in range(500): hello(f'flood{n}.test', 80)
+for n in range(300): hello(f'flood{n}.test', 80)
 "#;
     keep(w, "flood", "allow=shop.test", program).ok();
     let directory = w.directory("flood").join("network");
@@ -173,7 +172,8 @@ for host in ('shop.test', 'evil.test'):
     let found = w.outside(&format!("grep -rla {secret} {} 2>/dev/null; true", w.state.display())).ok();
     assert_eq!(found.text(), "", "it is on disk");
     for entry in std::fs::read_dir(w.directory("words").join("network")).expect("it is there").flatten() {
-        let mode = entry.metadata().expect("it is there").permissions().mode() & 0o777;
-        assert_eq!(mode & 0o177, 0, "{} is {mode:o}", entry.path().display());
+        let meta = entry.metadata().expect("it is there");
+        let mode = meta.permissions().mode() & 0o777;
+        assert!(!meta.is_file() || mode & 0o177 == 0, "{} is {mode:o}", entry.path().display());
     }
 }

@@ -110,7 +110,7 @@ fn a_secret_is_nowhere_else(w: &World, o: &Outside) {
     let inside = w
         .exec("careful", "env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; cat ~/token 2>/dev/null; true")
         .ok();
-    let of_processes = w.own_process_ids().into_iter().chain(o.supervisors(w)).flat_map(|pid| {
+    let of_processes = w.own_process_ids().into_iter().chain(o.supervisors()).flat_map(|pid| {
         ["cmdline", "environ"]
             .map(|file| String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default()).into_owned())
     });

@@ -32,11 +32,11 @@ fn signal(pids: &[i32], signal: Signal) {
 fn there_is_none_until_it_is_needed(w: &World, o: &Outside) {
     w.whatif(["new", "idle", "--net", "allow=shop.test"]).go().ok();
     w.exec("idle", "true").ok();
-    assert_eq!(o.supervisors(w), Vec::<i32>::new());
+    assert_eq!(o.supervisors(), Vec::<i32>::new());
     o.hello_in(w, "idle", "evil.test", 80);
-    assert_eq!(o.supervisors(w).len(), 1);
+    assert_eq!(o.supervisors().len(), 1);
     o.hello_in(w, "idle", "evil.test", 80);
-    assert_eq!(o.supervisors(w).len(), 1, "one is enough");
+    assert_eq!(o.supervisors().len(), 1, "one is enough");
 }
 
 fn none_is_left_behind(w: &World, o: &Outside) {
@@ -45,7 +45,7 @@ fn none_is_left_behind(w: &World, o: &Outside) {
     let before = w.inventory();
     let net = ["--net", "allow=shop.test"];
     assert!(o.hello(w, &net, "shop.test", 80).is_hello());
-    assert_eq!(o.supervisors(w), Vec::<i32>::new(), "when a run ends, it has ended");
+    assert_eq!(o.supervisors(), Vec::<i32>::new(), "when a run ends, it has ended");
     for end in [&["stop", "life"][..], &["rm", "--yes", "life"]] {
         if w.whatif(["show", "life"]).go().code != 0 {
             w.whatif(["new", "life"]).args(net).go().ok();
@@ -53,9 +53,9 @@ fn none_is_left_behind(w: &World, o: &Outside) {
             w.whatif(["start", "life"]).go().ok();
         }
         assert!(o.hello_in(w, "life", "shop.test", 80).is_hello());
-        assert_eq!(o.supervisors(w).len(), 1);
+        assert_eq!(o.supervisors().len(), 1);
         w.whatif(end.iter().copied()).go().ok();
-        assert_eq!(o.supervisors(w), Vec::<i32>::new(), "after {end:?}");
+        assert_eq!(o.supervisors(), Vec::<i32>::new(), "after {end:?}");
     }
     w.assert_inventory_is(&before, "a life with a network");
 }
@@ -72,7 +72,7 @@ fn killed_in_mid_transfer_it_takes_the_connection_along(w: &World, o: &Outside) 
     );
     w.whatif(["exec", "-d", "mid", "--", "/usr/bin/python3", "-c", &program]).go().ok();
     eventually("it flows", || w.exec("mid", "test -e /tmp/flows").code == 0);
-    let running = o.supervisors(w);
+    let running = o.supervisors();
     assert_eq!(running.len(), 1);
     signal(&running, Signal::KILL);
     eventually("that is seen", || w.json(["net", "mid"])["supervisor"] == "gone");
@@ -100,15 +100,16 @@ fn a_foreground_run_gets_another_one(w: &World, o: &Outside) {
     for _ in 0..3 {
         let seen = w.read("output").matches("True").count();
         eventually("it works", || w.read("output").matches("True").count() > seen + 2);
-        signal(&o.supervisors(w), Signal::KILL);
+        signal(&o.supervisors(), Signal::KILL);
     }
     let seen = w.read("output").matches("True").count();
     eventually("it works again", || w.read("output").matches("True").count() > seen + 2);
     let _ = run.kill();
     let _ = run.wait();
+    w.whatif(["rm", "--all", "--yes"]).go().ok();
     assert_eq!(denied.connections(), 0);
     assert!(server.connections() > 10);
-    eventually("none is left", || o.supervisors(w).is_empty());
+    eventually("none is left", || o.supervisors().is_empty());
 }
 
 /// NW-13: at fifty moments, under load, and never a packet to anybody else.
@@ -141,7 +142,7 @@ time.sleep(60)
     let mut random = Random::from(4711);
     let mut killed = 0;
     while killed < 50 {
-        let running = wait_for(Duration::from_secs(20), || Some(o.supervisors(w)).filter(|all| !all.is_empty()));
+        let running = wait_for(Duration::from_secs(20), || Some(o.supervisors()).filter(|all| !all.is_empty()));
         std::thread::sleep(Duration::from_millis(random.below(40) as u64));
         signal(&running.expect("another one is started"), Signal::KILL);
         killed += 1;
@@ -160,7 +161,7 @@ fn held_still_it_lets_nothing_through(w: &World, o: &Outside) {
     o.http(PUBLIC, 80);
     w.whatif(["new", "still", "--net", "allow=shop.test"]).go().ok();
     assert!(o.hello_in(w, "still", "shop.test", 80).is_hello());
-    let running = o.supervisors(w);
+    let running = o.supervisors();
     signal(&running, Signal::STOP);
     let program = format!("show([hello('{PUBLIC}', 80, seconds=1), hello('{DOCUMENTED}', 80, seconds=1)])");
     let answers = o.nothing_leaves("a supervisor held still", || o.try_in(w, "still", &program));
@@ -169,15 +170,15 @@ fn held_still_it_lets_nothing_through(w: &World, o: &Outside) {
     assert!(o.hello_in(w, "still", "shop.test", 80).is_hello());
     signal(&running, Signal::STOP);
     w.whatif(["rm", "--yes", "still"]).go().ok();
-    eventually("even then it goes", || o.supervisors(w).is_empty());
+    eventually("even then it goes", || o.supervisors().is_empty());
 }
 
 fn it_ends_with_the_keeper(w: &World, o: &Outside) {
     w.whatif(["new", "orphan", "--net", "allow=shop.test", "--publish", "8080"]).go().ok();
     o.hello_in(w, "orphan", "evil.test", 80);
-    assert_eq!(o.supervisors(w).len(), 1);
+    assert_eq!(o.supervisors().len(), 1);
     signal(&[w.keeper_pid("orphan")], Signal::KILL);
-    eventually("it follows", || o.supervisors(w).is_empty());
+    eventually("it follows", || o.supervisors().is_empty());
     eventually("its ports are free", || std::net::TcpListener::bind("127.0.0.1:8080").is_ok());
 }
 
@@ -187,12 +188,12 @@ fn it_ends_when_the_caller_is_killed(w: &World, o: &Outside) {
     let program = "hello('shop.test', 80); open('/tmp/x', 'w'); time.sleep(60)";
     let mut run =
         o.call_inside(w, &["--net", "allow=shop.test"], program).streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
-    eventually("it is needed", || o.supervisors(w).len() == 1);
+    eventually("it is needed", || o.supervisors().len() == 1);
     // As the ordinary user there is a program in front of it, which is the same process.
     run.kill().expect("it runs");
     run.wait().expect("it is our child");
     w.whatif(["rm", "--all", "--yes"]).go().ok();
-    eventually("it follows", || o.supervisors(w).is_empty());
+    eventually("it follows", || o.supervisors().is_empty());
 }
 
 fn a_thousand_connections_at_once(w: &World, o: &Outside) {
@@ -210,7 +211,7 @@ end, done = time.time() + 30, set()
 while len(done) < 1000 and time.time() < end:
     for fd, what in poll.poll(1000):
         try:
-            if what & select.POLLOUT: all[fd].send(b'%06d' % fd); poll.modify(fd, select.POLLIN)
+            if what & select.POLLOUT: all[fd].send(b'%06d\n' % fd); poll.modify(fd, select.POLLIN)
             elif what & select.POLLIN:
                 read = all[fd].recv(100)
                 got[fd] += read
@@ -244,7 +245,7 @@ fn it_gives_back_what_it_opened(w: &World, o: &Outside) {
     o.http(PUBLIC, 80);
     w.whatif(["new", "tidy", "--net", "allow=shop.test"]).go().ok();
     assert!(o.hello_in(w, "tidy", "shop.test", 80).is_hello());
-    let pid = o.supervisors(w)[0];
+    let pid = o.supervisors()[0];
     let open = || std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
     eventually("it is at rest", || o.decisions(w, "tidy").iter().all(|decision| decision["is_open"] == false));
     let before = open();
@@ -258,5 +259,5 @@ show(True)
 "#;
     assert_eq!(o.try_in(w, "tidy", program), true);
     eventually("all is given back", || open() <= before + 1);
-    assert_eq!(o.supervisors(w), [pid], "it is the same one");
+    assert_eq!(o.supervisors(), [pid], "it is the same one");
 }

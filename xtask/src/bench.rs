@@ -10,6 +10,7 @@ mod fleet;
 mod keeper;
 mod limits;
 mod measure;
+pub mod network;
 mod part;
 mod peers;
 mod process;
@@ -69,17 +70,26 @@ struct Effort {
     fleet: usize,
     diff_rounds: usize,
     apply_rounds: usize,
+    network: network::Effort,
     snapshots: snapshots::Effort,
 }
 
-const QUICK: Effort =
-    Effort { rounds: 30, tree_sizes: &[1_000, 100_000], fleet: 200, diff_rounds: 10, apply_rounds: 5, snapshots: snapshots::QUICK };
+const QUICK: Effort = Effort {
+    rounds: 30,
+    tree_sizes: &[1_000, 100_000],
+    fleet: 200,
+    diff_rounds: 10,
+    apply_rounds: 5,
+    network: network::QUICK,
+    snapshots: snapshots::QUICK,
+};
 const FULL: Effort = Effort {
     rounds: 200,
     tree_sizes: &[1_000, 100_000, 1_000_000],
     fleet: 200,
     diff_rounds: 30,
     apply_rounds: 5,
+    network: network::FULL,
     snapshots: snapshots::FULL,
 };
 
@@ -106,6 +116,9 @@ fn measure(scratch: &Scratch, effort: &Effort, options: &Options) -> Result<Repo
     if options.wants(Part::Limits) {
         say(&format!("limits, {} rounds", effort.rounds));
         limits::measure(scratch, effort.rounds, &mut report)?;
+    }
+    if options.wants(Part::Network) {
+        network::measure(scratch, &effort.network, &mut report)?;
     }
     if options.wants(Part::Fleet) {
         say(&format!("a fleet of {}", effort.fleet));

@@ -19,7 +19,7 @@ usage: cargo xtask <command>
   test                      install what the tests need (as root, through apt) and run all of them
   bench [options] [PART…]           measure whatif against its peers, as ratios, in one run
     --quick                 fewer repetitions, trees of up to 100 k files
-    PART                    only these: commands, limits, fleet, diff, apply, snapshots, trees
+    PART                    only these: commands, limits, network, fleet, diff, apply, snapshots, trees
     --json FILE             where the figures go (default: target/bench.json)
     --user                  when started by root: measure as an ordinary user
 
@@ -49,6 +49,9 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         "test" if rest.is_empty() => test::run(),
         "test" => Err(Failure::Usage("test takes no arguments".to_owned())),
         "bench" => bench::run(&bench::Options::parse(rest)?),
+        // Not for people: bench starts itself again, elsewhere.
+        "net-outside" => bench::network::measure_outside(rest),
+        "net-client" => bench::network::client::run(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())

@@ -71,6 +71,11 @@ pub enum Command {
     Gc(gc::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    /// Wait until a sandbox wants the network; started by other commands in the background
+    #[command(hide = true)]
+    Attend {
+        sandbox: String,
+    },
     /// Work that keeps later commands fast; started by other commands in the background
     #[command(hide = true)]
     Tidy {

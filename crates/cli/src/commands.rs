@@ -92,6 +92,7 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Reject(args) => with_engine(output, |engine| reject::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),
         Command::Completions(args) => completions::execute(&args),
+        Command::Attend { sandbox } => attend(&sandbox),
         Command::Tidy { squash, layers, pool } => tidy(squash.as_deref(), layers, pool),
     }
 }
@@ -121,6 +122,18 @@ fn tidy(squash: Option<&str>, layers: bool, pool: bool) -> Outcome {
     }
     engine.tidy()?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn attend(sandbox: &str) -> Outcome {
+    Engine::open(context::from_process()?)?.supervise_when_wanted(sandbox)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Nobody stays who could be told when processes of this sandbox want the network.
+pub fn attend_in_background(engine: &Engine, sandbox: &Sandbox) {
+    if engine.wants_supervision(sandbox) {
+        in_background(&["attend", sandbox.id.as_str()]);
+    }
 }
 
 /// A command of its own, because a forked copy of us must not touch the open records.

@@ -15,6 +15,7 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{Identity, NetMode, Sandbox, Span, Status};
 
 use crate::lifetime::last_words;
+use crate::network::secrets;
 use crate::{Engine, EngineError};
 
 /// How long a process may linger after its command before it counts as left running.
@@ -148,8 +149,6 @@ impl Engine {
         let (Entered { sandbox, .. }, (pid, _)) = self.begin(entered, &exec, &log.descriptors())?;
         log.name(pid)?;
         self.bound_logs(&sandbox)?;
-        // Nobody stays who could be asked to later.
-        self.supervise(&sandbox)?;
         Ok((sandbox, pid))
     }
 
@@ -237,7 +236,7 @@ impl Engine {
         // The proxies of outside are the supervisor's business; inside there is another. So are secrets: inside, their variables
         // have something in their place.
         let is_proxied = |name: &str| around.net == NetMode::Filtered && environment::is_proxy(name);
-        let is_secret = |name: &str| around.network.secrets.iter().any(|secret| secret.name == name);
+        let is_secret = |name: &str| secrets::stays_outside(around.network, name);
         variables.retain(|(n, _)| !is_secret(n) && (!is_proxied(n) || spec.env.contains(n)));
         let Surroundings { sandbox: name, cwd, .. } = around;
         variables.retain(|(n, _)| n != "PWD" && n != "OLDPWD");

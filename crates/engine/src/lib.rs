@@ -30,6 +30,7 @@ pub mod lineage;
 mod list;
 pub mod logs;
 pub mod network;
+mod package_settings;
 pub mod pool;
 pub mod rebase;
 mod recover;

@@ -11,9 +11,11 @@ pub mod supervisor;
 mod wish;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use self::decisions::{Decision, Decisions, Denied};
 pub(crate) use self::ports::Published;
+pub(crate) use self::supervise::end as end_supervisor;
 pub(crate) use self::wish::usual;
 pub use whatif_supervisor::control::Answering;
 pub use whatif_supervisor::control::protocol::Ask;
@@ -29,3 +31,7 @@ const RULES: &str = "network.json";
 const LOG: &str = "network.jsonl";
 /// Where it can be talked to.
 const CONTROL: &str = "control.sock";
+/// Its process.
+const PID: &str = "supervisor.pid";
+/// How long it may take to write down how connections ended.
+pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -11,6 +11,7 @@ use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_sys::command;
 use whatif_types::{Sandbox, Status};
 
+use crate::network::end_supervisor;
 use crate::stop::{end_keeper, keeper_pidfd, wait_until_ended};
 use crate::{Engine, EngineError};
 
@@ -105,6 +106,7 @@ impl Engine {
         if !pidfd.is_none_or(|fd| wait_until_ended(fd, BACKGROUND_PATIENCE)) {
             return;
         }
+        end_supervisor(directory, &sandbox.id, Duration::ZERO);
         self.unbind(sandbox);
         if !self.state.recycle(directory) {
             let _ = remove::tree(directory);

@@ -12,7 +12,7 @@ use whatif_types::{LimitHit, Sandbox, Span, Status};
 use crate::create::{Created, with_a_name};
 use crate::exec::{CommandSpec, Running, Surroundings, hand_over};
 use crate::lifetime::is_expired;
-use crate::network::Denied;
+use crate::network::{Denied, LAST_WORDS, end_supervisor};
 use crate::{Engine, EngineError, NewSandbox, now};
 
 /// How long a killed sandbox may take to be gone.
@@ -120,6 +120,7 @@ impl Engine {
                 crate::stop::wait_until_ended(&pidfd, LAST_MOMENTS);
                 self.unbind(&sandbox);
             }
+            end_supervisor(&self.directory(&sandbox)?, &sandbox.id, LAST_WORDS);
             sandbox.status = Status::Stopped;
             let is_over = exited.limit_hit == Some(LimitHit::Ttl);
             sandbox.details.stop_reason = Some(if is_over { StopReason::Expired } else { StopReason::Finished });
@@ -131,10 +132,6 @@ impl Engine {
             self.publish(&sandbox);
         }
         drop(lock);
-        if left_processes {
-            // Nobody stays who could be asked to later.
-            self.supervise(&sandbox)?;
-        }
         Ok(Finished { sandbox, summary, kept, left_processes, denied })
     }
 }

@@ -7,7 +7,7 @@ use whatif_layers::masks::Rewrite;
 use whatif_types::config::UserConfig;
 use whatif_types::credentials;
 
-use crate::{Context, git_identity};
+use crate::{Context, git_identity, package_settings};
 
 /// The paths and rewrites for one sandbox.
 #[derive(Debug)]
@@ -15,6 +15,14 @@ pub(crate) struct Secrets {
     pub hidden: Vec<PathBuf>,
     pub rewrites: Vec<Rewrite>,
 }
+
+/// Shown without credentials, or installing packages would fail where the user has a mirror.
+const PACKAGE_SETTINGS: [(&str, Content); 3] = [
+    (".npmrc", package_settings::of_npm),
+    (".config/pip/pip.conf", package_settings::of_pip),
+    (".pip/pip.conf", package_settings::of_pip),
+];
+type Content = fn(&Path, &Path) -> std::io::Result<String>;
 
 /// Found out when they are first needed: that takes longer than many a thing that does not need them.
 pub(crate) type Lazy<'a> = LazyCell<Secrets, Box<dyn FnOnce() -> Secrets + 'a>>;
@@ -41,6 +49,11 @@ pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose
         }
     }
     let mut rewrites = vec![Rewrite { path: git_config, content: git_identity::only_identity }];
+    for (name, content) in PACKAGE_SETTINGS {
+        let path = context.home.join(name);
+        hidden.retain(|hidden| *hidden != path);
+        rewrites.push(Rewrite { path, content });
+    }
     if context.is_root() {
         hidden.extend(credentials::SYSTEM.iter().map(PathBuf::from).filter(|p| p.symlink_metadata().is_ok()));
         rewrites.extend(credentials::PASSWORD_FILES.iter().map(|f| Rewrite { path: f.into(), content: without_passwords }));

@@ -1,6 +1,7 @@
 //! Ends what runs in a sandbox and keeps its head.
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,6 +13,7 @@ use whatif_provider::native::KEEPER_COMMAND;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, SandboxId, Status};
 
+use crate::network::{LAST_WORDS, end_supervisor};
 use crate::{Engine, EngineError, now};
 
 /// How long processes are given between TERM and KILL.
@@ -45,10 +47,16 @@ impl Engine {
     /// Asks the keeper to end everything and sees to it that it is gone.
     pub(crate) fn stop_processes(&self, sandbox: &Sandbox, grace: Duration) -> Result<(), EngineError> {
         let directory = self.directory(sandbox)?;
-        let mut client = match Client::connect(&directory) {
+        let ended = self.stop_keeper(sandbox, &directory, grace);
+        end_supervisor(&directory, &sandbox.id, LAST_WORDS);
+        ended
+    }
+
+    fn stop_keeper(&self, sandbox: &Sandbox, directory: &Path, grace: Duration) -> Result<(), EngineError> {
+        let mut client = match Client::connect(directory) {
             Err(ClientError::NotRunning | ClientError::NoAnswer) => {
                 // It cannot be asked, only ended.
-                if let Some(pidfd) = keeper_pidfd(sandbox).filter(|_| AliveLock::is_held(&directory)) {
+                if let Some(pidfd) = keeper_pidfd(sandbox).filter(|_| AliveLock::is_held(directory)) {
                     end_keeper(&pidfd);
                     wait_until_ended(&pidfd, KEEPER_PATIENCE);
                 }
@@ -86,11 +94,20 @@ pub(crate) fn keeper_pidfd(sandbox: &Sandbox) -> Option<OwnedFd> {
 
 /// The sandbox that a process is the keeper of, by its command line.
 pub(crate) fn keeper_of(pid: Pid) -> Option<SandboxId> {
+    sandbox_of(pid, KEEPER_COMMAND)
+}
+
+/// Whether a process serves this sandbox, as what the command says.
+pub(crate) fn is_process_of(pid: Pid, command: &str, id: &SandboxId) -> bool {
+    sandbox_of(pid, command).is_some_and(|found| found == *id)
+}
+
+fn sandbox_of(pid: Pid, command: &str) -> Option<SandboxId> {
     let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
     let mut words = line.split(|b| *b == 0).skip(1);
-    let is_keeper = words.next()? == KEEPER_COMMAND.as_bytes();
+    let is_meant = words.next()? == command.as_bytes();
     let id = SandboxId::parse(std::str::from_utf8(words.next()?).ok()?)?;
-    is_keeper.then_some(id)
+    is_meant.then_some(id)
 }
 
 /// The whole PID namespace dies with its first process.

@@ -2,7 +2,7 @@
 //!
 //! Connections to that host, and no others, come here. TLS ends here, with a certificate of an [`Authority`] that only this
 //! sandbox trusts and whose key is only in memory; each request is read as strictly as plain HTTP is elsewhere
-//! ([`whatif_netpolicy::http`]), placeholders in the values of its fields become secrets ([`rewrite`]), and it goes on over TLS
+//! ([`whatif_netpolicy::http`]), placeholders in the values of its fields become secrets (`rewrite`), and it goes on over TLS
 //! to the real host, whose certificate has to be one that this machine trusts ([`Roots`]).
 //!
 //! Bodies, request lines and all that comes back are passed on as they are. What the host answers is its own affair: if it
@@ -24,7 +24,7 @@ mod prefixed;
 mod relay;
 mod request;
 mod response;
-pub mod rewrite;
+mod rewrite;
 mod roots;
 mod totals;
 pub mod trust;

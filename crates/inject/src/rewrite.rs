@@ -80,7 +80,7 @@ pub(crate) struct Rewritten {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("with its secrets the head is longer than {LONGEST} bytes")]
-pub struct TooLong;
+pub(crate) struct TooLong;
 
 /// Rewrites a head that [`whatif_netpolicy::http::parse`] accepted: every line ends in CR LF and none is folded.
 pub(crate) fn rewrite(head: &[u8], secrets: &[Known]) -> Result<Rewritten, TooLong> {

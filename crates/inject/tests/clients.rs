@@ -3,7 +3,10 @@
 
 mod stage;
 
+use std::path::Path;
+
 use stage::{HOST, Plan, Stage, has, run};
+use whatif_inject::trust;
 
 fn usual() -> Stage {
     Stage::with(&Plan { on_own_port: true, ..Plan::default() })
@@ -140,4 +143,58 @@ fn openssl_is_at_home() {
         &connect,
     ]));
     assert!(output.contains("Verify return code: 0 (ok)"), "{output}");
+}
+
+/// Whether a client reaches the server through the relay, told about the bundle by one variable or by none.
+fn is_trusting(client: &str, variable: Option<&str>) -> bool {
+    let stage = usual();
+    let mut command = stage.program(client);
+    for (name, _) in trust::variables(Path::new("")) {
+        command.env_remove(name);
+    }
+    command.envs(variable.map(|name| (name, stage.bundle())));
+    let (host, port) = (format!("{HOST}:{}", stage.relay.port()), stage.relay.port());
+    match client {
+        "curl" => command.args(["-sS", "--resolve", &format!("{host}:127.0.0.1"), &url(&stage, "/")]),
+        "git" => command.args(["-c", &format!("http.curloptResolve={host}:127.0.0.1")]).args([
+            "-c",
+            "http.extraHeader=Authorization: x",
+            "ls-remote",
+            &url(&stage, "/project.git"),
+        ]),
+        "node" => {
+            let address = format!("host: '127.0.0.1', port: {port}, servername: '{HOST}', headers: {{ Host: '{host}' }}");
+            command.args(["-e", &format!("require('node:https').get({{ {address}, agent: false }}, () => process.exit(0))")])
+        }
+        _ => {
+            let script = "import http.client, socket, sys
+connection = http.client.HTTPSConnection(sys.argv[1], int(sys.argv[2]))
+connection._create_connection = lambda address, *rest: socket.create_connection(('127.0.0.1', address[1]))
+connection.request('GET', '/')
+connection.getresponse().read()";
+            command.args(["-c", script, HOST, &port.to_string()])
+        }
+    };
+    let (success, output) = run(&mut command);
+    assert_eq!(success, !stage.requests().is_empty(), "{client} with {variable:?}: {output}");
+    success
+}
+
+#[test]
+fn each_client_goes_by_its_own_variable_and_trusts_nothing_without() {
+    for (client, variables) in [
+        ("curl", &["SSL_CERT_FILE", "CURL_CA_BUNDLE"][..]),
+        ("git", &["GIT_SSL_CAINFO"]),
+        ("node", &["NODE_EXTRA_CA_CERTS"]),
+        ("python3", &["SSL_CERT_FILE"]),
+    ] {
+        if !has(client) {
+            continue;
+        }
+        assert!(!is_trusting(client, None), "{client}");
+        for variable in variables {
+            assert!(trust::VARIABLES.iter().any(|known| known.name == *variable), "{variable}");
+            assert!(is_trusting(client, Some(variable)), "{client} with {variable}");
+        }
+    }
 }

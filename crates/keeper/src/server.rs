@@ -204,7 +204,7 @@ impl Server {
             for client in &clients {
                 self.connections.send(*client, &Reply::NetworkWanted, &[]);
             }
-            if clients.is_empty() { self.network.turn_away() } else { self.network.is_awaited() }
+            self.network.await_supervisor(!clients.is_empty());
         } else if self.network.has_waited_enough() {
             self.network.turn_away();
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 use whatif_netpolicy::{Host, Rule};
@@ -10,10 +10,12 @@ use whatif_netpolicy::{Host, Rule};
 use crate::control::protocol::Ask;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// For somebody to join who was announced when the supervisor started: the first connection is older than the supervisor.
+const JOIN_PATIENCE: Duration = Duration::from_secs(3);
 /// At once. A person who gets more of them answers none.
 const MOST_QUESTIONS: usize = 64;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Asks {
     state: Mutex<State>,
 }
@@ -21,6 +23,8 @@ pub(crate) struct Asks {
 #[derive(Debug, Default)]
 struct State {
     next: u64,
+    /// Until then somebody may join who was announced.
+    expected_until: Option<Instant>,
     /// Those who answer, by a number of their own.
     answerers: HashMap<u64, mpsc::UnboundedSender<Ask>>,
     open: HashMap<(Host, u16), Question>,
@@ -33,9 +37,22 @@ struct Question {
 }
 
 impl Asks {
+    /// `is_answered`: somebody is about to join.
+    pub(crate) fn new(is_answered: bool) -> Self {
+        let expected_until = is_answered.then(|| Instant::now() + JOIN_PATIENCE);
+        Self { state: Mutex::new(State { expected_until, ..State::default() }) }
+    }
+
     /// Whether somebody allows it. No when nobody is there, or nobody answers.
     pub(crate) async fn ask(&self, host: &Host, port: u16) -> bool {
         let Some(mut answer) = self.question(host, port) else { return false };
+        let awaited = self.state().awaited();
+        if let Some(until) = awaited {
+            let _ = tokio::time::timeout_at(until.into(), answer.wait_for(Option::is_some)).await;
+            if self.answerers() == 0 {
+                self.settle_host(host, port, false);
+            }
+        }
         let answered = tokio::time::timeout(PATIENCE, answer.wait_for(Option::is_some)).await.is_ok();
         if !answered {
             self.settle_host(host, port, false);
@@ -46,7 +63,7 @@ impl Asks {
     /// The open question about this host, or a new one.
     fn question(&self, host: &Host, port: u16) -> Option<watch::Receiver<Option<bool>>> {
         let mut state = self.state();
-        if state.answerers.is_empty() {
+        if state.answerers.is_empty() && state.awaited().is_none() {
             return None;
         }
         let key = (host.clone(), port);
@@ -75,6 +92,7 @@ impl Asks {
             let _ = answerer.send(question.ask.clone());
         }
         state.answerers.insert(number, answerer);
+        state.expected_until = None;
         (number, asked)
     }
 
@@ -106,5 +124,12 @@ impl Asks {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// How long somebody who was announced is waited for.
+    fn awaited(&self) -> Option<Instant> {
+        self.expected_until.filter(|until| *until > Instant::now())
     }
 }

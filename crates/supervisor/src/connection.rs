@@ -8,6 +8,7 @@
 //! A question mark is a decision; a no is recorded and then answered. The client's bytes stay here until they were judged.
 
 pub(crate) mod endings;
+mod held;
 mod naming;
 
 use std::time::Duration;

@@ -59,7 +59,13 @@ fn connection<'s>(
     buffer: Vec<u8>,
     who: WhoAsks,
 ) -> Connection<'s> {
-    Connection { supervisor, client, id: supervisor.log.next_id(), host, port, held: None, buffer, manner, who }
+    // Some clients ask for the address of a name themselves; then it is a stand-in, and the name is meant.
+    let held = match &host {
+        Host::Address(address) => supervisor.hold(*address),
+        Host::Name(_) => None,
+    };
+    let host = held.as_ref().map_or(host, |held| Host::Name(held.name().clone()));
+    Connection { supervisor, client, id: supervisor.log.next_id(), host, port, held, buffer, manner, who }
 }
 
 /// Leaves in `buffer` what does not belong to the question.

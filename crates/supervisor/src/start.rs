@@ -84,7 +84,7 @@ fn assemble(instructions: &Instructions, made: Made) -> io::Result<Supervisor> {
         names,
         keeper,
         pipes: Pipes::default(),
-        asks: Asks::default(),
+        asks: Asks::new(instructions.is_answered),
         published: Published::default(),
         injector,
     })

@@ -146,6 +146,7 @@ pub struct ProjectFiles {
 impl UserConfig {
     /// What can be written but not meant.
     pub fn check(&self) -> Result<(), String> {
+        self.network.check()?;
         let all = self.profiles.values().chain([&self.limits]);
         all.clone().try_for_each(Limits::check)?;
         let unknown = self.limits.preset.iter().find(|name| !self.profiles.contains_key(*name) && Limits::preset(name).is_none());

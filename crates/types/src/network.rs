@@ -11,7 +11,7 @@ pub use whatif_netpolicy::Rule;
 
 pub use self::event::{Event, EventKind, Protocol, Who};
 pub use self::instructions::{Instructions, Role, Secret, UpstreamProxies};
-pub use self::wish::{NetChoice, NetWish, Publish, Reach, SecretSource, SecretWish, combine};
+pub use self::wish::{NetChoice, NetWish, Publish, Reach, SecretSource, SecretWish, check_leads_outside, combine};
 
 /// How the network namespace of a sandbox is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,4 +53,16 @@ pub struct Rules {
     pub reach: Vec<u16>,
     /// A host that no rule speaks of is asked about, if somebody is there to answer.
     pub ask: bool,
+    /// For people: where the rules for registries come from, and what could not be found out.
+    pub registries: Vec<Registry>,
+    pub troubles: Vec<String>,
+}
+
+/// A host that one of the user's tools is set up for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registry {
+    pub tool: String,
+    pub place: String,
+    /// Where that is said.
+    pub said: String,
 }

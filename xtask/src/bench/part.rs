@@ -6,6 +6,7 @@ use crate::failure::Failure;
 pub enum Part {
     Commands,
     Limits,
+    Network,
     Fleet,
     Diff,
     Apply,
@@ -14,9 +15,10 @@ pub enum Part {
 }
 
 impl Part {
-    const ALL: [(&'static str, Self); 7] = [
+    const ALL: [(&'static str, Self); 8] = [
         ("commands", Self::Commands),
         ("limits", Self::Limits),
+        ("network", Self::Network),
         ("fleet", Self::Fleet),
         ("diff", Self::Diff),
         ("apply", Self::Apply),

@@ -84,6 +84,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     };
     if args.detach {
         let (sandbox, pid) = engine.exec_detached(entered, &spec)?;
+        super::attend_in_background(engine, &sandbox);
         output.document(&json!({ "sandbox": sandbox.name, "pid": pid }));
         output.line(format!(
             "started as process {pid} in {}; its output: whatif logs {} {pid}",
@@ -103,8 +104,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let exited = foreground::attend(&mut started.running, streams, engine, &started.sandbox, output)?;
     let denied = engine.denied_since(&started.sandbox, mark);
     if exited.others_alive {
-        // Nobody stays who could be asked to later.
-        let _ = engine.supervise(&started.sandbox);
+        super::attend_in_background(engine, &started.sandbox);
     }
     if output.json {
         let mut document = ending::document(&exited);

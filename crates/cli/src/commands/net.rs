@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::json;
-use whatif_engine::Engine;
 use whatif_engine::network::changes::Change;
 use whatif_engine::network::decisions::Supervision;
 use whatif_engine::network::{Decision, Decisions};
+use whatif_engine::{Engine, EngineError};
 use whatif_types::network::{EventKind, Rule};
 use whatif_types::sandbox::Details;
 use whatif_types::{NetMode, timestamp};
@@ -30,6 +30,9 @@ pub struct Args {
     /// Only what was denied
     #[arg(long)]
     denied: bool,
+    /// Show the rules in force and where they come from; the user's tools may have to be asked for that
+    #[arg(long)]
+    rules: bool,
     /// Go on showing what is decided; with --json one line each
     #[arg(long, short)]
     follow: bool,
@@ -65,6 +68,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         Some(Command::Allow(rules)) => change(engine, Change::Allow, rules, output),
         Some(Command::Deny(rules)) => change(engine, Change::Deny, rules, output),
         Some(Command::Permits { forget }) => permits(engine, forget.as_ref(), output),
+        None if args.rules => rules(engine, args, output),
         None if args.follow => follow(engine, args, output),
         None => show(engine, args, output),
     }
@@ -75,6 +79,12 @@ fn change(engine: &Engine, change: Change, rules: &Rules, output: &Output) -> Ou
     let network = &sandbox.details.network;
     output.document(&json!({ "sandbox": sandbox.name, "allow": network.allow, "deny": network.deny }));
     output.line(format!("{}: {}", output.paint(Style::Bold, &sandbox.name), describe(&sandbox.details)));
+    if change == Change::Allow {
+        for rule in engine.overruled(&sandbox, &rules.rules) {
+            output
+                .note(format!("{} {rule} stays denied: the configuration denies it", output.paint_note(Style::Yellow, "whatif:")));
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -135,15 +145,47 @@ fn show(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+fn rules(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let sandbox = engine.decisions(args.name.as_deref())?.sandbox;
+    let rules = engine.rules_in_force(&sandbox)?;
+    output.document(&rules);
+    output.line(format!("{}: {}", output.paint(Style::Bold, &sandbox.name), describe(&sandbox.details)));
+    let origin = |rule: &Rule| {
+        let place = rule.to_string();
+        let found = rules.registries.iter().find(|registry| registry.place == place);
+        found.map_or_else(String::new, |registry| format!("{}: {}", printable(&registry.tool), printable(&registry.said)))
+    };
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    rows.extend(rules.deny.iter().map(|rule| vec![output.paint(Style::Red, "deny"), rule.to_string(), String::new()]));
+    rows.extend(rules.allow.iter().map(|rule| vec![output.paint(Style::Green, "allow"), rule.to_string(), origin(rule)]));
+    if !rows.is_empty() {
+        output.line(table::render(&rows));
+    }
+    for trouble in &rules.troubles {
+        output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(trouble)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn follow(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut shown = 0;
+    // What each was when it was last shown: a connection is shown when it opens and when it ends.
+    let mut was_open: Vec<bool> = Vec::new();
+    let mut has_shown = false;
     loop {
-        let decisions = engine.decisions(args.name.as_deref())?;
-        for decision in decisions.all.iter().skip(shown).filter(|d| !args.denied || !d.allowed) {
-            output.document(decision);
-            output.line(row(decision, output).join("  "));
+        let decisions = match engine.decisions(args.name.as_deref()) {
+            // It was there before, and is gone.
+            Err(EngineError::NoSuchSandbox { .. }) if has_shown => return Ok(ExitCode::SUCCESS),
+            other => other?,
+        };
+        has_shown = true;
+        for (index, decision) in decisions.all.iter().enumerate() {
+            let is_news = was_open.get(index).is_none_or(|was_open| *was_open != decision.is_open);
+            if is_news && (!args.denied || !decision.allowed) {
+                output.document(decision);
+                output.line(row(decision, output).join("  "));
+            }
         }
-        shown = decisions.all.len();
+        was_open = decisions.all.iter().map(|d| d.is_open).collect();
         std::thread::sleep(INTERVAL);
     }
 }
@@ -160,7 +202,7 @@ fn row(decision: &Decision, output: &Output) -> Vec<String> {
     let counts = |count: u64| if decision.kind == EventKind::Connect && decision.allowed { bytes(count) } else { "-".to_owned() };
     let mut why = printable(&decision.because);
     if let Some(failed) = decision.failed.as_ref().filter(|failed| **failed != decision.because) {
-        why = format!("{why}; {}", printable(failed));
+        why = format!("{why}; ended: {}", printable(failed));
     }
     vec![
         timestamp::rfc3339(decision.at_ms),

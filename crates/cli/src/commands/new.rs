@@ -34,6 +34,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         output.document(&engine.listed(sandbox)?);
     } else {
         output.line(output.paint(Style::Bold, &name));
+        super::port::tell(&sandbox, output);
         output.note(format!("  use it: whatif exec {name} -- COMMAND   open a shell: whatif shell {name}"));
     }
     Ok(ExitCode::SUCCESS)

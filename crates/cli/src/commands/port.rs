@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::Engine;
+use whatif_engine::{Engine, Sandbox};
+use whatif_types::Status;
 use whatif_types::network::Publish;
 
 use super::Outcome;
-use crate::output::Output;
+use crate::output::{Output, Style};
 
 /// Make a port inside reachable at this machine's loopback, or list those that are
 #[derive(Debug, clap::Args)]
@@ -17,16 +18,54 @@ pub struct Args {
     /// The port inside, and the one here if it is to be another; 0 for any that is free
     #[arg(value_name = "[HOST_PORT:]PORT")]
     port: Option<Publish>,
+    /// Take it back
+    #[arg(long, value_name = "PORT", conflicts_with = "port")]
+    remove: Option<u16>,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    if let Some(port) = args.remove {
+        let sandbox = engine.unpublish(args.name.as_deref(), port)?;
+        output.document(&json!({ "sandbox": sandbox.name, "ports": sandbox.details.network.publish }));
+        output.note(format!("port {port} of '{}' is not published any more", sandbox.name));
+        return Ok(ExitCode::SUCCESS);
+    }
     let (sandbox, ports) = engine.ports(args.name.as_deref(), args.port)?;
     output.document(&json!({ "sandbox": sandbox.name, "ports": ports }));
     if ports.is_empty() {
         output.note(format!("no port of '{}' is published; to publish one: whatif port {} 8080", sandbox.name, sandbox.name));
     }
+    tell_missing(engine, &sandbox, output);
     for port in &ports {
-        output.line(format!("127.0.0.1:{} -> {}", port.host, port.inside));
+        let when = if sandbox.status == Status::Active { "" } else { "  (when it runs)" };
+        output.line(format!("{}{when}", describe(*port)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn describe(port: Publish) -> String {
+    format!("127.0.0.1:{} -> {}", port.host, port.inside)
+}
+
+/// Somebody else may have had a port when the sandbox was started.
+pub fn tell_missing(engine: &Engine, sandbox: &Sandbox, output: &Output) {
+    for port in engine.missing_ports(sandbox) {
+        output.note(format!(
+            "{} port {} of this machine is taken, so {} is not reachable there; to use another: whatif port {} --remove {}; whatif port {} 0:{}",
+            output.paint_note(Style::Yellow, "whatif:"),
+            port.host,
+            port.inside,
+            sandbox.name,
+            port.inside,
+            sandbox.name,
+            port.inside,
+        ));
+    }
+}
+
+/// Says where a new sandbox can be reached; the number may not have been given.
+pub fn tell(sandbox: &Sandbox, output: &Output) {
+    for port in &sandbox.details.network.publish {
+        output.note(format!("  {}", describe(*port)));
+    }
 }

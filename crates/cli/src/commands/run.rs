@@ -67,12 +67,19 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     streams.handed_over();
     let captured = streams.captured.clone();
     warn_about_backend(&run.sandbox.details.backend_reason, run.sandbox.details.backend, output);
+    if !args.quiet {
+        super::port::tell(&run.sandbox, output);
+    }
     let exited = foreground::attend(&mut run.running, streams, engine, &run.sandbox, output)?;
     let finished = engine.finish(run, &exited, keep)?;
+    if finished.left_processes && finished.kept {
+        super::attend_in_background(engine, &finished.sandbox);
+    }
     if output.json {
         output.document(&document(&finished, &exited, captured.as_ref()));
     } else if !args.quiet {
-        report(&finished, &exited, output);
+        let is_closed = exited.missed_network && engine.is_network_closed(&finished.sandbox.project);
+        report(&finished, &exited, is_closed, output);
     } else if ending::was_limited(&exited) {
         // Why it was ended is no report; without it nobody would know.
         why_it_ended(&finished, &exited).iter().for_each(|line| output.note(format!("whatif: {line}")));
@@ -94,14 +101,19 @@ fn warn_about_backend(reason: &Option<String>, backend: whatif_types::Backend, o
 }
 
 /// One paragraph: how it ended, what changed, what to do next.
-fn report(finished: &Finished, exited: &Exited, output: &Output) {
+fn report(finished: &Finished, exited: &Exited, is_closed: bool, output: &Output) {
     let tag = output.paint_note(Style::Dim, "whatif:");
     let (name, summary) = (&finished.sandbox.name, &finished.summary);
     for line in why_it_ended(finished, exited) {
         output.note(format!("{tag} {line}"));
     }
     if exited.missed_network && finished.sandbox.details.net == NetMode::None {
-        output.note(format!("{tag} it tried to reach a network and had none; to allow one: --net allow=HOST, or --net registries"));
+        let remedy = if is_closed {
+            "the project's .whatif.toml allows none"
+        } else {
+            "to allow one: --net allow=HOST, or --net registries"
+        };
+        output.note(format!("{tag} it tried to reach a network and had none; {remedy}"));
     }
     denied::tell(&finished.denied, name, finished.kept, output);
     let is_said = ending::is_notable(&exited.usage) || !finished.sandbox.details.limits.is_unlimited();

@@ -18,6 +18,8 @@ pub(super) struct Network<'e> {
     /// Whether there is somebody to ask.
     is_interactive: bool,
     starting: Option<Starting>,
+    /// It was wanted again meanwhile: the one that was just started may be gone already.
+    is_wanted_again: bool,
     questions: Option<Answering>,
     is_told: bool,
 }
@@ -32,7 +34,7 @@ impl<'e> Network<'e> {
     pub(super) fn new(engine: &'e Engine, sandbox: &'e Sandbox, is_interactive: bool) -> Self {
         // There may be a supervisor from an earlier command.
         let questions = if is_interactive { engine.answering(sandbox) } else { None };
-        Self { engine, sandbox, is_interactive, starting: None, questions, is_told: false }
+        Self { engine, sandbox, is_interactive, starting: None, is_wanted_again: false, questions, is_told: false }
     }
 
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
@@ -44,12 +46,14 @@ impl<'e> Network<'e> {
     /// Which registries the user's tools are set up for may have to be asked first, and that takes a moment.
     pub(super) fn is_wanted(&mut self) {
         if self.starting.is_some() {
+            self.is_wanted_again = true;
             return;
         }
         let Ok((done, theirs)) = UnixStream::pair() else { return };
-        let (context, sandbox) = (self.engine.context.clone(), self.sandbox.clone());
+        let (context, sandbox, is_answered) = (self.engine.context.clone(), self.sandbox.clone(), self.is_interactive);
         let thread = std::thread::spawn(move || {
-            let started = Engine::open(context).and_then(|engine| engine.supervise(&sandbox));
+            let engine = Engine::open(context)?;
+            let started = if is_answered { engine.supervise_answered(&sandbox) } else { engine.supervise(&sandbox) };
             drop(theirs);
             started
         });
@@ -80,6 +84,9 @@ impl<'e> Network<'e> {
             }
             _ if self.is_interactive => self.questions = self.engine.answering(self.sandbox),
             _ => {}
+        }
+        if std::mem::take(&mut self.is_wanted_again) {
+            self.is_wanted();
         }
     }
 

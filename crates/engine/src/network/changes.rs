@@ -1,6 +1,6 @@
 //! Changes the network of a sandbox that is there already.
 
-use whatif_types::network::{Publish, Rule};
+use whatif_types::network::{Publish, Rule, check_leads_outside};
 use whatif_types::{NetMode, Sandbox, Status};
 
 use super::ports::Published;
@@ -30,6 +30,12 @@ impl Engine {
         }
         if let Some(rule) = rules.iter().find(|r| change == Change::Deny && r.http().is_some()) {
             return Err(usage(format!("'{rule}' cannot be denied: a path can be written in many ways"), "deny the host"));
+        }
+        if change == Change::Allow {
+            rules
+                .iter()
+                .try_for_each(check_leads_outside)
+                .map_err(|m| usage(m, "services of this machine: whatif new --reach localhost:PORT"))?;
         }
         let wish = &mut sandbox.details.network;
         let (to, from) = match change {
@@ -70,6 +76,43 @@ impl Engine {
         let place = directory(&self.directory(sandbox).ok()?);
         let socket = whatif_keeper::client::connect_to(&place, CONTROL).ok()?;
         ControlClient::over(socket).answering().ok()
+    }
+
+    /// Takes a port back.
+    pub fn unpublish(&self, name: Option<&str>, inside: u16) -> Result<Sandbox, EngineError> {
+        let sandbox = self.resolve(name)?;
+        let _lock = self.lock(&sandbox)?;
+        let mut sandbox = self.refresh(&sandbox)?;
+        let known = sandbox.details.network.publish.len();
+        sandbox.details.network.publish.retain(|publish| publish.inside != inside);
+        if sandbox.details.network.publish.len() == known {
+            return Err(usage(
+                format!("port {inside} of '{}' is not published", sandbox.name),
+                "'whatif port NAME' lists those that are",
+            ));
+        }
+        self.store.update(&mut sandbox)?;
+        if sandbox.status == Status::Active {
+            self.publish(&sandbox);
+            if let Ok(socket) = whatif_keeper::client::connect_to(&directory(&self.directory(&sandbox)?), CONTROL) {
+                // Not published by this supervisor: just as well.
+                let _ = ControlClient::over(socket).unpublish(inside);
+            }
+        }
+        Ok(sandbox)
+    }
+
+    /// Ports of a running sandbox that lead nowhere: somebody else had them when its supervisor was started.
+    #[must_use]
+    pub fn missing_ports(&self, sandbox: &Sandbox) -> Vec<Publish> {
+        let wanted = &sandbox.details.network.publish;
+        if wanted.is_empty() || sandbox.status != Status::Active {
+            return Vec::new();
+        }
+        let place = self.directory(sandbox).map(|d| directory(&d));
+        let socket = place.ok().and_then(|place| whatif_keeper::client::connect_to(&place, CONTROL).ok());
+        let served = socket.and_then(|socket| ControlClient::over(socket).status().ok()).map(|s| s.published).unwrap_or_default();
+        wanted.iter().filter(|publish| !served.iter().any(|port| port.inside == publish.inside)).copied().collect()
     }
 
     /// The ports of the host that lead inside; with one more if asked for.

@@ -13,6 +13,9 @@ use whatif_types::{NetMode, Sandbox, Status};
 use super::{CONTROL, LOG, directory};
 use crate::{Engine, EngineError};
 
+/// The numbers of one supervisor's connections have the rest in common: when it began.
+const ID_BITS: u32 = 20;
+
 /// One question, connection or request, and what became of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Decision {
@@ -71,8 +74,11 @@ impl Engine {
     pub fn decisions(&self, name: Option<&str>) -> Result<Decisions, EngineError> {
         let sandbox = self.resolve(name)?;
         let place = directory(&self.directory(&sandbox)?);
-        let (all, omitted) = merge(events(&place.join(LOG), 0)?);
         let supervisor = supervision(&sandbox, &place);
+        let (mut all, omitted) = merge(events(&place.join(LOG), 0)?);
+        if supervisor != Supervision::Running {
+            all.iter_mut().for_each(Decision::lose);
+        }
         Ok(Decisions { sandbox, all, omitted, supervisor })
     }
 
@@ -123,7 +129,14 @@ fn merge(events: Vec<Event>) -> (Vec<Decision>, u64) {
     let mut all: Vec<Decision> = Vec::new();
     let mut open: BTreeMap<u64, usize> = BTreeMap::new();
     let mut omitted = 0;
+    let mut newest = 0;
     for event in events {
+        // Another supervisor; what the one before it left open is gone with it.
+        if event.id >> ID_BITS > newest {
+            newest = event.id >> ID_BITS;
+            open.clear();
+            all.iter_mut().for_each(Decision::lose);
+        }
         match event.kind {
             EventKind::Omitted => omitted += event.sent,
             EventKind::Closed => {
@@ -167,6 +180,14 @@ impl Decision {
         }
     }
 
+    /// Its supervisor is gone.
+    fn lose(&mut self) {
+        if self.is_open {
+            self.is_open = false;
+            self.failed = Some("lost with its supervisor".to_owned());
+        }
+    }
+
     fn end(&mut self, event: Event) {
         self.is_open = false;
         self.sent = event.sent;
@@ -181,7 +202,8 @@ fn denied(events: &[Event]) -> Vec<Denied> {
     let mut all: Vec<Denied> = Vec::new();
     let connected = |host: &str| events.iter().any(|e| e.kind != EventKind::Resolve && e.host == host);
     for event in events.iter().filter(|e| !e.allowed && e.kind != EventKind::Omitted) {
-        if event.kind == EventKind::Resolve && connected(&event.host) {
+        // Programs ask for the machine's own name, which has no dot, and want nothing of it.
+        if event.kind == EventKind::Resolve && (connected(&event.host) || !event.host.contains('.')) {
             continue;
         }
         match all.iter_mut().find(|d| d.host == event.host && d.port == event.port) {
@@ -235,12 +257,12 @@ mod tests {
             event(2, EventKind::Connect, "b", Some(80), true),
             event(1, EventKind::Closed, "a", Some(80), true),
             event(9, EventKind::Closed, "never seen", None, true),
-            // A later supervisor counts anew.
-            event(1, EventKind::Connect, "c", Some(80), true),
+            event(1 << ID_BITS, EventKind::Connect, "of a later supervisor", Some(80), true),
         ]);
         assert_eq!(omitted, 0);
         let seen: Vec<_> = all.iter().map(|d| (d.host.as_str(), d.is_open, d.sent)).collect();
-        assert_eq!(seen, [("a", false, 7), ("b", true, 0), ("c", true, 0)]);
+        assert_eq!(seen, [("a", false, 7), ("b", false, 0), ("of a later supervisor", true, 0)]);
+        assert!(all[1].failed.is_some(), "lost");
     }
 
     #[test]
@@ -249,10 +271,11 @@ mod tests {
             event(1, EventKind::Resolve, "a", None, false),
             event(2, EventKind::Connect, "a", Some(80), false),
             event(3, EventKind::Connect, "a", Some(80), false),
-            event(4, EventKind::Resolve, "only-asked", None, false),
+            event(4, EventKind::Resolve, "only.asked", None, false),
+            event(6, EventKind::Resolve, "this-machine", None, false),
             event(5, EventKind::Connect, "fine", Some(80), true),
         ]);
         let seen: Vec<_> = all.iter().map(|d| (d.host.as_str(), d.port, d.count)).collect();
-        assert_eq!(seen, [("a", Some(80), 2), ("only-asked", None, 1)]);
+        assert_eq!(seen, [("a", Some(80), 2), ("only.asked", None, 1)]);
     }
 }

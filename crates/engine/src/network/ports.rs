@@ -17,6 +17,10 @@ impl Published {
         wanted.iter().map(bind).collect::<Result<_, _>>().map(Self)
     }
 
+    pub fn bind_those_free(wanted: &[Publish]) -> Self {
+        Self(wanted.iter().filter_map(|publish| bind(publish).ok()).collect())
+    }
+
     /// What became of the wish: ports that were left open have a number now.
     pub fn numbers(&self) -> Vec<Publish> {
         self.0.iter().map(|(publish, _)| *publish).collect()

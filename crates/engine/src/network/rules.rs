@@ -4,9 +4,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use whatif_inject::Destination;
-use whatif_registries::Asker;
+use whatif_netpolicy::rule::Pattern;
+use whatif_registries::{Asker, Found, Source};
 use whatif_types::Sandbox;
-use whatif_types::network::{Rule, Rules};
+use whatif_types::network::{Registry, Rule, Rules};
 
 use super::RULES;
 use crate::{Engine, EngineError};
@@ -29,20 +30,54 @@ impl Engine {
         if wish.local {
             allow.extend(LOCAL.iter().filter_map(|text| text.parse::<Rule>().ok()));
         }
-        if wish.registries {
-            allow.extend(self.registries(&sandbox.project));
-        }
+        let found = if wish.registries { self.registries(&sandbox.project) } else { Found::default() };
+        allow.extend(found.rules);
         let mut deny = wish.deny.clone();
         deny.extend(config.deny);
         let reach = wish.reach.iter().map(|reach| reach.0).collect();
-        Ok(Rules { allow, deny, reach, ask: config.ask.unwrap_or(true) })
+        let registry =
+            |source: Source| Registry { tool: source.tool.to_string(), place: source.place.to_string(), said: source.said };
+        Ok(Rules {
+            allow,
+            deny,
+            reach,
+            ask: config.ask.unwrap_or(true),
+            registries: found.sources.into_iter().map(registry).collect(),
+            troubles: found.troubles,
+        })
     }
 
-    fn registries(&self, project: &Path) -> Vec<Rule> {
+    fn registries(&self, project: &Path) -> Found {
         let environment = &self.context.environment;
         let path = environment.iter().find(|(name, _)| name == "PATH").map_or(USUAL_PATH, |(_, value)| value.as_str());
         let asker = Asker { home: &self.context.home, project, environment, path: path.as_ref() };
-        whatif_registries::find_cached(&asker, &self.state.cache().join("registries.json")).rules
+        whatif_registries::find_cached(&asker, &self.state.cache().join("registries.json"))
+    }
+
+    /// The rules of a sandbox: those its supervisor goes by, or would.
+    pub fn rules_in_force(&self, sandbox: &Sandbox) -> Result<Rules, EngineError> {
+        let path = super::directory(&self.directory(sandbox)?).join(RULES);
+        match std::fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|e| EngineError::Config { path, message: e.to_string() }),
+            Err(_) => self.rules_of(sandbox),
+        }
+    }
+
+    /// Which of these rules are of no use, because the configuration denies the same.
+    #[must_use]
+    pub fn overruled(&self, sandbox: &Sandbox, rules: &[Rule]) -> Vec<Rule> {
+        let Ok(config) = self.context.config_for(&sandbox.project) else { return Vec::new() };
+        let is_denied = |rule: &Rule| match rule.pattern() {
+            Pattern::Exact(name) | Pattern::Below(name) => config.network.deny.iter().any(|deny| deny.names(name) || deny == rule),
+            _ => config.network.deny.contains(rule),
+        };
+        rules.iter().filter(|rule| is_denied(rule)).cloned().collect()
+    }
+
+    /// Whether the project wants no network.
+    #[must_use]
+    pub fn is_network_closed(&self, project: &Path) -> bool {
+        self.context.config_for(project).is_ok_and(|config| config.network.closed_by_project)
     }
 
     /// Put in place at once: the supervisor reads it whenever it likes.

@@ -1,5 +1,6 @@
 //! Credentials that stay outside: what the sandbox has in their place, and what the supervisor is given.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
@@ -30,19 +31,40 @@ pub(crate) fn environment(network: &NetWish) -> Vec<(String, String)> {
     if network.secrets.is_empty() {
         return Vec::new();
     }
-    let placeholders = network.secrets.iter().map(|secret| (secret.name.clone(), secret.placeholder.clone()));
+    let placeholders: BTreeMap<_, _> =
+        network.secrets.iter().map(|secret| (secret.name.clone(), secret.placeholder.clone())).collect();
     let trusting = trust::variables(Path::new(BUNDLE)).map(|(name, _)| (name.to_owned(), BUNDLE.to_owned()));
-    placeholders.chain(trusting).collect()
+    placeholders.into_iter().chain(trusting).collect()
 }
 
-/// From `--secret NAME=…` and `--for HOST`: each secret is for the host at the same place, or all are for the only one.
+/// Whether a variable of the user's may not go inside: it is a secret, or says whom to trust, which is another matter there.
+pub(crate) fn stays_outside(network: &NetWish, name: &str) -> bool {
+    let is_source = |secret: &SecretWish| matches!(&secret.source, SecretSource::Environment(variable) if variable == name);
+    let is_secret = network.secrets.iter().any(|secret| secret.name == name || is_source(secret));
+    is_secret || (!network.secrets.is_empty() && trust::variables(Path::new(BUNDLE)).any(|(variable, _)| variable == name))
+}
+
+/// From `--secret NAME=…` and `--for HOST`: each secret is for the host at the same place; one of either goes with all others.
 pub fn wishes(secrets: &[String], hosts: &[String], cwd: &Path) -> Result<Vec<SecretWish>, EngineError> {
-    if secrets.len() != hosts.len() && (hosts.len() != 1 || secrets.is_empty()) {
-        let hint = "for example: --secret API_TOKEN=env --for api.example.com";
-        return Err(usage("each --secret needs a --for with the host it may be sent to".to_owned(), hint));
+    let pairs: Vec<(&String, &String)> = match (secrets, hosts) {
+        ([secret], [_, ..]) => hosts.iter().map(|host| (secret, host)).collect(),
+        ([_, ..], [host]) => secrets.iter().map(|secret| (secret, host)).collect(),
+        _ if secrets.len() == hosts.len() => secrets.iter().zip(hosts).collect(),
+        _ => {
+            let hint = "for example: --secret API_TOKEN=env --for api.example.com";
+            return Err(usage("each --secret needs a --for with the host it may be sent to".to_owned(), hint));
+        }
+    };
+    let mut wishes: Vec<SecretWish> = Vec::new();
+    for (secret, host) in pairs {
+        let mut wish = one_wish(secret, host, cwd)?;
+        // One variable has one value inside, wherever it is sent.
+        if let Some(same) = wishes.iter().find(|known| known.name == wish.name) {
+            wish.placeholder.clone_from(&same.placeholder);
+        }
+        wishes.push(wish);
     }
-    let pairs = secrets.iter().zip(hosts.iter().chain(std::iter::repeat(&hosts[0])));
-    pairs.map(|(secret, host)| one_wish(secret, host, cwd)).collect()
+    Ok(wishes)
 }
 
 fn one_wish(secret: &str, host: &str, cwd: &Path) -> Result<SecretWish, EngineError> {
@@ -58,6 +80,19 @@ fn one_wish(secret: &str, host: &str, cwd: &Path) -> Result<SecretWish, EngineEr
 }
 
 impl Engine {
+    /// Before anything is made: a value may not be there.
+    pub(super) fn check_secrets(&self, wishes: &[SecretWish]) -> Result<(), EngineError> {
+        for wish in wishes {
+            wish::read(&wish.name, &wish.source, |name| self.variable(name))
+                .map_err(|e| usage(e.to_string(), "for example: --secret API_TOKEN=@token.txt, or API_TOKEN=env"))?;
+        }
+        Ok(())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.context.environment.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone())
+    }
+
     /// Reads the values and makes an authority for their hosts, which the sandbox trusts from now on.
     pub(super) fn hand_over_secrets(&self, sandbox: &Sandbox, place: &Path) -> Result<Handover, EngineError> {
         let wishes = &sandbox.details.network.secrets;
@@ -65,11 +100,10 @@ impl Engine {
             return Ok(Handover::default());
         }
         let failed = |message: String| EngineError::Supervisor { name: sandbox.name.clone(), message };
-        let variable = |name: &str| self.context.environment.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
         let mut secrets = Vec::new();
         let mut hosts = Vec::new();
         for wish in wishes {
-            let value = wish::read(&wish.name, &wish.source, variable).map_err(|e| failed(e.to_string()))?;
+            let value = wish::read(&wish.name, &wish.source, |name| self.variable(name)).map_err(|e| failed(e.to_string()))?;
             let destination: Destination = wish.host.parse().map_err(|e| failed(format!("{e}")))?;
             hosts.push(destination.host);
             secrets.push(Secret {
@@ -80,7 +114,7 @@ impl Engine {
             });
         }
         let authority = Authority::new(&sandbox.name, &hosts).map_err(|e| failed(e.to_string()))?;
-        let variable = |name: &str| variable(name).map(OsString::from);
+        let variable = |name: &str| self.variable(name).map(OsString::from);
         self.hand_out_trust(place, &authority, variable)?;
         let roots = trust::roots_file(trust::system_bundle(), variable).into_iter().collect();
         Ok(Handover { secrets, authority: Some(authority.handover().to_string()), roots })

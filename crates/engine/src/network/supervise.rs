@@ -7,17 +7,20 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use whatif_keeper::client::{self, ClientError};
 use whatif_keeper::protocol::Reason;
 use whatif_keeper::{Channel, Client};
 use whatif_types::network::{Instructions, Role, UpstreamProxies};
-use whatif_types::{NetMode, Sandbox};
+use whatif_types::{NetMode, Sandbox, SandboxId};
 
 use super::supervisor::Ready;
-use super::{CONTROL, LOG, Published, directory};
+use super::{CONTROL, LOG, PID, Published, directory};
+use crate::stop::wait_until_ended;
 use crate::{Engine, EngineError};
 
 /// How long a supervisor may take until it serves.
@@ -33,27 +36,62 @@ impl Engine {
         if is_served { self.supervise_with(sandbox, None) } else { Ok(()) }
     }
 
+    /// The same for somebody who will answer the supervisor's questions.
+    pub fn supervise_answered(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        match self.claim_network(sandbox)? {
+            Some(claim) => self.supervise_claimed(sandbox, Claim { is_answered: true, ..claim }, None),
+            None => Ok(()),
+        }
+    }
+
     /// Whoever has published ports is reachable from the beginning on, and whoever has secrets must know whom to trust.
     pub(crate) fn serve_from_the_start(&self, sandbox: &Sandbox, published: Published) -> Result<(), EngineError> {
         let is_due = !published.0.is_empty() || !sandbox.details.network.secrets.is_empty();
         if is_due { self.supervise_with(sandbox, Some(published)) } else { Ok(()) }
     }
 
-    /// The same with ports that are bound already.
+    /// Waits until somebody inside wants the network, and sees to it then. For when nobody else will be there to be told.
+    pub fn supervise_when_wanted(&self, name: &str) -> Result<(), EngineError> {
+        let sandbox = self.resolve(Some(name))?;
+        match self.claim_network(&sandbox)? {
+            Some(claim) if claim.wait() => self.supervise_claimed(&sandbox, claim, None),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a command that nobody watches over may want the network.
+    #[must_use]
+    pub fn wants_supervision(&self, sandbox: &Sandbox) -> bool {
+        sandbox.details.net == NetMode::Filtered || !sandbox.details.network.reach.is_empty()
+    }
+
+    /// The same as `supervise` with ports that are bound already.
     pub(crate) fn supervise_with(&self, sandbox: &Sandbox, published: Option<Published>) -> Result<(), EngineError> {
+        match self.claim_network(sandbox)? {
+            Some(claim) => self.supervise_claimed(sandbox, claim, published),
+            None => Ok(()),
+        }
+    }
+
+    /// Nobody else is the supervisor while we hold this. `None` if somebody is.
+    fn claim_network(&self, sandbox: &Sandbox) -> Result<Option<Claim>, EngineError> {
+        let mut keeper = Client::connect(&self.directory(sandbox)?)?;
+        match keeper.supervise() {
+            Err(ClientError::Failed(failed)) if failed.reason == Reason::Supervised => Ok(None),
+            other => Ok(Some(Claim { listeners: other?, keeper, is_answered: false })),
+        }
+    }
+
+    fn supervise_claimed(&self, sandbox: &Sandbox, claim: Claim, published: Option<Published>) -> Result<(), EngineError> {
+        let Claim { keeper, listeners, is_answered } = claim;
         let place = self.directory(sandbox)?;
-        let mut keeper = Client::connect(&place)?;
-        let listeners = match keeper.supervise() {
-            // Somebody was quicker.
-            Err(ClientError::Failed(failed)) if failed.reason == Reason::Supervised => return Ok(()),
-            other => other?,
-        };
         let network = directory(&place);
         make_directory(&network)?;
         self.write_rules(&network, &self.rules_of(sandbox)?)?;
         let published = match published {
             Some(published) => published,
-            None => Published::bind(&sandbox.details.network.publish)?,
+            // Without one of them the rest is still of use; `missing_ports` tells.
+            None => Published::bind_those_free(&sandbox.details.network.publish),
         };
         let mut passed: Vec<(Role, OwnedFd)> = vec![
             (Role::Keeper, keeper.into_socket()),
@@ -67,13 +105,14 @@ impl Engine {
         let instructions = Instructions {
             sandbox: sandbox.name.clone(),
             descriptors: passed.iter().map(|(role, _)| *role).collect(),
+            is_answered,
             upstream: self.upstream_proxies(),
             secrets: handover.secrets,
             authority: handover.authority,
             roots: handover.roots,
         };
         let descriptors: Vec<BorrowedFd<'_>> = passed.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
-        start(sandbox, &instructions, &descriptors)
+        start(sandbox, &network, &instructions, &descriptors)
             .map_err(|message| EngineError::Supervisor { name: sandbox.name.clone(), message })
     }
 
@@ -92,11 +131,36 @@ impl Engine {
     }
 }
 
-fn start(sandbox: &Sandbox, instructions: &Instructions, descriptors: &[BorrowedFd<'_>]) -> Result<(), String> {
+/// The right to supervise a network, and what comes with it.
+struct Claim {
+    keeper: Client,
+    listeners: Vec<(Role, OwnedFd)>,
+    is_answered: bool,
+}
+
+impl Claim {
+    /// True when somebody inside wants the network, false when the sandbox is gone.
+    fn wait(&self) -> bool {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.keeper.as_fd(), PollFlags::IN)];
+        fds.extend(self.listeners.iter().map(|(_, listener)| PollFd::new(listener, PollFlags::IN)));
+        loop {
+            match poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return false,
+                // A keeper says nothing unasked: it is gone.
+                Ok(_) => return fds[0].revents().is_empty(),
+            }
+        }
+    }
+}
+
+fn start(sandbox: &Sandbox, network: &Path, instructions: &Instructions, descriptors: &[BorrowedFd<'_>]) -> Result<(), String> {
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(|e| e.to_string())?;
     set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE)).map_err(|e| e.to_string())?;
     let mut child = spawn(sandbox, theirs).map_err(|e| e.to_string())?;
+    // For whoever ends the sandbox; without it the supervisor ends by itself.
+    let _ = std::fs::write(network.join(PID), child.id().to_string());
     let mut channel = Channel::new(ours);
     let answer = channel.send(instructions, descriptors).and_then(|()| channel.receive::<Ready>());
     let problem = match answer {
@@ -108,6 +172,17 @@ fn start(sandbox: &Sandbox, instructions: &Instructions, descriptors: &[Borrowed
     let _ = child.kill();
     let _ = child.wait();
     Err(problem)
+}
+
+/// Ends the supervisor of a sandbox that ends. It would do so by itself, unless somebody holds it still.
+pub(crate) fn end(place: &Path, id: &SandboxId, patience: Duration) {
+    let Ok(text) = std::fs::read_to_string(directory(place).join(PID)) else { return };
+    let Some(pid) = text.parse().ok().and_then(Pid::from_raw) else { return };
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    // The number may have changed hands.
+    if crate::stop::is_process_of(pid, COMMAND, id) && !wait_until_ended(&pidfd, patience) {
+        let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+    }
 }
 
 /// It goes on when we end, and ends with the sandbox.

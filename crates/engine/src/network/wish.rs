@@ -49,6 +49,7 @@ impl Engine {
                 "name those that are needed",
             ));
         }
+        self.check_secrets(&new.secrets)?;
         wish.reach.clone_from(&new.reach);
         wish.publish.clone_from(&new.publish);
         wish.secrets.clone_from(&new.secrets);

@@ -12,6 +12,8 @@ use whatif_types::network::Role;
 
 /// How long somebody outside may take to start a supervisor. Which hosts the user's tools are set up for is asked meanwhile.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The same if nobody could be told: whoever started something in the background may be at it.
+const FAINT_HOPE: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct Network {
@@ -42,9 +44,9 @@ impl Network {
         !fds.is_empty() && poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Somebody outside was asked for a supervisor.
-    pub(super) fn is_awaited(&mut self) {
-        self.awaited_until = Some(Instant::now() + PATIENCE);
+    /// Whether somebody outside was told that a supervisor is wanted.
+    pub(super) fn await_supervisor(&mut self, is_told: bool) {
+        self.awaited_until = Some(Instant::now() + if is_told { PATIENCE } else { FAINT_HOPE });
     }
 
     pub(super) fn has_waited_enough(&self) -> bool {
@@ -77,8 +79,11 @@ impl Network {
         Some(self.listeners.iter().map(|(role, listener)| (*role, listener.as_fd())).unzip())
     }
 
+    /// With the supervisor goes whoever waited for it; whoever comes later may have another.
     pub(super) fn client_left(&mut self, client: u64) {
-        self.supervisor.take_if(|supervisor| *supervisor == client);
+        if self.supervisor.take_if(|supervisor| *supervisor == client).is_some() {
+            self.turn_away();
+        }
     }
 }
 

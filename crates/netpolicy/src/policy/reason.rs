@@ -7,7 +7,7 @@ use crate::{AddressClass, Host, HostName, Rule, address};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    #[error("no rule allows {}", with_port(.host, *.port))]
+    #[error("{}", no_rule(.host, *.port))]
     NoRule { host: Host, port: Option<u16> },
     #[error("no rule allows {method} {path} at {}", with_port(.host, Some(*.port)))]
     NoHttpRule { host: Host, port: u16, method: String, path: String },
@@ -61,6 +61,16 @@ fn advisable(host: &Host, port: u16) -> Option<Rule> {
     }
     // Some addresses cannot stand in a rule.
     Rule::for_host(host, port).to_string().parse().ok()
+}
+
+fn no_rule(host: &Host, port: Option<u16>) -> String {
+    let place = with_port(host, port);
+    match host {
+        Host::Address(address) if address::classify(*address) == AddressClass::Metadata => {
+            format!("no rule names {place}, a metadata service, which hands out credentials")
+        }
+        _ => format!("no rule allows {place}"),
+    }
 }
 
 fn with_port(host: &Host, port: Option<u16>) -> String {

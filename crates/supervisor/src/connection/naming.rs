@@ -1,7 +1,6 @@
 //! A connection to a name: its first bytes have to say the same name.
 
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
@@ -10,23 +9,23 @@ use whatif_netpolicy::http::Head;
 use whatif_netpolicy::{Host, Request};
 use whatif_types::network::{EventKind, Protocol};
 
-use super::endings::{conclude, in_words, until_cut};
+use super::endings::{conclude, until_cut};
 use super::{Connection, FIRST_BYTES_PATIENCE, Manner, Stop};
 use crate::answers;
 use crate::connections::{Nature, Open};
 use crate::dial::Dialled;
 use crate::first_bytes::{self, FirstBytes};
 use crate::http_relay::{self, HttpEnd, Parties};
-use crate::relay::{Traffic, end_well, one_way, reset, send_counted};
+use crate::relay::{Traffic, end_well};
 use crate::verdict::{Denial, judge};
 
 /// First bytes that were judged, and by which rule.
-struct Judgement {
+pub(super) struct Judgement {
     because: String,
     protocol: Protocol,
     nature: Nature,
     /// The first request of plain HTTP.
-    head: Option<Box<Head>>,
+    pub(super) head: Option<Box<Head>>,
 }
 
 impl Connection<'_> {
@@ -84,7 +83,7 @@ impl Connection<'_> {
         judge(&self.supervisor.rules.policy(), &Request::Opaque { target: &self.host, port: self.port })
     }
 
-    fn judge_first(&self, first: FirstBytes) -> Result<Judgement, Stop> {
+    pub(super) fn judge_first(&self, first: FirstBytes) -> Result<Judgement, Stop> {
         let (target, port) = (&self.host, self.port);
         let policy = self.supervisor.rules.policy();
         let denied = |protocol: Protocol| move |denial: Denial| Stop::Denied { denial, protocol };
@@ -189,101 +188,9 @@ impl Connection<'_> {
         open.close("a request was denied".to_owned(), self.who.soon().await);
         answers::close_with(&self.client, &answer).await;
     }
-
-    /// The server has spoken. The client's first bytes are judged whenever they come.
-    async fn carry_held(&mut self, mut open: Open, server: &TcpStream) {
-        let traffic = Arc::clone(&open.traffic);
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let outcome = until_cut(&mut open.cut, self.held(&traffic, server, &mut buffer)).await;
-        match outcome {
-            Ok(Err(HeldEnd::Stop(Stop::Denied { denial, protocol }))) => {
-                self.record_denial(EventKind::Connect, protocol, &denial).await;
-                reset(&self.client);
-                reset(server);
-                open.close("what the client says is not allowed".to_owned(), self.who.soon().await);
-            }
-            Ok(Err(HeldEnd::Stop(Stop::Malformed(error)))) => {
-                self.conclude_http(open, Ok(Err(HttpEnd::Malformed(error))), server).await;
-            }
-            Ok(Err(HeldEnd::Stop(Stop::Failed(because)))) => {
-                let because = conclude(Err(because), &self.client, server);
-                open.close(because, self.who.soon().await);
-            }
-            Ok(Err(HeldEnd::Stop(Stop::Gone))) => {
-                let because = conclude(Ok(Err(io::ErrorKind::ConnectionReset.into())), &self.client, server);
-                open.close(because, self.who.soon().await);
-            }
-            Ok(Err(HeldEnd::Http(end))) => self.conclude_http(open, Ok(Err(end)), server).await,
-            other => self.conclude_http(open, other.map(|_| Ok(())), server).await,
-        }
-    }
-
-    async fn held(&self, traffic: &Traffic, server: &TcpStream, buffer: &mut Vec<u8>) -> Result<(), HeldEnd> {
-        let mut down = pin!(one_way(server, &self.client, &traffic.received, &self.supervisor.pipes));
-        let mut has_ended = false;
-        let first = loop {
-            tokio::select! {
-                first = first_bytes::read(&self.client, buffer) => break first?,
-                ended = &mut down, if !has_ended => {
-                    ended?;
-                    has_ended = true;
-                }
-                // Nobody waits for ever for a client to whom the server has nothing more to say.
-                () = tokio::time::sleep(FIRST_BYTES_PATIENCE), if has_ended => return Err(io::Error::from(io::ErrorKind::TimedOut).into()),
-            }
-        };
-        let judgement = self.judge_first(first)?;
-        let up = async {
-            let said = std::mem::take(buffer);
-            match judgement.head {
-                Some(head) => Ok(http_relay::requests(self.parties(server, traffic), Some(plain(*head)?), said).await?),
-                None => {
-                    send_counted(server, said, traffic).await?;
-                    Ok(one_way(&self.client, server, &traffic.sent, &self.supervisor.pipes).await?)
-                }
-            }
-        };
-        if has_ended {
-            return up.await;
-        }
-        tokio::try_join!(up, async { Ok::<(), HeldEnd>(down.await?) })?;
-        Ok(())
-    }
-}
-
-/// After the server has spoken unasked, it is not clear any more which of its answers agrees to a change of the protocol.
-fn plain(head: Head) -> Result<Head, HttpEnd> {
-    match head.upgrade {
-        Some(_) => Err(HttpEnd::Denied(Denial::plain("the protocol cannot be changed after the server has spoken"))),
-        None => Ok(head),
-    }
 }
 
 fn silence() -> Stop {
     let denial = Denial::plain(format!("the client has not said what it wants within {} seconds", FIRST_BYTES_PATIENCE.as_secs()));
     Stop::Denied { denial, protocol: Protocol::Tcp }
-}
-
-/// How a connection on which the server spoke first can end.
-enum HeldEnd {
-    Stop(Stop),
-    Http(HttpEnd),
-}
-
-impl From<io::Error> for HeldEnd {
-    fn from(error: io::Error) -> Self {
-        Self::Stop(Stop::Failed(in_words(&error)))
-    }
-}
-
-impl From<Stop> for HeldEnd {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
-    }
-}
-
-impl From<HttpEnd> for HeldEnd {
-    fn from(end: HttpEnd) -> Self {
-        Self::Http(end)
-    }
 }

@@ -63,6 +63,34 @@ fn a_no_and_a_person_who_leaves_deny() {
 }
 
 #[test]
+fn somebody_who_was_announced_is_waited_for_but_not_long() {
+    let wish = Wish { is_answered: true, ..asking() };
+    in_world("asking::somebody_who_was_announced_is_waited_for_but_not_long", wish, |world| {
+        let mut early = world.connect("a.test", 443);
+        eventually("the early one", || (world.control().status().unwrap().connections == 1).then_some(()));
+        let mut person = world.control().answering().unwrap();
+        let ask = person.next_question().unwrap().unwrap();
+        assert_eq!(ask.host, "a.test");
+        person.answer(ask.id, false).unwrap();
+        assert_reset(&mut early);
+        drop(person);
+        eventually("nobody to ask", || (world.control().status().unwrap().answerers == 0).then_some(()));
+        let begun = std::time::Instant::now();
+        world.assert_name_denied("b.test", 443);
+        assert!(begun.elapsed().as_secs() < 2, "nobody is announced any more");
+    });
+}
+
+#[test]
+fn somebody_who_was_announced_and_does_not_come_denies() {
+    let wish = Wish { is_answered: true, ..asking() };
+    in_world("asking::somebody_who_was_announced_and_does_not_come_denies", wish, |world| {
+        world.assert_name_denied("a.test", 443);
+        world.assert_name_denied("b.test", 443);
+    });
+}
+
+#[test]
 fn what_a_rule_denies_is_not_asked_about() {
     in_world("asking::what_a_rule_denies_is_not_asked_about", asking(), |world| {
         let mut person = world.control().answering().unwrap();

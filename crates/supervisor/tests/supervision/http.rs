@@ -61,6 +61,7 @@ fn a_second_request_to_another_host_is_denied_whether_it_waits_or_not() {
 fn a_denied_request_is_answered_with_what_would_allow_it() {
     in_world("http::a_denied_request_is_answered_with_what_would_allow_it", allowing(&["a.test:80"]), |world| {
         let answer = exchange(world, "b.test", 80, &get("b.test", "/"));
+        assert_eq!(world.connections_to("b.test").len(), 1, "it was told before it was recorded");
         assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
         assert!(answer.contains("no rule allows b.test:80") && answer.contains("whatif net allow tested b.test"), "{answer}");
         let answer = exchange(world, "b.test", 8080, &get("b.test:8080", "/"));

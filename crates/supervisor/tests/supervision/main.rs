@@ -12,6 +12,7 @@ mod http;
 mod names;
 mod proxies;
 mod rates;
+mod secrets;
 mod servers;
 mod world;
 

@@ -90,6 +90,14 @@ fn socks_is_judged_like_any_connection() {
             client.shutdown(Shutdown::Write).unwrap();
             assert_eq!(read_all(&mut client).0, b"through");
         }
+        // A client that asks for the address itself gets a stand-in, by which the name is known.
+        let (mut client, answer) = ask(world, &by_address(world.resolve("a.test").octets()), 12);
+        assert_eq!(answer[3], 0);
+        client.write_all(&hello("b.test")).unwrap();
+        assert_eq!(read_all(&mut client).1, Some(std::io::ErrorKind::ConnectionReset));
+        for question in [by_address(world.resolve("b.test").octets()), by_address([198, 19, 9, 9])] {
+            assert_eq!(ask(world, &question, 4).1, [5, 0, 5, 2]);
+        }
         for question in [by_name(b"b.test"), by_address([127, 0, 0, 1]), by_address([10, 1, 2, 4])] {
             assert_eq!(ask(world, &question, 4).1, [5, 0, 5, 2]);
         }

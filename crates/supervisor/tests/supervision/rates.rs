@@ -43,7 +43,7 @@ fn throughput_and_delay() {
             while stream.write_all(&block).is_ok() {}
         });
         let _echoes = [Server::echo(PRIVATE, 7), Server::echo(PUBLIC, 7)];
-        for _ in 0..3 {
+        for _ in 0..5 {
             let direct = download(TcpStream::connect(address(PRIVATE, 9)).unwrap());
             let before = processor_time(world.supervisor_pid());
             let through = download(world.connect_to(address(PRIVATE, 9)));

@@ -19,7 +19,7 @@ use whatif_keeper::Channel;
 use whatif_keeper::protocol::{Reply, Request};
 use whatif_provider::native::network;
 use whatif_supervisor::control::ControlClient;
-use whatif_types::network::{Event, EventKind, Instructions, Role, Rules, UpstreamProxies, Who};
+use whatif_types::network::{Event, EventKind, Instructions, Role, Rules, Secret, UpstreamProxies, Who};
 
 const APART: &str = "WHATIF_SUPERVISOR_APART";
 
@@ -36,6 +36,8 @@ pub struct Wish {
     pub deny: Vec<&'static str>,
     pub reach: Vec<u16>,
     pub ask: bool,
+    /// Somebody is announced who answers questions.
+    pub is_answered: bool,
     pub upstream: UpstreamProxies,
     /// What the log holds from earlier.
     pub log: Vec<u8>,
@@ -43,6 +45,10 @@ pub struct Wish {
     pub published: Vec<u16>,
     /// How many descriptors a process may have.
     pub descriptors: Option<u64>,
+    pub secrets: Vec<Secret>,
+    /// The authority for their hosts, as it is handed over, and what is trusted outside.
+    pub authority: Option<String>,
+    pub roots: Vec<PathBuf>,
     /// The keeper hears and says nothing.
     pub silent_keeper: bool,
 }
@@ -136,7 +142,7 @@ impl World {
             let limit = rustix::process::Rlimit { current: Some(most), maximum: Some(most) };
             rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
         }
-        let supervisor = start_supervisor(&passed, wish.upstream.clone());
+        let supervisor = start_supervisor(&passed, wish);
         Self { directory, supervisor, inside, keeper: Some(keeper), proxy, published }
     }
 
@@ -257,7 +263,7 @@ impl Drop for World {
 
 fn rules(wish: &Wish) -> Rules {
     let read = |rules: &[&str]| rules.iter().map(|rule| rule.parse().unwrap()).collect();
-    Rules { allow: read(&wish.allow), deny: read(&wish.deny), reach: wish.reach.clone(), ask: wish.ask }
+    Rules { allow: read(&wish.allow), deny: read(&wish.deny), reach: wish.reach.clone(), ask: wish.ask, ..Rules::default() }
 }
 
 fn write_rules(directory: &Path, rules: &Rules) {
@@ -266,7 +272,7 @@ fn write_rules(directory: &Path, rules: &Rules) {
     std::fs::rename(new, directory.join("network.json")).unwrap();
 }
 
-fn start_supervisor(passed: &[(Role, OwnedFd)], upstream: UpstreamProxies) -> Child {
+fn start_supervisor(passed: &[(Role, OwnedFd)], wish: &Wish) -> Child {
     let (ours, theirs) = pair();
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["supervisor_process", "--exact", "--ignored", "--nocapture"])
@@ -278,10 +284,11 @@ fn start_supervisor(passed: &[(Role, OwnedFd)], upstream: UpstreamProxies) -> Ch
     let instructions = Instructions {
         sandbox: "tested".to_owned(),
         descriptors: passed.iter().map(|(role, _)| *role).collect(),
-        upstream,
-        secrets: Vec::new(),
-        authority: None,
-        roots: Vec::new(),
+        is_answered: wish.is_answered,
+        upstream: wish.upstream.clone(),
+        secrets: wish.secrets.clone(),
+        authority: wish.authority.clone(),
+        roots: wish.roots.clone(),
     };
     let descriptors: Vec<BorrowedFd<'_>> = passed.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
     let mut channel = Channel::new(ours);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use whatif_netpolicy::Rule;
 
 use super::ProjectLoosens;
-use crate::network::NetChoice;
+use crate::network::{NetChoice, check_leads_outside};
 
 /// `[network]` of the user's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,11 @@ pub struct ProjectNetwork {
 }
 
 impl NetworkRules {
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.allow.iter().try_for_each(check_leads_outside)?;
+        check_denied(&self.deny)
+    }
+
     pub(super) fn tighten(&mut self, project: &ProjectNetwork) -> Result<(), ProjectLoosens> {
         match &project.mode {
             None => {}
@@ -47,6 +52,19 @@ impl NetworkRules {
         }
         self.deny.extend(project.deny.iter().cloned());
         Ok(())
+    }
+}
+
+impl ProjectNetwork {
+    pub fn check(&self) -> Result<(), String> {
+        check_denied(&self.deny)
+    }
+}
+
+fn check_denied(deny: &[Rule]) -> Result<(), String> {
+    match deny.iter().find(|rule| rule.http().is_some()) {
+        Some(rule) => Err(format!("network.deny: '{rule}' cannot be denied: a path can be written in many ways; deny the host")),
+        None => Ok(()),
     }
 }
 

@@ -11,6 +11,9 @@ pub struct Instructions {
     pub sandbox: String,
     /// What descriptors 3, 4, … are.
     pub descriptors: Vec<Role>,
+    /// Somebody is about to join who answers questions.
+    #[serde(default)]
+    pub is_answered: bool,
     #[serde(default)]
     pub upstream: UpstreamProxies,
     #[serde(default)]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use whatif_netpolicy::Rule;
-use whatif_netpolicy::rule::parse_list;
+use whatif_netpolicy::rule::{Pattern, parse_list};
 
 use super::NetMode;
 
@@ -33,7 +33,11 @@ impl FromStr for NetChoice {
             "registries" => Ok(Self::Registries),
             "local" => Ok(Self::Local),
             _ => match text.strip_prefix("allow=") {
-                Some(rules) => parse_list(rules).map(Self::Allow).map_err(|e| e.to_string()),
+                Some(rules) => {
+                    let rules = parse_list(rules).map_err(|e| e.to_string())?;
+                    rules.iter().try_for_each(check_leads_outside)?;
+                    Ok(Self::Allow(rules))
+                }
                 None => Err(format!(
                     "'{}' is not a network; use none, registries, local, host or allow=RULE[,RULE], where a rule is a domain, \
                      *.domain, an address or a network, each with an optional :port",
@@ -112,6 +116,20 @@ pub fn combine(choices: &[NetChoice]) -> Result<(NetMode, NetWish), String> {
     match modes.iter().find(|other| **other != mode) {
         Some(_) => Err("'none' and 'host' say all about the network; they cannot be combined with others".to_owned()),
         None => Ok((mode, wish)),
+    }
+}
+
+/// Inside, loopback is the sandbox's own.
+pub fn check_leads_outside(rule: &Rule) -> Result<(), String> {
+    let is_own = match rule.pattern() {
+        Pattern::Exact(name) | Pattern::Below(name) => name.as_str() == "localhost" || name.as_str().ends_with(".localhost"),
+        Pattern::Address(address) => address.is_loopback(),
+        Pattern::Network(_) => false,
+    };
+    if is_own {
+        Err(format!("'{rule}' is the sandbox's own loopback; for a service of this machine use --reach localhost:PORT"))
+    } else {
+        Ok(())
     }
 }
 
@@ -201,7 +219,9 @@ mod tests {
         for text in ["none", "host", "registries", "local", "allow=example.com,*.example.org:8443,192.0.2.0/24"] {
             assert_eq!(text.parse::<NetChoice>().unwrap().to_string(), text);
         }
-        for text in ["", "allow", "allow=", "allow=a..b", "None", "deny=x.org", "allow=x.org,"] {
+        for text in
+            ["", "allow", "allow=", "allow=a..b", "None", "deny=x.org", "allow=x.org,", "allow=127.0.0.1:80", "allow=localhost"]
+        {
             assert!(text.parse::<NetChoice>().is_err(), "{text}");
         }
     }
