@@ -64,7 +64,7 @@ show([o for o in out if 'answered' in o or o.startswith(('tcp', 'fast', 'raw', '
 fn no_kind_of_packet_gets_out(w: &World, o: &Outside) {
     let udp = [(PUBLIC, 443), (PUBLIC, 9999), (PRIVATE, 9999), (PUBLIC_V6, 9999)].map(|(a, p)| o.udp(a, p));
     let tcp = [(PUBLIC, 80), (PUBLIC, 22), (PRIVATE, 9999), (PUBLIC_V6, 9999), (METADATA, 80)].map(|(a, p)| o.http(a, p));
-    for flags in [&["--net", "none"][..], &[], &["--net", "allow=shop.test"]] {
+    for flags in [["--net", "none"], ["--net", "allow=shop.test"]] {
         let possible = o.nothing_leaves("attempts of all kinds", || o.try_inside(w, flags, EVERYTHING));
         assert_eq!(possible, serde_json::json!([]), "with {flags:?}");
     }
@@ -124,9 +124,10 @@ fn the_shell_has_no_way_of_its_own(w: &World, o: &Outside) {
     let script = format!(
         "for p in tcp udp; do timeout 1 /bin/bash -c 'exec 3<>/dev/'$p'/{DOCUMENTED}/80 && echo GET / >&3 && head -c 5 <&3'; done; \
          timeout 3 curl -s http://{DOCUMENTED}/ | grep HELLO; timeout 3 wget -qO- http://{DOCUMENTED}/ | grep HELLO; \
-         timeout 2 ping -c1 -W1 {DOCUMENTED} | grep from; timeout 3 getent hosts evil.test | grep '{DOCUMENTED}'; echo end"
+         timeout 1 ping -c1 -W1 {DOCUMENTED} | grep from; timeout 3 getent hosts evil.test | grep '{DOCUMENTED}'; echo end"
     );
-    let outcome = o.nothing_leaves("a shell", || w.inside(&script)).ok();
+    let call = w.whatif(["run", "--rm", "-q", "--net", "allow=shop.test", "--", "/bin/sh", "-c", &script]);
+    let outcome = o.nothing_leaves("a shell", || call.go()).ok();
     assert_eq!(outcome.text(), "end");
     assert_eq!(server.connections(), 0);
 }
@@ -239,7 +240,8 @@ relay = socket.create_server(('127.0.0.1', 0))
 def pump(a, b):
     try:
         while (data := a.recv(65536)): b.sendall(data)
-        b.shutdown(socket.SHUT_WR)
+    except OSError: pass
+    try: b.shutdown(socket.SHUT_RDWR)
     except OSError: pass
 def serve():
     while True:

@@ -16,6 +16,7 @@ outside_as_root_and_user!(
     a_port_that_is_taken_is_said_before_anything_runs,
     ports_are_published_later_and_listed,
     ports_end_with_the_sandbox,
+    a_port_is_free_when_a_run_has_ended,
     sandboxes_publish_the_same_port_side_by_side,
     a_server_that_is_not_there_yet_is_served_later,
 );
@@ -147,6 +148,14 @@ fn ports_end_with_the_sandbox(w: &World, o: &Outside) {
     w.whatif(["rm", "--yes", "ends"]).go().ok();
     eventually("the port is free", || TcpListener::bind("127.0.0.1:8080").is_ok());
     eventually("no supervisor stays", || o.supervisors().is_empty());
+}
+
+/// The same command again, at once.
+fn a_port_is_free_when_a_run_has_ended(w: &World, o: &Outside) {
+    for _ in 0..10 {
+        w.whatif(["run", "--rm", "-q", RULES, "--publish", "8080", "--", "/bin/true"]).go().ok();
+        assert_eq!(o.supervisors(), Vec::<i32>::new());
+    }
 }
 
 fn sandboxes_publish_the_same_port_side_by_side(w: &World, _: &Outside) {

@@ -6,13 +6,13 @@ mod args;
 mod changes;
 mod commands;
 mod context;
-mod denied;
 mod ending;
 mod foreground;
 mod output;
 mod progress;
 mod review;
 mod table;
+mod unreached;
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;

@@ -13,7 +13,7 @@ mod wish;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use self::decisions::{Decision, Decisions, Denied};
+pub use self::decisions::{Decision, Decisions, Denied, Troubles};
 pub(crate) use self::ports::Published;
 pub(crate) use self::supervise::end as end_supervisor;
 pub(crate) use self::wish::usual;

@@ -12,7 +12,7 @@ use whatif_types::{LimitHit, Sandbox, Span, Status};
 use crate::create::{Created, with_a_name};
 use crate::exec::{CommandSpec, Running, Surroundings, hand_over};
 use crate::lifetime::is_expired;
-use crate::network::{Denied, LAST_WORDS, end_supervisor};
+use crate::network::{LAST_WORDS, Troubles, end_supervisor};
 use crate::{Engine, EngineError, NewSandbox, now};
 
 /// How long a killed sandbox may take to be gone.
@@ -44,8 +44,8 @@ pub struct Finished {
     pub summary: Summary,
     pub kept: bool,
     pub left_processes: bool,
-    /// Whom it was not let through to.
-    pub denied: Vec<Denied>,
+    /// Whom it did not get through to.
+    pub network: Troubles,
 }
 
 impl Engine {
@@ -93,7 +93,7 @@ impl Engine {
     pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
         let Run { mut sandbox, mut running, lock, pidfd } = run;
         let summary = self.summarize_own(&sandbox)?;
-        let denied = self.denied_since(&sandbox, 0);
+        let network = self.troubles_since(&sandbox, 0);
         // A time limit that a process could outlive by leaving its session would be none.
         let left_processes = !exited.timed_out && exited.others_alive && running.leaves_others();
         let kept = match keep {
@@ -104,7 +104,7 @@ impl Engine {
         if !kept {
             let copy = Sandbox { status: Status::Deleted, ..sandbox.clone() };
             self.discard(sandbox, lock, &pidfd)?;
-            return Ok(Finished { sandbox: copy, summary, kept, left_processes, denied });
+            return Ok(Finished { sandbox: copy, summary, kept, left_processes, network });
         }
         sandbox.details.exit_code = Some(exited.code);
         sandbox.details.usage = Some(exited.usage);
@@ -132,6 +132,6 @@ impl Engine {
             self.publish(&sandbox);
         }
         drop(lock);
-        Ok(Finished { sandbox, summary, kept, left_processes, denied })
+        Ok(Finished { sandbox, summary, kept, left_processes, network })
     }
 }

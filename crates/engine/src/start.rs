@@ -23,8 +23,9 @@ impl Engine {
             return self.start_stopped(sandbox);
         }
         // Its supervisor may have been killed.
-        if self.network_mark(&sandbox) > 0 {
+        if self.network_mark(&sandbox) > 0 || !sandbox.details.network.publish.is_empty() {
             self.supervise(&sandbox)?;
+            self.publish_missing(&sandbox);
         }
         Ok(sandbox)
     }

@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const JOIN_PATIENCE: Duration = Duration::from_secs(3);
 /// At once. A person who gets more of them answers none.
 const MOST_QUESTIONS: usize = 64;
+/// No person says no more often.
+const MOST_REFUSED: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Asks {
@@ -28,6 +30,8 @@ struct State {
     /// Those who answer, by a number of their own.
     answerers: HashMap<u64, mpsc::UnboundedSender<Ask>>,
     open: HashMap<(Host, u16), Question>,
+    /// What somebody has said no to, and who. It holds for as long as they are there: a program that tries again does not nag.
+    refused: HashMap<(Host, u16), u64>,
 }
 
 #[derive(Debug)]
@@ -67,6 +71,9 @@ impl Asks {
             return None;
         }
         let key = (host.clone(), port);
+        if state.refused.contains_key(&key) {
+            return None;
+        }
         if let Some(question) = state.open.get(&key) {
             return Some(question.answer.subscribe());
         }
@@ -100,6 +107,7 @@ impl Asks {
     pub(crate) fn leave(&self, number: u64) {
         let mut state = self.state();
         state.answerers.remove(&number);
+        state.refused.retain(|_, who| *who != number);
         if state.answerers.is_empty() {
             for (_, question) in state.open.drain() {
                 question.answer.send_replace(Some(false));
@@ -114,6 +122,16 @@ impl Asks {
     /// What the question with this number was about; it is still open.
     pub(crate) fn subject(&self, id: u64) -> Option<(Host, u16)> {
         self.state().open.iter().find(|(_, question)| question.ask.id == id).map(|(key, _)| key.clone())
+    }
+
+    /// Somebody has said no.
+    pub(crate) fn refuse(&self, number: u64, host: &Host, port: u16) {
+        let mut state = self.state();
+        if state.refused.len() < MOST_REFUSED {
+            state.refused.insert((host.clone(), port), number);
+        }
+        drop(state);
+        self.settle_host(host, port, false);
     }
 
     pub(crate) fn settle_host(&self, host: &Host, port: u16, allow: bool) {

@@ -97,10 +97,25 @@ impl Connection<'_> {
     }
 
     async fn go(&mut self) -> Result<(), Stop> {
+        self.find_name();
         let because = self.permit().await?;
         match &self.host {
             Host::Address(_) => self.reach_address(because).await,
             Host::Name(_) => Box::pin(self.reach_name()).await,
+        }
+    }
+
+    /// Programs read `/etc/hosts` themselves and come with the address. If no rule is for that but one is for a name which the
+    /// host has written down for it, the name is meant; all that holds for names holds then.
+    fn find_name(&mut self) {
+        let Host::Address(address) = self.host else { return };
+        if self.judge_connect().is_ok() {
+            return;
+        }
+        let policy = self.supervisor.rules.policy();
+        let is_allowed = |name: &Host| judge(&policy, &Request::Connect { target: name, port: self.port }).is_ok();
+        if let Some(name) = self.supervisor.resolver.written_down(address).into_iter().map(Host::Name).find(is_allowed) {
+            self.host = name;
         }
     }
 

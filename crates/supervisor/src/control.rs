@@ -113,7 +113,7 @@ impl Conversation<'_> {
                     line = self.lines.next() => {
                         let Some(line) = line? else { return Ok(()) };
                         if let Ok(Said::Answer { answer }) = serde_json::from_slice(&line) {
-                            settle(self.supervisor, answer);
+                            settle(self.supervisor, number, answer);
                         }
                     }
                 }
@@ -125,11 +125,14 @@ impl Conversation<'_> {
     }
 }
 
-/// A yes holds for the life of this supervisor.
-fn settle(supervisor: &Supervisor, answer: Answer) {
+/// A yes holds for the life of this supervisor, a no for as long as whoever has said it is there.
+fn settle(supervisor: &Supervisor, number: u64, answer: Answer) {
     let Some((host, port)) = supervisor.asks.subject(answer.id) else { return };
-    let is_in_force = answer.allow && supervisor.rules.allow(Rule::for_host(&host, port)).is_ok();
-    supervisor.asks.settle_host(&host, port, is_in_force);
+    if answer.allow && supervisor.rules.allow(Rule::for_host(&host, port)).is_ok() {
+        supervisor.asks.settle_host(&host, port, true);
+    } else {
+        supervisor.asks.refuse(number, &host, port);
+    }
 }
 
 fn status(supervisor: &Supervisor) -> Status {

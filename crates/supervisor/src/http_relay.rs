@@ -17,7 +17,7 @@ use whatif_netpolicy::{Host, Request};
 
 use crate::first_bytes::read_some;
 use crate::pipes::Pipes;
-use crate::relay::{Traffic, both_ways, one_way, pass_end_on, send_all, until_end};
+use crate::relay::{Traffic, both_ways, gather, one_way, pass_end_on, send_all, until_end};
 use crate::rules::LiveRules;
 use crate::verdict::{Denial, judge};
 
@@ -63,7 +63,10 @@ pub(crate) async fn relay(parties: Parties<'_>, first: Head, mut buffer: Vec<u8>
         Some(_) => None,
         None => Some(first),
     };
-    let mut answers = pin!(until_end(server, client, &traffic.received, pipes));
+    let mut answers = pin!(async {
+        gather(server).await;
+        until_end(server, client, &traffic.received, pipes).await
+    });
     let mut asking = pin!(requests(parties, first, buffer));
     tokio::select! {
         end = &mut asking => match end {

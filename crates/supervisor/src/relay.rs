@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rustix::net::Shutdown;
 use rustix::pipe::{SpliceFlags, splice};
@@ -14,6 +15,10 @@ use crate::pipes::{Borrowed, CAPACITY, Pipes};
 /// Between one connection and the next one's turn.
 const TURN: u64 = 1 << 20;
 const COPIED_AT_ONCE: usize = 16 << 10;
+/// So often and so long a head waits for a body.
+const MOMENTS: usize = 3;
+const A_MOMENT: Duration = Duration::from_millis(1);
+const LARGEST_HEAD: usize = 2 << 10;
 
 /// Bytes from the sandbox and to it.
 #[derive(Debug, Default)]
@@ -24,8 +29,35 @@ pub(crate) struct Traffic {
 
 /// Both ways to the end. An error on either side is one for both.
 pub(crate) async fn both_ways(client: &TcpStream, server: &TcpStream, traffic: &Traffic, pipes: &Pipes) -> io::Result<()> {
-    tokio::try_join!(one_way(client, server, &traffic.sent, pipes), one_way(server, client, &traffic.received, pipes))?;
+    let answers = async {
+        gather(server).await;
+        one_way(server, client, &traffic.received, pipes).await
+    };
+    tokio::try_join!(one_way(client, server, &traffic.sent, pipes), answers)?;
     Ok(())
+}
+
+/// Servers write the head of an answer and its body one after the other, and there are clients that look once and expect both.
+/// Without us in between they usually find both, so the first head of a connection waits a moment for what belongs to it.
+pub(crate) async fn gather(from: &TcpStream) {
+    let mut first = [0; LARGEST_HEAD];
+    let Ok(count) = from.peek(&mut first).await else { return };
+    if !is_head_alone(&first[..count]) {
+        return;
+    }
+    let has_more = || rustix::io::ioctl_fionread(from).is_ok_and(|waiting| waiting > count as u64);
+    for _ in 0..MOMENTS {
+        if has_more() {
+            return;
+        }
+        tokio::time::sleep(A_MOMENT).await;
+    }
+}
+
+/// Of an answer that has a body.
+fn is_head_alone(bytes: &[u8]) -> bool {
+    let has_body = |status: &[u8]| !matches!(status, b"204" | b"304") && !status.starts_with(b"1");
+    bytes.starts_with(b"HTTP/1.") && bytes.ends_with(b"\r\n\r\n") && bytes.get(9..12).is_some_and(has_body)
 }
 
 /// Until `from` ends, and then that end too.
@@ -132,4 +164,24 @@ async fn copied(from: &TcpStream, to: &TcpStream) -> io::Result<u64> {
     let count = from.try_read(&mut buffer)?;
     send_all(to, &buffer[..count]).await?;
     Ok(count as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_head_that_a_body_follows_waits() {
+        assert!(is_head_alone(b"HTTP/1.0 200 OK\r\nContent-Length: 6\r\n\r\n"));
+        assert!(is_head_alone(b"HTTP/1.1 404 Not Found\r\n\r\n"));
+        for other in [
+            &b"HTTP/1.1 304 Not Modified\r\n\r\n"[..],
+            b"HTTP/1.1 101 Switching\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\n\r\nbody",
+            b"\x16\x03",
+            b"",
+        ] {
+            assert!(!is_head_alone(other));
+        }
+    }
 }

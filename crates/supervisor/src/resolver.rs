@@ -84,6 +84,12 @@ impl Resolver {
         Self { shared: Arc::new(shared) }
     }
 
+    /// The names that the host's own file gives to an address.
+    #[must_use]
+    pub fn written_down(&self, address: IpAddr) -> Vec<HostName> {
+        self.shared.system.read().0.hosts.names(address)
+    }
+
     /// The addresses of both families, IPv4 first; at least one.
     ///
     /// # Errors

@@ -9,10 +9,10 @@ use whatif_engine::{CommandSpec, Engine, EngineError, Stdio};
 use whatif_types::Span;
 
 use super::Outcome;
-use crate::denied;
 use crate::ending;
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style};
+use crate::unreached;
 
 /// Run a command in a sandbox
 ///
@@ -102,7 +102,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let captured = streams.captured.clone();
     let mark = engine.network_mark(&started.sandbox);
     let exited = foreground::attend(&mut started.running, streams, engine, &started.sandbox, output)?;
-    let denied = engine.denied_since(&started.sandbox, mark);
+    let network = engine.troubles_since(&started.sandbox, mark);
     if exited.others_alive {
         super::attend_in_background(engine, &started.sandbox);
     }
@@ -112,14 +112,14 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         document["stdout"] = json!(captured.as_ref().map(Capture::stdout));
         document["stderr"] = json!(captured.as_ref().map(Capture::stderr));
         document["truncated"] = json!(captured.as_ref().is_some_and(Capture::is_truncated));
-        document["denied"] = json!(denied);
+        document["denied"] = json!(network.denied);
         output.document(&document);
     } else if ending::was_limited(&exited) {
         for line in ending::lines(&exited, &started.sandbox.details.limits, args.timeout) {
             output.note(format!("{} {line}", output.paint_note(Style::Dim, "whatif:")));
         }
     }
-    denied::tell(&denied, &started.sandbox.name, true, output);
+    unreached::tell(&network, &started.sandbox.name, true, output);
     keep_bases(engine, &started.sandbox);
     Ok(super::run::exit_code(&exited))
 }

@@ -11,10 +11,10 @@ use whatif_types::text::Text;
 
 use super::Outcome;
 use super::sandbox_options::SandboxOptions;
-use crate::denied;
 use crate::ending;
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style, bytes, counted, printable};
+use crate::unreached;
 
 /// Run a command in a fresh copy of reality
 ///
@@ -115,7 +115,7 @@ fn report(finished: &Finished, exited: &Exited, is_closed: bool, output: &Output
         };
         output.note(format!("{tag} it tried to reach a network and had none; {remedy}"));
     }
-    denied::tell(&finished.denied, name, finished.kept, output);
+    unreached::tell(&finished.network, name, finished.kept, output);
     let is_said = ending::is_notable(&exited.usage) || !finished.sandbox.details.limits.is_unlimited();
     let used = is_said.then(|| output.paint_note(Style::Dim, format!("  used {}", ending::usage(&exited.usage))));
     if !finished.kept {
@@ -166,7 +166,7 @@ fn document(finished: &Finished, exited: &Exited, captured: Option<&Capture>) ->
     document["sandbox"] = json!({ "id": finished.sandbox.id, "name": finished.sandbox.name, "project": Text::from(&finished.sandbox.project), "status": finished.sandbox.status });
     document["kept"] = json!(finished.kept);
     document["missed_network"] = json!(exited.missed_network);
-    document["denied"] = json!(finished.denied);
+    document["denied"] = json!(finished.network.denied);
     document["left_processes"] = json!(finished.left_processes);
     document["changes"] = json!(finished.summary);
     document["stdout"] = json!(captured.map(Capture::stdout));

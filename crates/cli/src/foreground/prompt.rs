@@ -27,7 +27,8 @@ pub(super) enum Answer {
 
 /// The terminal is in raw mode, and its keys are ours until one was pressed.
 pub(super) fn ask(ask: &Ask, output: &Output) -> Answer {
-    let question = format!("{} wants {}.", output.paint_note(Style::Yellow, "whatif:"), place(&ask.host, Some(ask.port)));
+    let question =
+        format!("{} a program inside wants {}.", output.paint_note(Style::Yellow, "whatif:"), place(&ask.host, Some(ask.port)));
     say(&format!("\r\n{question} Allow it? [o]nce  for this [p]roject  [a]lways  [N]o "));
     let answer = read_answer();
     say(match answer {

@@ -78,6 +78,17 @@ impl Engine {
         ControlClient::over(socket).answering().ok()
     }
 
+    /// Ports that somebody else had may be free by now.
+    pub(crate) fn publish_missing(&self, sandbox: &Sandbox) {
+        let Ok(place) = self.directory(sandbox).map(|d| directory(&d)) else { return };
+        for (publish, listener) in Published::bind_those_free(&self.missing_ports(sandbox)).0 {
+            if let Ok(socket) = whatif_keeper::client::connect_to(&place, CONTROL) {
+                // `missing_ports` tells if that does not work.
+                let _ = ControlClient::over(socket).publish(publish.inside, &listener);
+            }
+        }
+    }
+
     /// Takes a port back.
     pub fn unpublish(&self, name: Option<&str>, inside: u16) -> Result<Sandbox, EngineError> {
         let sandbox = self.resolve(name)?;
@@ -131,6 +142,7 @@ impl Engine {
         if let Some(known) = sandbox.details.network.publish.iter().find(known).copied() {
             if sandbox.status == Status::Active {
                 self.supervise(&sandbox)?;
+                self.publish_missing(&sandbox);
             }
             return Ok((sandbox, vec![known]));
         }

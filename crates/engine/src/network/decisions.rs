@@ -59,6 +59,22 @@ pub enum Supervision {
     Gone,
 }
 
+/// Connections that came to nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Troubles {
+    pub denied: Vec<Denied>,
+    pub failed: Vec<Unreached>,
+}
+
+/// A host that was allowed and could not be reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unreached {
+    pub host: String,
+    pub port: Option<u16>,
+    pub count: u64,
+    pub because: String,
+}
+
 /// A host that was denied, however often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Denied {
@@ -89,12 +105,13 @@ impl Engine {
         log.ok().and_then(|path| path.metadata().ok()).map_or(0, |m| m.len())
     }
 
-    /// Who was denied since then.
+    /// What came to nothing since then.
     #[must_use]
-    pub fn denied_since(&self, sandbox: &Sandbox, mark: u64) -> Vec<Denied> {
-        let Ok(place) = self.directory(sandbox) else { return Vec::new() };
+    pub fn troubles_since(&self, sandbox: &Sandbox, mark: u64) -> Troubles {
+        let Ok(place) = self.directory(sandbox) else { return Troubles::default() };
         // What is not known is not said; the record itself can be looked at.
-        denied(&events(&directory(&place).join(LOG), mark).unwrap_or_default())
+        let events = events(&directory(&place).join(LOG), mark).unwrap_or_default();
+        Troubles { denied: denied(&events), failed: failed(&events) }
     }
 }
 
@@ -193,6 +210,7 @@ impl Decision {
         self.sent = event.sent;
         self.received = event.received;
         self.address = event.address.or(self.address);
+        self.who = self.who.take().or(event.who);
         self.failed = (!event.because.is_empty()).then_some(event.because);
     }
 }
@@ -215,6 +233,17 @@ fn denied(events: &[Event]) -> Vec<Denied> {
                 because: event.because.clone(),
                 hint: event.hint.clone(),
             }),
+        }
+    }
+    all
+}
+
+fn failed(events: &[Event]) -> Vec<Unreached> {
+    let mut all: Vec<Unreached> = Vec::new();
+    for event in events.iter().filter(|e| e.kind == EventKind::Failed) {
+        match all.iter_mut().find(|known| known.host == event.host && known.port == event.port) {
+            Some(known) => known.count += 1,
+            None => all.push(Unreached { host: event.host.clone(), port: event.port, count: 1, because: event.because.clone() }),
         }
     }
     all

@@ -50,11 +50,21 @@ impl Engine {
             ));
         }
         self.check_secrets(&new.secrets)?;
-        wish.reach.clone_from(&new.reach);
-        wish.publish.clone_from(&new.publish);
+        wish.reach = each_once(&new.reach);
+        wish.publish = each_once(&new.publish);
         wish.secrets.clone_from(&new.secrets);
         Ok((mode, wish))
     }
+}
+
+fn each_once<T: Copy + PartialEq>(all: &[T]) -> Vec<T> {
+    let mut once: Vec<T> = Vec::new();
+    for one in all {
+        if !once.contains(one) {
+            once.push(*one);
+        }
+    }
+    once
 }
 
 pub(super) fn usage(message: String, hint: &str) -> EngineError {

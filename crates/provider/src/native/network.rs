@@ -21,6 +21,9 @@ use whatif_types::network::Role;
 /// As many as the kernel lets wait; a supervisor that is just being started finds them all.
 const BACKLOG: i32 = 4096;
 
+/// The same in every sandbox where it is free, because it shows in variables, and some programs start anew when these change.
+const USUAL_PORT: u16 = 43128;
+
 /// What the sandbox sends, and the port at which it all arrives.
 #[derive(Debug, Default)]
 pub struct Listeners {
@@ -31,7 +34,8 @@ pub struct Listeners {
 /// For a network with rules: the listeners, and everything that leads to them.
 pub fn redirect() -> Result<Listeners, (&'static str, io::Error)> {
     let at = |step: &'static str| move |error: io::Error| (step, error);
-    let tcp = on_loopback(SocketType::STREAM, 0).map_err(at("listen for connections"))?;
+    let tcp = on_loopback(SocketType::STREAM, USUAL_PORT).or_else(|_| on_loopback(SocketType::STREAM, 0));
+    let tcp = tcp.map_err(at("listen for connections"))?;
     let port = tcp.first().map_or(0, |(port, _)| *port);
     let dns = on_loopback(SocketType::DGRAM, port).map_err(at("listen for questions"))?;
     routes::make_everything_local(tcp.len() > 1).map_err(at("route everything to loopback"))?;

@@ -1,24 +1,16 @@
 //! How connections end: refused, failed, cut, or by themselves. A refusal is on disk before the client learns of it.
 
 use std::io;
-use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
-use whatif_netpolicy::http::{self, HttpState};
-use whatif_netpolicy::{Host, socks};
+use whatif_netpolicy::socks;
 use whatif_types::network::{Event, EventKind, Protocol};
 
 use super::{Connection, Manner, Stop};
 use crate::answers;
-use crate::first_bytes::{self, FirstBytes};
 use crate::relay::{end_well, reset};
 use crate::verdict::Denial;
-
-/// A client that is denied and speaks HTTP gets to read why, if it says what it speaks within this time.
-const SAY_WHAT_PATIENCE: Duration = Duration::from_millis(250);
-const HTTPS: u16 = 443;
 
 impl Connection<'_> {
     pub(crate) async fn stop(&mut self, stop: Stop) {
@@ -47,17 +39,16 @@ impl Connection<'_> {
         self.supervisor.log.record(Event { allowed: false, hint: denial.hint.clone(), who, ..event });
     }
 
+    /// Whoever asks for a connection is told why it gets none. Whoever believes to have one sees it break: many a client would
+    /// take a page of ours for what it has asked for, and be content.
     pub(crate) async fn answer_denied(&mut self, denial: &Denial) {
-        let is_read = match self.manner {
-            Manner::Tunnel => true,
-            Manner::Socks => return self.answer_socks(socks::Reply::NotAllowed).await,
-            Manner::Connected => self.speaks_http().await,
-        };
-        if is_read {
-            let page = answers::denied(&self.supervisor.sandbox, &self.host, self.port, denial);
-            answers::close_with(&self.client, &page).await;
-        } else {
-            reset(&self.client);
+        match self.manner {
+            Manner::Tunnel => {
+                let page = answers::denied(&self.supervisor.sandbox, &self.host, self.port, denial);
+                answers::close_with(&self.client, &page).await;
+            }
+            Manner::Socks => self.answer_socks(socks::Reply::NotAllowed).await,
+            Manner::Connected => reset(&self.client),
         }
     }
 
@@ -65,24 +56,12 @@ impl Connection<'_> {
         match self.manner {
             Manner::Tunnel => answers::close_with(&self.client, &answers::failed(&self.host, self.port, because)).await,
             Manner::Socks => self.answer_socks(socks::Reply::HostUnreachable).await,
-            Manner::Connected if matches!(http::parse(&self.buffer), HttpState::Head(_)) => {
-                answers::close_with(&self.client, &answers::failed(&self.host, self.port, because)).await;
-            }
             Manner::Connected => reset(&self.client),
         }
     }
 
     async fn answer_socks(&self, reply: socks::Reply) {
         answers::close_with(&self.client, &socks::reply(reply)).await;
-    }
-
-    async fn speaks_http(&mut self) -> bool {
-        // Of a connection to an address nothing is read, not even then.
-        if self.port == HTTPS || matches!(self.host, Host::Address(_)) {
-            return false;
-        }
-        let said = timeout(SAY_WHAT_PATIENCE, first_bytes::read(&self.client, &mut self.buffer)).await;
-        matches!(said, Ok(Ok(FirstBytes::Http(_) | FirstBytes::MalformedHttp(_))))
     }
 }
 

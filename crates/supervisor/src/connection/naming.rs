@@ -16,7 +16,7 @@ use crate::connections::{Nature, Open};
 use crate::dial::Dialled;
 use crate::first_bytes::{self, FirstBytes};
 use crate::http_relay::{self, HttpEnd, Parties};
-use crate::relay::{Traffic, end_well};
+use crate::relay::{Traffic, end_well, reset};
 use crate::verdict::{Denial, judge};
 
 /// First bytes that were judged, and by which rule.
@@ -161,15 +161,12 @@ impl Connection<'_> {
         }
     }
 
-    /// A request that is refused ends the connection, with an answer.
+    /// A request that is denied ends the connection, one that nobody can make sense of with an answer.
     pub(crate) async fn conclude_http(&mut self, open: Open, outcome: Result<Result<(), HttpEnd>, String>, server: &TcpStream) {
         let (denial, answer) = match outcome {
-            Ok(Err(HttpEnd::Denied(denial))) => {
-                let answer = answers::denied(&self.supervisor.sandbox, &self.host, self.port, &denial);
-                (denial, answer)
-            }
+            Ok(Err(HttpEnd::Denied(denial))) => (denial, None),
             Ok(Err(HttpEnd::Malformed(error))) => {
-                (Denial::plain(format!("a request is malformed: {error}")), answers::malformed(&error))
+                (Denial::plain(format!("a request is malformed: {error}")), Some(answers::malformed(&error)))
             }
             other => {
                 let outcome = other.map(|done| {
@@ -186,7 +183,10 @@ impl Connection<'_> {
         // What came before was allowed and may still be on its way.
         end_well(server);
         open.close("a request was denied".to_owned(), self.who.soon().await);
-        answers::close_with(&self.client, &answer).await;
+        match answer {
+            Some(answer) => answers::close_with(&self.client, &answer).await,
+            None => reset(&self.client),
+        }
     }
 }
 

@@ -36,6 +36,15 @@ impl Hosts {
         }
     }
 
+    /// The names of an address, in no order that means anything but always the same.
+    pub(super) fn names(&self, address: IpAddr) -> Vec<HostName> {
+        let address = address.to_canonical();
+        let mut names: Vec<HostName> =
+            self.by_name.iter().filter(|(_, all)| all.contains(&address)).map(|(name, _)| name.clone()).collect();
+        names.sort();
+        names
+    }
+
     /// `None` if the file does not know the name. If it does, it is asked for nowhere else, for either family.
     pub(super) fn addresses(&self, name: &HostName) -> Option<&[IpAddr]> {
         self.by_name.get(name).map(Vec::as_slice)
@@ -59,6 +68,10 @@ mod tests {
         assert_eq!(addresses("db"), Some(vec!["10.0.0.5".to_owned(), "10.0.0.6".to_owned()]));
         assert_eq!(addresses("ok"), Some(vec!["10.0.0.8".to_owned()]));
         assert_eq!(addresses("last"), Some(vec!["10.0.0.9".to_owned()]));
+        let names = |text: &str| hosts.names(text.parse().unwrap()).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(names("10.0.0.5"), ["db", "db.internal"]);
+        assert_eq!(names("::ffff:10.0.0.6"), ["db"]);
+        assert!(names("10.0.0.1").is_empty());
         for name in ["the", "database", "scoped", "bytes", "internal"] {
             assert_eq!(addresses(name), None, "{name}");
         }

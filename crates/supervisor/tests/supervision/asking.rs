@@ -48,9 +48,11 @@ fn a_no_and_a_person_who_leaves_deny() {
         let ask = person.next_question().unwrap().unwrap();
         person.answer(ask.id, false).unwrap();
         assert_reset(&mut refused);
-        let mut again = world.connect("a.test", 443);
+        // A no holds, and nobody is asked about it again; another port is another question.
+        world.assert_name_denied("a.test", 443);
+        let mut again = world.connect("a.test", 8443);
         let second = person.next_question().unwrap().unwrap();
-        assert_ne!(second.id, ask.id);
+        assert_eq!((second.host.as_str(), second.port), ("a.test", 8443));
         // An answer to what nobody asks any more means nothing.
         person.answer(ask.id, true).unwrap();
         drop(person);
@@ -58,7 +60,15 @@ fn a_no_and_a_person_who_leaves_deny() {
         // Nobody is there to be asked.
         world.assert_name_denied("a.test", 443);
         assert_eq!(server.connections(), 0);
-        assert_eq!(world.connections_to("a.test").iter().filter(|event| !event.allowed).count(), 3);
+        assert_eq!(world.connections_to("a.test").iter().filter(|event| !event.allowed).count(), 4);
+        // Somebody else may say otherwise.
+        let mut person = world.control().answering().unwrap();
+        let mut later = world.connect("a.test", 443);
+        let ask = person.next_question().unwrap().unwrap();
+        assert_eq!(ask.port, 443);
+        person.answer(ask.id, true).unwrap();
+        later.write_all(&hello("a.test")).unwrap();
+        later.read_exact(&mut [0]).unwrap();
     });
 }
 

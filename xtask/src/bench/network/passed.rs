@@ -44,16 +44,20 @@ fn figure(document: &Value) -> Option<Figure> {
         "KiB" => Unit::Kibibytes,
         _ => return None,
     };
-    let (ratio, bar) = (&document["ratio"], &document["bar"]);
-    let bars: [(&str, fn(f64) -> Bar); 3] =
-        [("ratio_at_most", Bar::RatioAtMost), ("value_at_most", Bar::ValueAtMost), ("value_at_least", Bar::ValueAtLeast)];
+    let ratio = &document["ratio"];
     Some(Figure {
         p90: document["p90"].as_f64(),
         times_floor: document["times_floor"].as_f64(),
         ratio: ratio["value"].as_f64().and_then(|value| Some(Ratio { to: ratio["to"].as_str()?.to_owned(), value })),
-        bar: bars.iter().find_map(|(name, bar_of)| bar[*name].as_f64().map(bar_of)),
+        bar: bar(&document["bar"]),
         ..Figure::new(document["label"].as_str()?, document["value"].as_f64()?, unit)
     })
+}
+
+fn bar(document: &Value) -> Option<Bar> {
+    let limit = |name: &str| document[name].as_f64();
+    let at_most = limit("ratio_at_most").map(Bar::RatioAtMost).or_else(|| limit("value_at_most").map(Bar::ValueAtMost));
+    at_most.or_else(|| limit("value_at_least").map(Bar::ValueAtLeast))
 }
 
 #[cfg(test)]
