@@ -65,7 +65,7 @@ fn no_kind_of_packet_gets_out(w: &World, o: &Outside) {
     let udp = [(PUBLIC, 443), (PUBLIC, 9999), (PRIVATE, 9999), (PUBLIC_V6, 9999)].map(|(a, p)| o.udp(a, p));
     let tcp = [(PUBLIC, 80), (PUBLIC, 22), (PRIVATE, 9999), (PUBLIC_V6, 9999), (METADATA, 80)].map(|(a, p)| o.http(a, p));
     for flags in [["--net", "none"], ["--net", "allow=shop.test"]] {
-        let possible = o.nothing_leaves("attempts of all kinds", || o.try_inside(w, flags, EVERYTHING));
+        let possible = o.nothing_leaves("attempts of all kinds", || o.try_inside(w, &flags, EVERYTHING));
         assert_eq!(possible, serde_json::json!([]), "with {flags:?}");
     }
     assert!(udp.iter().chain(&tcp).all(|server| server.connections() == 0));

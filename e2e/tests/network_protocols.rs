@@ -264,7 +264,7 @@ post = b'POST /fine HTTP/1.1\r\nHost: shop.test\r\nContent-Length: 5\r\n\r\nhell
 chunks = b'POST /fine HTTP/1.1\r\nHost: shop.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n'
 def pipelined(first):
     got = talk('shop.test', 80, first + bad + good, until=b'\0')['got']
-    return [got.count('HELLO'), ' 403 ' in got or got.count('HTTP/1.1') == 1]
+    return [got.count('HELLO'), got.count('HTTP/1.1') == 1]
 def in_turn(first):
     with socket.create_connection(('shop.test', 80), 10) as s:
         s.sendall(first); one = s.recv(4096)

@@ -22,6 +22,10 @@ outside_as_root_and_user!(
     it_gives_back_what_it_opened,
 );
 
+fn number(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
 fn signal(pids: &[i32], signal: Signal) {
     for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
         let _ = kill_process(pid, signal);
@@ -132,20 +136,18 @@ def datagrams():
 for host in ('shop.test', 'shop.test', 'evil.test', '{PUBLIC_2}', '{DOCUMENTED}', '127.0.0.1'):
     threading.Thread(target=load, args=(host, 80), daemon=True).start()
 threading.Thread(target=datagrams, daemon=True).start()
-time.sleep(60)
+time.sleep(3600)
 "#
     );
     let mut load = w
         .whatif(["exec", "storm", "--", "/usr/bin/python3", "-c", &program])
         .streams(Stdio::null(), Stdio::null(), Stdio::null())
         .spawn();
-    let mut random = Random::from(4711);
-    let mut killed = 0;
-    while killed < 50 {
+    let mut random = Random::from(number("WHATIF_SEED", 4711));
+    for _ in 0..number("WHATIF_KILLS", 50) {
         let running = wait_for(Duration::from_secs(20), || Some(o.supervisors()).filter(|all| !all.is_empty()));
         std::thread::sleep(Duration::from_millis(random.below(40) as u64));
         signal(&running.expect("another one is started"), Signal::KILL);
-        killed += 1;
     }
     let seen = allowed.connections();
     eventually("it works in the end", || allowed.connections() > seen);

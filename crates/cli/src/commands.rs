@@ -130,8 +130,8 @@ fn attend(sandbox: &str) -> Outcome {
 }
 
 /// Nobody stays who could be told when processes of this sandbox want the network.
-pub fn attend_in_background(engine: &Engine, sandbox: &Sandbox) {
-    if engine.wants_supervision(sandbox) {
+pub fn attend_in_background(sandbox: &Sandbox) {
+    if sandbox.details.is_supervised() {
         in_background(&["attend", sandbox.id.as_str()]);
     }
 }

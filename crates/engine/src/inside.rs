@@ -5,7 +5,6 @@ pub mod restack;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::process::getuid;
 use whatif_cgroup::Meters;
 use whatif_keeper::protocol::{Failed, PassedGroup, Reason, Reply, Request};
 use whatif_keeper::server::{self, Group, Parts};
@@ -31,8 +30,8 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd, net: NetMode) -> 
     // Looked up at first use, in a file that is closed to us later (before Linux 6.4 there is no other way).
     let _ = rustix::param::page_size();
 
-    // 2. An ordinary user's network is made while whoever starts us still plans the layers.
-    let early = if getuid().is_root() { None } else { Some(make_network(net)) };
+    // 2. The network is made while whoever starts us still plans the layers.
+    let listeners = make_network(net);
 
     // 3. What to become.
     let mut birth = Channel::new(birth);
@@ -42,7 +41,7 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd, net: NetMode) -> 
     let prepared = if prepared { Some(Prepared { user: descriptor()?, holder: descriptor()? }) } else { None };
 
     // 4. Become it, or say what went wrong.
-    let became = become_sandbox(&boot, prepared.as_ref(), early);
+    let became = become_sandbox(&boot, prepared.as_ref(), listeners);
     // It was sent meanwhile; whoever could not has gone.
     let bounds = if bounded { take_bounds(&mut birth)? } else { Bounds::default() };
     let Became { head, listeners, .. } = match became {
@@ -81,10 +80,6 @@ fn make_network(net: NetMode) -> Result<Listeners, Failed> {
         return Ok(Listeners::default());
     }
     native::make_network().map_err(|e| failed("make the sandbox's network", &e))?;
-    redirect(net)
-}
-
-fn redirect(net: NetMode) -> Result<Listeners, Failed> {
     if net != NetMode::Filtered {
         return Ok(Listeners::default());
     }
@@ -143,9 +138,9 @@ struct Became {
     listeners: Listeners,
 }
 
-fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>, early: Option<Result<Listeners, Failed>>) -> Result<Became, Failed> {
-    native::join(prepared, boot.net).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
-    let mut listeners = early.unwrap_or_else(|| redirect(boot.net))?;
+fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>, listeners: Result<Listeners, Failed>) -> Result<Became, Failed> {
+    let mut listeners = listeners?;
+    native::join(prepared).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
     network::listen_for_host(&mut listeners, &boot.reach).map_err(|e| failed("listen for a service of the host", &e))?;
     let Assembled { mut protection, underlay, head } =
         assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use whatif_sys::holder::{Holder, Network};
+use whatif_sys::holder::Holder;
 use whatif_sys::keeper::{self, Start};
 use whatif_types::Identity;
 
@@ -77,8 +77,7 @@ fn hold_namespaces(launch: &Launch<'_>) -> io::Result<Option<Holder>> {
         Identity::Mapped { base, count } => (base, count),
         Identity::Same => (0, u32::MAX),
     };
-    let network = if launch.net.is_own() { Network::New } else { Network::Host };
-    Holder::start(network, base, count).map(Some)
+    Holder::start(base, count).map(Some)
 }
 
 fn c_string(text: impl Into<Vec<u8>>) -> io::Result<CString> {

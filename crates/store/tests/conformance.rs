@@ -50,6 +50,7 @@ fn sandbox(number: u8, name: &str) -> Sandbox {
             cwd: PathBuf::from("/p"),
             labels: [("team".to_owned(), "a".to_owned())].into(),
             net: NetMode::None,
+            network: Default::default(),
             backend: Backend::Overlay,
             backend_reason: None,
             identity: Identity::Own { uid: 1, gid: 1 },

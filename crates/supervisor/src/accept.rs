@@ -79,6 +79,8 @@ pub(crate) async fn redirected(supervisor: Arc<Supervisor>, client: TcpStream, l
         id: supervisor.log.next_id(),
         host: held.as_ref().map_or(Host::Address(address), |held| Host::Name(held.name().clone())),
         port: destination.port(),
+        aliases: Vec::new(),
+        came_by: None,
         held,
         buffer: Vec::new(),
         manner: Manner::Connected,

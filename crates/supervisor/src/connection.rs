@@ -11,6 +11,7 @@ pub(crate) mod endings;
 mod held;
 mod naming;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -18,7 +19,7 @@ use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 use whatif_netpolicy::http::HttpError;
 use whatif_netpolicy::synthetic::Held;
-use whatif_netpolicy::{Host, Request};
+use whatif_netpolicy::{Host, HostName, Request};
 use whatif_types::network::{Event, EventKind, Protocol, Who};
 
 use self::endings::{conclude, until_cut};
@@ -52,6 +53,10 @@ pub(crate) struct Connection<'s> {
     pub(crate) id: u64,
     pub(crate) host: Host,
     pub(crate) port: u16,
+    /// Further names it may mean; see `find_name`.
+    pub(crate) aliases: Vec<HostName>,
+    /// The address by which it has come then: that one is dialled and no other.
+    pub(crate) came_by: Option<IpAddr>,
     /// Keeps the name's stand-ins from being given away.
     pub(crate) held: Option<Held>,
     /// What the client has sent and nobody has been given yet.
@@ -113,9 +118,13 @@ impl Connection<'_> {
             return;
         }
         let policy = self.supervisor.rules.policy();
-        let is_allowed = |name: &Host| judge(&policy, &Request::Connect { target: name, port: self.port }).is_ok();
-        if let Some(name) = self.supervisor.resolver.written_down(address).into_iter().map(Host::Name).find(is_allowed) {
-            self.host = name;
+        let allows = |target: &Host| judge(&policy, &Request::Connect { target, port: self.port }).is_ok();
+        let mut names = self.supervisor.resolver.written_down(address);
+        names.retain(|name| allows(&Host::Name(name.clone())));
+        if let Some(name) = names.first() {
+            self.host = Host::Name(name.clone());
+            self.aliases = names;
+            self.came_by = Some(address);
         }
     }
 
@@ -145,7 +154,7 @@ impl Connection<'_> {
 
     pub(crate) async fn dial(&self) -> Result<Dialled, Stop> {
         // Boxed, like other steps that are soon over: a connection that is only relayed should not keep room for them.
-        Ok(Box::pin(dial(self.supervisor, &self.host, self.port)).await?)
+        Ok(Box::pin(dial(self.supervisor, &self.host, self.port, self.came_by)).await?)
     }
 
     /// Records that the connection is allowed. The rules may have changed while it was made.

@@ -41,14 +41,15 @@ impl From<Denial> for DialError {
     }
 }
 
-/// The host itself, or the user's proxy for it. The target was allowed already; where it leads is judged here.
-pub(crate) async fn dial(supervisor: &Supervisor, host: &Host, port: u16) -> Result<Dialled, DialError> {
+/// The host itself, or the user's proxy for it. The target was allowed already; where it leads is judged here. Of a name's
+/// addresses it is `only` this one, if the client has come by it.
+pub(crate) async fn dial(supervisor: &Supervisor, host: &Host, port: u16, only: Option<IpAddr>) -> Result<Dialled, DialError> {
     let outcome = timeout(PATIENCE_ALTOGETHER, async {
         match host {
             Host::Address(address) => to_address(supervisor, *address, port).await,
             Host::Name(name) => match supervisor.upstream.for_connection(host, port) {
                 Some(proxy) => through(supervisor, proxy, host, port).await,
-                None => to_name(supervisor, name, port).await,
+                None => to_name(supervisor, name, port, only).await,
             },
         }
     });
@@ -64,8 +65,11 @@ async fn to_address(supervisor: &Supervisor, address: IpAddr, port: u16) -> Resu
     }
 }
 
-async fn to_name(supervisor: &Supervisor, name: &HostName, port: u16) -> Result<Dialled, DialError> {
-    let found = supervisor.resolver.resolve(name).await.map_err(|error| DialError::Failed(error.to_string()))?;
+async fn to_name(supervisor: &Supervisor, name: &HostName, port: u16, only: Option<IpAddr>) -> Result<Dialled, DialError> {
+    let found = match only {
+        Some(address) => vec![address],
+        None => supervisor.resolver.resolve(name).await.map_err(|error| DialError::Failed(error.to_string()))?,
+    };
     let policy = supervisor.rules.policy();
     let mut allowed = Vec::new();
     let mut denial = None;

@@ -64,7 +64,7 @@ pub(crate) async fn relay(parties: Parties<'_>, first: Head, mut buffer: Vec<u8>
         None => Some(first),
     };
     let mut answers = pin!(async {
-        gather(server).await;
+        gather(server).await?;
         until_end(server, client, &traffic.received, pipes).await
     });
     let mut asking = pin!(requests(parties, first, buffer));
@@ -76,9 +76,7 @@ pub(crate) async fn relay(parties: Parties<'_>, first: Head, mut buffer: Vec<u8>
             }
             Err(HttpEnd::Io(error)) => Err(HttpEnd::Io(error)),
             Err(refused) => {
-                // Answers to what was allowed before come before the answer to what was not.
-                let _ = pass_end_on(server);
-                let _ = timeout(LAST_ANSWERS_PATIENCE, answers).await;
+                last_answers(server, answers).await;
                 Err(refused)
             }
         },
@@ -88,6 +86,12 @@ pub(crate) async fn relay(parties: Parties<'_>, first: Head, mut buffer: Vec<u8>
             asking.await
         }
     }
+}
+
+/// Answers to what was allowed before come before the answer to what was not.
+pub(crate) async fn last_answers(server: &TcpStream, answers: impl Future<Output = io::Result<()>>) {
+    let _ = pass_end_on(server);
+    let _ = timeout(LAST_ANSWERS_PATIENCE, answers).await;
 }
 
 /// A single request, which was judged, and its answer. What the client says after it goes nowhere.

@@ -15,8 +15,8 @@ use whatif_keeper::channel::Channel;
 use whatif_keeper::client::{Client, ClientError};
 use whatif_types::network::Who;
 
-/// Finding a process costs the keeper a walk through `/proc`; more questions than this go unasked.
-const QUESTIONS_A_SECOND: u32 = 50;
+/// Finding a process costs the keeper a walk through `/proc`. When so much of a second went by for it, no more is asked.
+const SPENT_A_SECOND: Duration = Duration::from_millis(50);
 const LONGEST_QUEUE: usize = 64;
 const SOCKET_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -44,7 +44,7 @@ struct Shared {
 #[derive(Debug)]
 struct Budget {
     since: Instant,
-    asked: u32,
+    spent: Duration,
 }
 
 impl Keeper {
@@ -56,7 +56,7 @@ impl Keeper {
         let (jobs, queue) = channel();
         let (gone, is_gone) = oneshot::channel();
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let budget = Mutex::new(Budget { since: Instant::now(), asked: 0 });
+        let budget = Mutex::new(Budget { since: Instant::now(), spent: Duration::ZERO });
         let shared = Arc::new(Shared { jobs: Mutex::new(jobs), waiting: AtomicUsize::new(0), wake, budget });
         let keeper = Self { shared: Arc::clone(&shared) };
         let client = Client::over(Channel::new(socket));
@@ -94,10 +94,9 @@ impl Keeper {
     fn is_within_budget(&self) -> bool {
         let mut budget = self.shared.budget.lock().unwrap_or_else(PoisonError::into_inner);
         if budget.since.elapsed() >= Duration::from_secs(1) {
-            *budget = Budget { since: Instant::now(), asked: 0 };
+            *budget = Budget { since: Instant::now(), spent: Duration::ZERO };
         }
-        budget.asked += 1;
-        budget.asked <= QUESTIONS_A_SECOND
+        budget.spent < SPENT_A_SECOND
     }
 }
 
@@ -123,9 +122,11 @@ fn talk(mut client: Client, queue: &Receiver<Job>, shared: &Shared) {
             let _ = rustix::io::read(&shared.wake, &mut [0_u8; 8]);
             while let Ok(job) = queue.try_recv() {
                 shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                let began = Instant::now();
                 if is_gone(job.run(&mut client)) {
                     return;
                 }
+                shared.budget.lock().unwrap_or_else(PoisonError::into_inner).spent += began.elapsed();
             }
         }
     }

@@ -65,7 +65,19 @@ fn connection<'s>(
         Host::Name(_) => None,
     };
     let host = held.as_ref().map_or(host, |held| Host::Name(held.name().clone()));
-    Connection { supervisor, client, id: supervisor.log.next_id(), host, port, held, buffer, manner, who }
+    Connection {
+        supervisor,
+        client,
+        id: supervisor.log.next_id(),
+        host,
+        port,
+        aliases: Vec::new(),
+        came_by: None,
+        held,
+        buffer,
+        manner,
+        who,
+    }
 }
 
 /// Leaves in `buffer` what does not belong to the question.

@@ -25,6 +25,8 @@ pub(crate) async fn serve(supervisor: Arc<Supervisor>, client: TcpStream, port: 
         id: supervisor.log.next_id(),
         host: Host::Address(arrived.ip()),
         port,
+        aliases: Vec::new(),
+        came_by: None,
         held: None,
         buffer: Vec::new(),
         manner: Manner::Connected,

@@ -19,6 +19,8 @@ const COPIED_AT_ONCE: usize = 16 << 10;
 const MOMENTS: usize = 3;
 const A_MOMENT: Duration = Duration::from_millis(1);
 const LARGEST_HEAD: usize = 2 << 10;
+/// For the rest of an answer to be taken.
+const TAKING_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Bytes from the sandbox and to it.
 #[derive(Debug, Default)]
@@ -30,7 +32,7 @@ pub(crate) struct Traffic {
 /// Both ways to the end. An error on either side is one for both.
 pub(crate) async fn both_ways(client: &TcpStream, server: &TcpStream, traffic: &Traffic, pipes: &Pipes) -> io::Result<()> {
     let answers = async {
-        gather(server).await;
+        gather(server).await?;
         one_way(server, client, &traffic.received, pipes).await
     };
     tokio::try_join!(one_way(client, server, &traffic.sent, pipes), answers)?;
@@ -39,19 +41,23 @@ pub(crate) async fn both_ways(client: &TcpStream, server: &TcpStream, traffic: &
 
 /// Servers write the head of an answer and its body one after the other, and there are clients that look once and expect both.
 /// Without us in between they usually find both, so the first head of a connection waits a moment for what belongs to it.
-pub(crate) async fn gather(from: &TcpStream) {
-    let mut first = [0; LARGEST_HEAD];
-    let Ok(count) = from.peek(&mut first).await else { return };
-    if !is_head_alone(&first[..count]) {
-        return;
-    }
+pub(crate) async fn gather(from: &TcpStream) -> io::Result<()> {
+    let count = {
+        let mut first = vec![0; LARGEST_HEAD];
+        let count = from.peek(&mut first).await?;
+        if !is_head_alone(&first[..count]) {
+            return Ok(());
+        }
+        count
+    };
     let has_more = || rustix::io::ioctl_fionread(from).is_ok_and(|waiting| waiting > count as u64);
     for _ in 0..MOMENTS {
         if has_more() {
-            return;
+            break;
         }
         tokio::time::sleep(A_MOMENT).await;
     }
+    Ok(())
 }
 
 /// Of an answer that has a body.
@@ -104,6 +110,14 @@ pub(crate) fn pass_end_on(to: &TcpStream) -> io::Result<()> {
 /// look like all of it.
 pub(crate) fn reset(stream: &TcpStream) {
     let _ = stream.set_zero_linger();
+}
+
+/// Waits until the other side has all of it, or does not take it: a reset would take it back.
+pub(crate) async fn sent(stream: &TcpStream) {
+    let until = tokio::time::Instant::now() + TAKING_PATIENCE;
+    while whatif_sys::unsent::unsent(stream.as_fd()).is_ok_and(|bytes| bytes > 0) && tokio::time::Instant::now() < until {
+        tokio::time::sleep(A_MOMENT).await;
+    }
 }
 
 /// All was said: it may end like any other.

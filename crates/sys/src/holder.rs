@@ -13,13 +13,6 @@ use crate::check;
 
 const STACK_SIZE: usize = 16 * 1024;
 
-/// Which namespaces besides the user namespace are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
-    New,
-    Host,
-}
-
 #[derive(Debug)]
 pub struct Holder {
     pid: Pid,
@@ -31,13 +24,10 @@ pub struct Holder {
 
 impl Holder {
     /// Starts the task and gives its user namespace the maps `0 → base` for `count` ids.
-    pub fn start(network: Network, base: u32, count: u32) -> io::Result<Self> {
+    pub fn start(base: u32, count: u32) -> io::Result<Self> {
         let mut stack = vec![0_u8; STACK_SIZE].into_boxed_slice();
-        let mut flags =
+        let flags =
             libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_NEWUSER | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::SIGCHLD;
-        if network == Network::New {
-            flags |= libc::CLONE_NEWNET;
-        }
         let mut pidfd: RawFd = -1;
         let parent = rustix::process::getpid().as_raw_nonzero().get() as usize;
         // SAFETY: the stack grows down from the end of an owned buffer that lives as long as the task (see `drop`); the

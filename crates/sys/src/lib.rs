@@ -18,6 +18,7 @@ pub mod reading_only;
 pub mod seccomp;
 pub mod signals;
 pub mod supervisor_filter;
+pub mod unsent;
 pub mod wait;
 
 use std::io;

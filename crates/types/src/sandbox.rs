@@ -107,6 +107,14 @@ pub struct Details {
     pub transient: bool,
 }
 
+impl Details {
+    /// Whether its network needs a supervisor.
+    #[must_use]
+    pub fn is_supervised(&self) -> bool {
+        self.net == NetMode::Filtered || !self.network.reach.is_empty() || !self.network.publish.is_empty()
+    }
+}
+
 /// Where a sandbox stands in its history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -73,7 +73,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let exited = foreground::attend(&mut run.running, streams, engine, &run.sandbox, output)?;
     let finished = engine.finish(run, &exited, keep)?;
     if finished.left_processes && finished.kept {
-        super::attend_in_background(engine, &finished.sandbox);
+        super::attend_in_background(&finished.sandbox);
     }
     if output.json {
         output.document(&document(&finished, &exited, captured.as_ref()));

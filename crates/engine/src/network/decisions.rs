@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use whatif_types::network::{Event, EventKind, Protocol, Rule, Who};
-use whatif_types::{NetMode, Sandbox, Status};
+use whatif_types::{Sandbox, Status};
 
 use super::{CONTROL, LOG, directory};
 use crate::{Engine, EngineError};
@@ -116,8 +116,7 @@ impl Engine {
 }
 
 fn supervision(sandbox: &Sandbox, place: &Path) -> Supervision {
-    let is_served = sandbox.details.net == NetMode::Filtered || !sandbox.details.network.reach.is_empty();
-    if sandbox.status != Status::Active || !(is_served || !sandbox.details.network.publish.is_empty()) {
+    if sandbox.status != Status::Active || !sandbox.details.is_supervised() {
         return Supervision::NotNeeded;
     }
     if !place.join(LOG).exists() {

@@ -16,7 +16,7 @@ use whatif_keeper::client::{self, ClientError};
 use whatif_keeper::protocol::Reason;
 use whatif_keeper::{Channel, Client};
 use whatif_types::network::{Instructions, Role, UpstreamProxies};
-use whatif_types::{NetMode, Sandbox, SandboxId};
+use whatif_types::{Sandbox, SandboxId};
 
 use super::supervisor::Ready;
 use super::{CONTROL, LOG, PID, Published, directory};
@@ -31,9 +31,7 @@ pub const COMMAND: &str = "supervisor";
 impl Engine {
     /// Sees to it that somebody serves the network of a sandbox that has one to serve.
     pub fn supervise(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        let wish = &sandbox.details.network;
-        let is_served = sandbox.details.net == NetMode::Filtered || !wish.reach.is_empty() || !wish.publish.is_empty();
-        if is_served { self.supervise_with(sandbox, None) } else { Ok(()) }
+        if sandbox.details.is_supervised() { self.supervise_with(sandbox, None) } else { Ok(()) }
     }
 
     /// The same for somebody who will answer the supervisor's questions.
@@ -57,12 +55,6 @@ impl Engine {
             Some(claim) if claim.wait() => self.supervise_claimed(&sandbox, claim, None),
             _ => Ok(()),
         }
-    }
-
-    /// Whether a command that nobody watches over may want the network.
-    #[must_use]
-    pub fn wants_supervision(&self, sandbox: &Sandbox) -> bool {
-        sandbox.details.net == NetMode::Filtered || !sandbox.details.network.reach.is_empty()
     }
 
     /// The same as `supervise` with ports that are bound already.

@@ -9,7 +9,7 @@ use rustix::thread::{
     set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 use whatif_sys::namespaces;
-use whatif_types::{Identity, NetMode};
+use whatif_types::Identity;
 
 /// Namespaces made beforehand, when root starts a sandbox. An ordinary user's keeper makes its own.
 #[derive(Debug)]
@@ -19,25 +19,24 @@ pub struct Prepared {
     pub holder: OwnedFd,
 }
 
-/// An ordinary user's network namespace, with loopback.
+/// A network namespace of its own, with loopback. When root starts a sandbox, this one stays root's of the host: whoever is root
+/// inside has no say in it, but may use every port, as everybody may.
 pub fn make_network() -> io::Result<()> {
     namespaces::unshare(UnshareFlags::NEWNET)?;
+    // Where this cannot be written, low ports are closed inside.
+    let _ = std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
     whatif_sys::loopback::bring_up()
 }
 
 /// Enters everything but the user namespace, which root enters last: until then its layers are put together with real rights.
-/// A network of its own comes with what was prepared, or has been made already.
-pub fn join(prepared: Option<&Prepared>, net: NetMode) -> io::Result<()> {
+/// A network of its own has been made already.
+pub fn join(prepared: Option<&Prepared>) -> io::Result<()> {
     let Some(prepared) = prepared else {
         return Ok(namespaces::unshare(UnshareFlags::NEWIPC | UnshareFlags::NEWUTS | UnshareFlags::NEWCGROUP)?);
     };
-    let mut kinds = ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
-    if net.is_own() {
-        kinds |= ThreadNameSpaceType::NETWORK;
-    }
+    let kinds = ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
     move_into_thread_name_spaces(prepared.holder.as_fd(), kinds)?;
-    namespaces::unshare(UnshareFlags::NEWCGROUP)?;
-    if net.is_own() { whatif_sys::loopback::bring_up() } else { Ok(()) }
+    Ok(namespaces::unshare(UnshareFlags::NEWCGROUP)?)
 }
 
 /// Root's last step into the sandbox: from here on it is root inside and nobody outside.

@@ -13,7 +13,7 @@ use super::{Connection, FIRST_BYTES_PATIENCE, Stop};
 use crate::connections::Open;
 use crate::first_bytes;
 use crate::http_relay::{self, HttpEnd};
-use crate::relay::{Traffic, one_way, reset, send_counted};
+use crate::relay::{Traffic, one_way, pass_end_on, reset, send_counted, until_end};
 use crate::verdict::Denial;
 
 impl Connection<'_> {
@@ -35,13 +35,14 @@ impl Connection<'_> {
     }
 
     async fn held(&self, traffic: &Traffic, server: &TcpStream, buffer: &mut Vec<u8>) -> Result<(), HeldEnd> {
-        let mut down = pin!(one_way(server, &self.client, &traffic.received, &self.supervisor.pipes));
+        let mut down = pin!(until_end(server, &self.client, &traffic.received, &self.supervisor.pipes));
         let mut has_ended = false;
         let first = loop {
             tokio::select! {
                 first = first_bytes::read(&self.client, buffer) => break first?,
                 ended = &mut down, if !has_ended => {
                     ended?;
+                    pass_end_on(&self.client)?;
                     has_ended = true;
                 }
                 // Nobody waits for ever for a client to whom the server has nothing more to say.
@@ -62,8 +63,25 @@ impl Connection<'_> {
         if has_ended {
             return up.await;
         }
-        tokio::try_join!(up, async { Ok::<(), HeldEnd>(down.await?) })?;
-        Ok(())
+        let mut up = pin!(up);
+        tokio::select! {
+            end = &mut up => match end {
+                Ok(()) => {
+                    down.await?;
+                    Ok(pass_end_on(&self.client)?)
+                }
+                Err(HeldEnd::Http(refused @ (HttpEnd::Denied(_) | HttpEnd::Malformed(_)))) => {
+                    http_relay::last_answers(server, down).await;
+                    Err(refused.into())
+                }
+                Err(end) => Err(end),
+            },
+            ended = &mut down => {
+                ended?;
+                pass_end_on(&self.client)?;
+                up.await
+            }
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::connections::{Nature, Open};
 use crate::dial::Dialled;
 use crate::first_bytes::{self, FirstBytes};
 use crate::http_relay::{self, HttpEnd, Parties};
-use crate::relay::{Traffic, end_well, reset};
+use crate::relay::{Traffic, end_well, reset, sent};
 use crate::verdict::{Denial, judge};
 
 /// First bytes that were judged, and by which rule.
@@ -49,6 +49,7 @@ impl Connection<'_> {
         };
         let first = timeout(FIRST_BYTES_PATIENCE, first_bytes::read(&self.client, &mut self.buffer)).await;
         let first = first.map_err(|_| silence())??;
+        self.choose_alias(&first);
         let judgement = self.judge_first(first)?;
         let server = match early {
             Some(server) => server,
@@ -68,6 +69,7 @@ impl Connection<'_> {
         };
         match first {
             Some(first) => {
+                self.choose_alias(&first);
                 let judgement = self.judge_first(first)?;
                 self.carry_judged(judgement, server).await
             }
@@ -108,6 +110,21 @@ impl Connection<'_> {
             FirstBytes::MalformedTls(because) => {
                 Err(denied(Protocol::Tls)(Denial::plain(format!("the TLS hello is malformed: {because}"))))
             }
+        }
+    }
+
+    /// Of several names that the host has written down for an address, the client says which it means.
+    fn choose_alias(&mut self, first: &FirstBytes) {
+        let said = match first {
+            FirstBytes::Tls(hello) => hello.sni.as_ref(),
+            FirstBytes::Http(head) => match head.host.as_ref().map(|authority| &authority.host) {
+                Some(Host::Name(name)) => Some(name),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(alias) = said.filter(|name| self.aliases.contains(name)) {
+            self.host = Host::Name(alias.clone());
         }
     }
 
@@ -185,7 +202,10 @@ impl Connection<'_> {
         open.close("a request was denied".to_owned(), self.who.soon().await);
         match answer {
             Some(answer) => answers::close_with(&self.client, &answer).await,
-            None => reset(&self.client),
+            None => {
+                sent(&self.client).await;
+                reset(&self.client);
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ mod control;
 mod ending;
 mod hello;
 mod hostile;
+mod hosts_file;
 mod http;
 mod names;
 mod proxies;

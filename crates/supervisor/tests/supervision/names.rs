@@ -7,7 +7,7 @@ use whatif_types::network::{EventKind, Protocol};
 
 use super::hello::hello;
 use super::servers::Server;
-use super::world::{PRIVATE, PUBLIC, Wish, address, address_in, allowing, assert_reset, in_world, query, read_all};
+use super::world::{PRIVATE, PUBLIC, Wish, address, address_in, allowing, assert_reset, in_world, query, read_all, until_reset};
 
 #[test]
 fn tls_to_an_allowed_name_is_relayed_and_recorded() {
@@ -107,13 +107,24 @@ fn a_name_that_leads_to_a_private_address_or_to_this_machine_is_denied_after_res
 
 #[test]
 fn what_cannot_be_reached_is_recorded_as_failed() {
-    in_world("names::what_cannot_be_reached_is_recorded_as_failed", allowing(&["a.test:80"]), |world| {
+    in_world("names::what_cannot_be_reached_is_recorded_as_failed", allowing(&["a.test:80", "a.test:443"]), |world| {
         world.hosts(&[("a.test", PUBLIC)]);
-        let mut client = world.connect("a.test", 80);
-        client.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").unwrap();
-        assert!(read_all(&mut client).0.starts_with(b"HTTP/1.1 502 "));
-        let event = world.event("a.test", EventKind::Failed);
-        assert!(event.because.contains("connection refused"), "{event:?}");
+        let client = world.connect("a.test", 80);
+        assert_eq!(until_reset(Ok(client), b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"), b"");
+        let client = world.connect_to_proxy();
+        assert_eq!(until_reset(Ok(client), b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n"), b"");
+        // Who asks for a connection is told.
+        let mut client = world.connect_to_proxy();
+        client.write_all(b"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let (page, end) = read_all(&mut client);
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.starts_with("HTTP/1.1 502 ") && page.contains("connection refused") && end.is_none(), "{page} {end:?}");
+        let events = world.connections_to("a.test");
+        assert_eq!(events.len(), 3, "{events:?}");
+        for event in events {
+            assert!(event.kind == EventKind::Failed && event.because.contains("connection refused"), "{event:?}");
+        }
     });
 }
 

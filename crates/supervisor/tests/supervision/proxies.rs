@@ -7,7 +7,7 @@ use whatif_types::network::{EventKind, UpstreamProxies};
 
 use super::hello::hello;
 use super::servers::Server;
-use super::world::{PRIVATE, PUBLIC, Wish, World, allowing, in_world, read_all};
+use super::world::{PRIVATE, PUBLIC, Wish, World, allowing, in_world, read_all, until_reset};
 
 fn ask(world: &World, question: &[u8], answer_length: usize) -> (TcpStream, Vec<u8>) {
     let mut client = world.connect_to_proxy();
@@ -41,6 +41,9 @@ fn a_tunnel_is_judged_like_any_connection() {
             let question = format!("CONNECT {denied} HTTP/1.1\r\nHost: {denied}\r\n\r\n");
             assert_eq!(ask(world, question.as_bytes(), 13).1, b"HTTP/1.1 403 ", "{denied}");
         }
+        let (mut client, _) = ask(world, b"CONNECT b.test:8080 HTTP/1.1\r\nHost: b.test:8080\r\n\r\n", 13);
+        let page = String::from_utf8(read_all(&mut client).0).unwrap();
+        assert!(page.contains("no rule allows b.test:8080") && page.contains("whatif net allow tested b.test:8080\n"), "{page}");
         for nonsense in ["127.1:443", "0x7f000001:443", "2130706433:443", "user@a.test:443", "a.test"] {
             let question = format!("CONNECT {nonsense} HTTP/1.1\r\nHost: a.test\r\n\r\n");
             assert_eq!(ask(world, question.as_bytes(), 13).1, b"HTTP/1.1 400 ", "{nonsense}");
@@ -62,13 +65,15 @@ fn a_request_with_a_whole_url_is_made_anew_and_is_the_only_one() {
         let answer = String::from_utf8(read_all(&mut client).0).unwrap();
         assert!(answer.ends_with("HELLO") && answer.matches("HTTP/1.1").count() == 1, "{answer}");
         assert_eq!(server.text(), "GET /x?y HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
-        for (target, host) in
-            [("http://b.test/", "b.test"), ("http://a.test/", "b.test"), ("/", "a.test"), ("http://u@a.test/", "a.test")]
-        {
-            let question = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-            let (_, answer) = ask(world, question.as_bytes(), 12);
-            assert!(answer.ends_with(b"403") || answer.ends_with(b"400"), "{target} {host}");
+        for denied in ["http://b.test/", "http://a.test:81/", "http://127.0.0.1/", "http://169.254.169.254/"] {
+            let question = format!("GET {denied} HTTP/1.1\r\nHost: {}\r\n\r\n", &denied[7..denied.len() - 1]);
+            assert_eq!(until_reset(Ok(world.connect_to_proxy()), question.as_bytes()), b"", "{denied}");
         }
+        for (target, host) in [("http://a.test/", "b.test"), ("/", "a.test"), ("http://u@a.test/", "a.test")] {
+            let question = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            assert!(ask(world, question.as_bytes(), 12).1.ends_with(b"400"), "{target} {host}");
+        }
+        assert_eq!(server.connections(), 1);
         let post = b"POST http://a.test:8080/p HTTP/1.1\r\nHost: a.test:8080\r\nContent-Length: 4\r\n\r\nbody";
         let (mut client, _) = ask(world, post, 12);
         assert!(read_all(&mut client).0.ends_with(b"HELLO"));
