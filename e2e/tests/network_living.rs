@@ -1,13 +1,18 @@
 //! The network of a sandbox that lives: rules that change, and rules that stay.
 
+use std::time::Duration;
+
 use whatif_e2e::outside::{DOCUMENTED, Outside, PRELUDE, PUBLIC, PUBLIC_2};
-use whatif_e2e::{World, eventually, outside_as_root_and_user};
+use whatif_e2e::{Random, World, eventually, outside_as_root_and_user};
 
 outside_as_root_and_user!(
     a_host_can_be_allowed_and_denied_later,
     denying_cuts_what_is_open,
     denying_wins,
     background_commands_have_the_network,
+    rules_changed_before_anybody_used_the_network_hold,
+    rules_changed_while_a_command_waits_hold,
+    rules_changed_while_a_supervisor_starts_hold,
     rules_stay_through_stop_and_start,
     rules_stay_through_snapshots,
     a_fork_has_the_rules_of_its_parent,
@@ -98,6 +103,62 @@ fn background_commands_have_the_network(w: &World, o: &Outside) {
     w.whatif(["exec", "-d", "back", "--", "/usr/bin/python3", "-c", &program]).go().ok();
     eventually("it is done", || w.exec("back", "test -e /tmp/result").code == 0);
     assert_eq!(w.exec("back", "cat /tmp/result").ok().text(), "['HELLO', False]");
+}
+
+/// Waits for a file, then tries both.
+const WAITS: &str = r#"
+open('/tmp/waits', 'w')
+while not os.path.exists('/tmp/go'): time.sleep(0.02)
+r = ['HELLO' in hello(h, 80)['got'] for h in ('shop.test', 'bank.test')]
+open('/tmp/part', 'w').write(str(r)); os.rename('/tmp/part', '/tmp/result')
+"#;
+
+/// Whoever starts the supervisor in the end may have begun to wait long before.
+fn rules_changed_before_anybody_used_the_network_hold(w: &World, o: &Outside) {
+    web(o);
+    w.whatif(["new", "early", "--net", "allow=shop.test"]).go().ok();
+    let program = format!("{PRELUDE}\n{WAITS}");
+    w.whatif(["exec", "-d", "early", "--", "/usr/bin/python3", "-c", &program]).go().ok();
+    w.whatif(["net", "deny", "early", "shop.test"]).go().ok();
+    w.whatif(["net", "allow", "early", "bank.test"]).go().ok();
+    // Nothing that would start a supervisor itself.
+    let go = w.write("go", "").display().to_string();
+    w.whatif(["cp", &go, "early:/tmp/go"]).go().ok();
+    eventually("it is done", || w.exec("early", "test -e /tmp/result").code == 0);
+    assert_eq!(w.exec("early", "cat /tmp/result").ok().text(), "[False, True]");
+}
+
+/// The same with somebody in the foreground.
+fn rules_changed_while_a_command_waits_hold(w: &World, o: &Outside) {
+    web(o);
+    w.whatif(["new", "front", "--net", "allow=shop.test"]).go().ok();
+    let program = format!("{PRELUDE}\n{WAITS}");
+    let null = std::process::Stdio::null;
+    let mut waits = w.whatif(["exec", "front", "--", "/usr/bin/python3", "-c", &program]).streams(null(), null(), null()).spawn();
+    eventually("it waits", || w.exec("front", "test -e /tmp/waits").code == 0);
+    w.whatif(["net", "deny", "front", "shop.test"]).go().ok();
+    w.whatif(["net", "allow", "front", "bank.test"]).go().ok();
+    let go = w.write("go", "").display().to_string();
+    w.whatif(["cp", &go, "front:/tmp/go"]).go().ok();
+    waits.wait().expect("it is our child");
+    assert_eq!(w.exec("front", "cat /tmp/result").ok().text(), "[False, True]");
+}
+
+/// Whatever comes first, when the command to deny has returned, it is denied.
+fn rules_changed_while_a_supervisor_starts_hold(w: &World, o: &Outside) {
+    web(o);
+    let mut random = Random::from(815);
+    for round in 0..12 {
+        w.whatif(["new", "race", "--net", "allow=shop.test"]).go().ok();
+        let moment = Duration::from_millis(random.below(60) as u64);
+        std::thread::scope(|scope| {
+            scope.spawn(|| o.hello_in(w, "race", "shop.test", 80));
+            std::thread::sleep(moment);
+            w.whatif(["net", "deny", "race", "shop.test"]).go().ok();
+        });
+        assert!(!o.hello_in(w, "race", "shop.test", 80).is_hello(), "in round {round}, denied after {moment:?}");
+        w.whatif(["rm", "--yes", "race"]).go().ok();
+    }
 }
 
 fn rules_stay_through_stop_and_start(w: &World, o: &Outside) {

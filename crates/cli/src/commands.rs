@@ -47,6 +47,8 @@ use std::process::ExitCode;
 
 use whatif_engine::{Engine, EngineError, Sandbox};
 
+use whatif_types::SandboxId;
+
 use crate::args::{Cli, Command};
 use crate::context;
 use crate::output::{Output, Style, printable};
@@ -125,7 +127,9 @@ fn tidy(squash: Option<&str>, layers: bool, pool: bool) -> Outcome {
 }
 
 fn attend(sandbox: &str) -> Outcome {
-    Engine::open(context::from_process()?)?.supervise_when_wanted(sandbox)?;
+    if let Some(id) = SandboxId::parse(sandbox) {
+        Engine::open(context::from_process()?)?.supervise_when_wanted(&id)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -57,6 +57,10 @@ impl Engine {
     /// Ends the keeper and puts the sandbox away, without waiting for either.
     pub(crate) fn discard(&self, sandbox: Sandbox, lock: SandboxLock, pidfd: &OwnedFd) -> Result<(), EngineError> {
         end_keeper(pidfd);
+        // Its ports are for the next one, who may come at once.
+        if !sandbox.details.network.publish.is_empty() {
+            end_supervisor(&self.directory(&sandbox)?, &sandbox.id, Duration::ZERO);
+        }
         self.put_away(&sandbox, lock, Some(pidfd))
     }
 

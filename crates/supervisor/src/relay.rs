@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rustix::net::Shutdown;
+use rustix::net::{RecvFlags, Shutdown};
 use rustix::pipe::{SpliceFlags, splice};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
@@ -41,15 +41,10 @@ pub(crate) async fn both_ways(client: &TcpStream, server: &TcpStream, traffic: &
 
 /// Servers write the head of an answer and its body one after the other, and there are clients that look once and expect both.
 /// Without us in between they usually find both, so the first head of a connection waits a moment for what belongs to it.
+/// An error is reported only once, so it is the caller's.
 pub(crate) async fn gather(from: &TcpStream) -> io::Result<()> {
-    let count = {
-        let mut first = vec![0; LARGEST_HEAD];
-        let count = from.peek(&mut first).await?;
-        if !is_head_alone(&first[..count]) {
-            return Ok(());
-        }
-        count
-    };
+    from.readable().await?;
+    let Some(count) = head_alone(from)? else { return Ok(()) };
     let has_more = || rustix::io::ioctl_fionread(from).is_ok_and(|waiting| waiting > count as u64);
     for _ in 0..MOMENTS {
         if has_more() {
@@ -58,6 +53,16 @@ pub(crate) async fn gather(from: &TcpStream) -> io::Result<()> {
         tokio::time::sleep(A_MOMENT).await;
     }
     Ok(())
+}
+
+/// How long it is, if a head is all that has come. Not part of a future, which would be as large as the buffer.
+fn head_alone(from: &TcpStream) -> io::Result<Option<usize>> {
+    let mut first = [0; LARGEST_HEAD];
+    match rustix::net::recv(from, &mut first, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((count, _)) => Ok(Some(count).filter(|_| is_head_alone(&first[..count]))),
+        Err(rustix::io::Errno::AGAIN) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// Of an answer that has a body.

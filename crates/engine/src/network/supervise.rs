@@ -49,8 +49,9 @@ impl Engine {
     }
 
     /// Waits until somebody inside wants the network, and sees to it then. For when nobody else will be there to be told.
-    pub fn supervise_when_wanted(&self, name: &str) -> Result<(), EngineError> {
-        let sandbox = self.resolve(Some(name))?;
+    pub fn supervise_when_wanted(&self, id: &SandboxId) -> Result<(), EngineError> {
+        // Whoever ends it meanwhile says so in the records, not we.
+        let Some(sandbox) = self.store.get(id)? else { return Ok(()) };
         match self.claim_network(&sandbox)? {
             Some(claim) if claim.wait() => self.supervise_claimed(&sandbox, claim, None),
             _ => Ok(()),
@@ -67,18 +68,24 @@ impl Engine {
 
     /// Nobody else is the supervisor while we hold this. `None` if somebody is.
     fn claim_network(&self, sandbox: &Sandbox) -> Result<Option<Claim>, EngineError> {
-        let mut keeper = Client::connect(&self.directory(sandbox)?)?;
-        match keeper.supervise() {
-            Err(ClientError::Failed(failed)) if failed.reason == Reason::Supervised => Ok(None),
-            other => Ok(Some(Claim { listeners: other?, keeper, is_answered: false })),
-        }
+        let place = self.directory(sandbox)?;
+        let mut keeper = Client::connect(&place)?;
+        let listeners = match keeper.supervise() {
+            Err(ClientError::Failed(failed)) if failed.reason == Reason::Supervised => return Ok(None),
+            other => other?,
+        };
+        let network = directory(&place);
+        make_directory(&network)?;
+        let control = client::listener_at(&network, CONTROL)?;
+        Ok(Some(Claim { keeper, listeners, control, is_answered: false }))
     }
 
     fn supervise_claimed(&self, sandbox: &Sandbox, claim: Claim, published: Option<Published>) -> Result<(), EngineError> {
-        let Claim { keeper, listeners, is_answered } = claim;
+        let Claim { keeper, listeners, control, is_answered } = claim;
         let place = self.directory(sandbox)?;
         let network = directory(&place);
-        make_directory(&network)?;
+        // What was meant when it was claimed may be long ago.
+        let sandbox = &self.reread(sandbox)?;
         self.write_rules(&network, &self.rules_of(sandbox)?)?;
         let published = match published {
             Some(published) => published,
@@ -87,7 +94,7 @@ impl Engine {
         };
         let mut passed: Vec<(Role, OwnedFd)> = vec![
             (Role::Keeper, keeper.into_socket()),
-            (Role::Control, client::listener_at(&network, CONTROL)?),
+            (Role::Control, control),
             (Role::Log, open_log(&network)?),
             (Role::Directory, open_directory(&network)?),
         ];
@@ -105,7 +112,21 @@ impl Engine {
         };
         let descriptors: Vec<BorrowedFd<'_>> = passed.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
         start(sandbox, &network, &instructions, &descriptors)
-            .map_err(|message| EngineError::Supervisor { name: sandbox.name.clone(), message })
+            .map_err(|message| EngineError::Supervisor { name: sandbox.name.clone(), message })?;
+        self.catch_up(sandbox)
+    }
+
+    /// Whoever changed the rules while the supervisor was being started could not tell it.
+    fn catch_up(&self, started_with: &Sandbox) -> Result<(), EngineError> {
+        let mut known = started_with.details.network.clone();
+        loop {
+            let now = self.reread(started_with)?;
+            if now.details.network == known {
+                return Ok(());
+            }
+            self.renew_rules(&now)?;
+            known = now.details.network;
+        }
     }
 
     /// The proxies the user's own programs use.
@@ -127,13 +148,15 @@ impl Engine {
 struct Claim {
     keeper: Client,
     listeners: Vec<(Role, OwnedFd)>,
+    /// Whoever has something to say to the supervisor waits here until there is one.
+    control: OwnedFd,
     is_answered: bool,
 }
 
 impl Claim {
-    /// True when somebody inside wants the network, false when the sandbox is gone.
+    /// True when somebody wants the network or its supervisor, false when the sandbox is gone.
     fn wait(&self) -> bool {
-        let mut fds = vec![PollFd::from_borrowed_fd(self.keeper.as_fd(), PollFlags::IN)];
+        let mut fds = vec![PollFd::from_borrowed_fd(self.keeper.as_fd(), PollFlags::IN), PollFd::new(&self.control, PollFlags::IN)];
         fds.extend(self.listeners.iter().map(|(_, listener)| PollFd::new(listener, PollFlags::IN)));
         loop {
             match poll(&mut fds, None) {
@@ -152,7 +175,7 @@ fn start(sandbox: &Sandbox, network: &Path, instructions: &Instructions, descrip
     set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE)).map_err(|e| e.to_string())?;
     let mut child = spawn(sandbox, theirs).map_err(|e| e.to_string())?;
     // For whoever ends the sandbox; without it the supervisor ends by itself.
-    let _ = std::fs::write(network.join(PID), child.id().to_string());
+    let _ = write_private(&network.join(PID), &child.id().to_string());
     let mut channel = Channel::new(ours);
     let answer = channel.send(instructions, descriptors).and_then(|()| channel.receive::<Ready>());
     let problem = match answer {
@@ -174,6 +197,7 @@ pub(crate) fn end(place: &Path, id: &SandboxId, patience: Duration) {
     // The number may have changed hands.
     if crate::stop::is_process_of(pid, COMMAND, id) && !wait_until_ended(&pidfd, patience) {
         let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+        wait_until_ended(&pidfd, PATIENCE);
     }
 }
 
@@ -187,6 +211,11 @@ fn spawn(sandbox: &Sandbox, input: OwnedFd) -> std::io::Result<Child> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
+}
+
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    std::io::Write::write_all(&mut file, text.as_bytes())
 }
 
 fn make_directory(network: &Path) -> Result<(), EngineError> {

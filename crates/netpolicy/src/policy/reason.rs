@@ -54,9 +54,12 @@ impl Reason {
 }
 
 fn advisable(host: &Host, port: u16) -> Option<Rule> {
-    if let Host::Address(address) = host
-        && address::classify(*address) == AddressClass::Metadata
-    {
+    // Nor the way to the sandbox's own loopback, for which no rule is needed.
+    let is_own = match host {
+        Host::Address(address) => matches!(address::classify(*address), AddressClass::Metadata | AddressClass::Loopback),
+        Host::Name(name) => name.as_str() == "localhost" || name.as_str().ends_with(".localhost"),
+    };
+    if is_own {
         return None;
     }
     // Some addresses cannot stand in a rule.

@@ -94,7 +94,7 @@ fn a_long_answer_arrives_whole_before_the_reset() {
                 }
             });
         });
-        for pause in [0, 300, 1000] {
+        for pause in [0, 300, 700] {
             let mut client = world.connect("a.test", 80);
             client.write_all((get("a.test", "/long") + &get("b.test", "/secret")).as_bytes()).unwrap();
             std::thread::sleep(Duration::from_millis(pause));
