@@ -34,6 +34,10 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == whatif_engine::network::supervisor::COMMAND) {
         return supervisor();
     }
+    if std::env::args_os().nth(1).is_some_and(|first| first == "attend") {
+        // SAFETY: it stays for long, and nothing has run yet that could own a descriptor.
+        unsafe { whatif_sys::command::close_inherited() };
+    }
     whatif_sys::signals::restore_default_sigpipe();
     let cli = args::parse();
     let output = output::Output::new(cli.json);
@@ -62,8 +66,11 @@ fn restack() -> ExitCode {
 }
 
 fn supervisor() -> ExitCode {
-    // SAFETY: a supervisor is executed with its instructions on standard input, and nothing has run yet that could own that.
-    let input = unsafe { whatif_sys::command::adopt(0) };
+    // SAFETY: a supervisor is executed with its instructions on standard input, and nothing has run yet that could own anything.
+    let input = unsafe {
+        whatif_sys::command::close_inherited();
+        whatif_sys::command::adopt(0)
+    };
     match whatif_engine::network::supervisor::serve(input) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

@@ -225,6 +225,17 @@ pub fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// Closes everything but the standard streams: whoever started us may wait for the end of something that we would hold open.
+///
+/// # Safety
+/// Nothing in the process may own a descriptor yet.
+pub unsafe fn close_inherited() {
+    // SAFETY: promised by the caller. What cannot be closed is not there.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
+    }
+}
+
 /// Adopts a descriptor this process was started with.
 ///
 /// # Safety
