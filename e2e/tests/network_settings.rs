@@ -1,7 +1,7 @@
 //! Who has a say in what a sandbox may reach: the user, the project, archives, and sandboxes made beforehand.
 
 use whatif_e2e::outside::{Outside, PUBLIC, PUBLIC_2};
-use whatif_e2e::{World, outside_as_root_and_user};
+use whatif_e2e::{World, eventually, outside_as_root_and_user};
 
 outside_as_root_and_user!(
     the_user_sets_the_usual_network,
@@ -103,6 +103,8 @@ fn a_sandbox_of_the_pool_has_the_network_that_was_asked_for(w: &World, o: &Outsi
         assert_eq!(o.hello_in(w, "pooled", "shop.test", 80).is_hello(), expected[0], "{flags:?}");
         w.whatif(["rm", "--yes", "pooled"]).go().ok();
     }
+    // It is filled again behind our back whenever one was taken.
+    eventually("nobody fills", || !w.processes().iter().any(|p| p.contains(" tidy") || p.contains(" pool")));
     w.whatif(["pool", "drain"]).go().ok();
 }
 

@@ -76,6 +76,8 @@ fn killed_in_mid_transfer_it_takes_the_connection_along(w: &World, o: &Outside) 
     );
     w.whatif(["exec", "-d", "mid", "--", "/usr/bin/python3", "-c", &program]).go().ok();
     eventually("it flows", || w.exec("mid", "test -e /tmp/flows").code == 0);
+    // Whoever still looks whether somebody is needed would be the next one.
+    eventually("nobody else is at it", || !w.processes().iter().any(|process| process.contains(" attend ")));
     let running = o.supervisors();
     assert_eq!(running.len(), 1);
     signal(&running, Signal::KILL);

@@ -70,6 +70,19 @@ pub(crate) struct Booting {
 impl Engine {
     /// Starts a keeper and prepares its layers. It has no command yet: nothing runs before the sandbox has its row.
     pub(crate) fn begin_boot(&self, wish: &Wish<'_>, choice: Choice) -> Result<Booting, EngineError> {
+        let mut tries = 0;
+        loop {
+            match self.try_to_begin(wish, choice.clone()) {
+                Err(error) if wish.known_trees.is_none() && has_moved(&error) && tries < MOST_TRIES => {
+                    tries += 1;
+                    clear_heads(wish.directory)?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn try_to_begin(&self, wish: &Wish<'_>, choice: Choice) -> Result<Booting, EngineError> {
         // The keeper loads while its layers are planned and prepared.
         let identity = if choice.same_ids && self.context.is_root() { Identity::Same } else { self.context.identity() };
         let alive = alive_lock(wish.directory)?;
@@ -128,6 +141,7 @@ impl Engine {
         first: Option<(&Exec, &[BorrowedFd<'_>])>,
     ) -> Result<(Booting, Protection), EngineError> {
         let mut reasons = Vec::new();
+        let mut tries = 0;
         loop {
             // Sent before the sandbox stands, so that the keeper goes on to it without a pause.
             if let Some((exec, descriptors)) = first {
@@ -154,6 +168,13 @@ impl Engine {
                 return Err(EngineError::Boot { message: failed.message, errno: failed.errno });
             }
             let mut choice = booting.choice.clone();
+            if is_absence(failed.errno) && tries < MOST_TRIES {
+                tries += 1;
+                wait_for_end(&booting.pidfd);
+                clear_heads(wish.directory)?;
+                booting = self.begin_boot(wish, choice)?;
+                continue;
+            }
             match failed.reason {
                 Reason::BootIdMapping if !choice.same_ids => choice.same_ids = true,
                 // Before 5.19 overlayfs takes no idmapped layers; then the same ids on both sides are the lesser loss.
@@ -172,10 +193,7 @@ impl Engine {
                 reasons.push(failed.message);
             }
             wait_for_end(&booting.pidfd);
-            for part in ["head", "work"] {
-                remove::tree(&wish.directory.join(part))?;
-                make_private(&wish.directory.join(part))?;
-            }
+            clear_heads(wish.directory)?;
             booting = self.begin_boot(wish, choice)?;
         }
     }
@@ -293,6 +311,31 @@ impl Engine {
         hidden.extend(wish.secrets.hidden.iter().cloned());
         hidden
     }
+}
+
+/// Reality goes on while a sandbox is made of it: a directory that was there when it was planned may be gone when it is put
+/// together. Then it is planned anew, so often.
+const MOST_TRIES: usize = 5;
+
+fn has_moved(error: &EngineError) -> bool {
+    match error {
+        EngineError::Io { source, .. } => source.raw_os_error().is_some_and(is_absence),
+        EngineError::Path(error) => error.source.raw_os_error().is_some_and(is_absence),
+        _ => false,
+    }
+}
+
+/// What is missing when a directory is gone, or has come since and has no place yet.
+fn is_absence(errno: i32) -> bool {
+    [rustix::io::Errno::NOENT, rustix::io::Errno::ROFS].iter().any(|absence| absence.raw_os_error() == errno)
+}
+
+fn clear_heads(directory: &Path) -> Result<(), EngineError> {
+    for part in ["head", "work"] {
+        remove::tree(&directory.join(part))?;
+        make_private(&directory.join(part))?;
+    }
+    Ok(())
 }
 
 /// A keeper that was told to end may take a moment to let go of its mounts.

@@ -1,12 +1,15 @@
 //! Servers out there. Each remembers what it received.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::{Authority, Outside};
+use crate::wait_for;
 
 #[derive(Debug, Default)]
 struct Record {
@@ -155,25 +158,26 @@ impl Outside {
     /// Any program out there, under the same conditions.
     #[track_caller]
     pub fn daemon(&self, command: &mut Command) -> PythonServer {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it is installed");
-        let mut lines = BufReader::new(child.stdout.take().expect("it was asked for")).lines();
-        let ready = lines.by_ref().map_while(Result::ok).any(|line| line == "ready");
-        assert!(ready, "a server did not start");
-        let log = Arc::new(Mutex::new(String::new()));
-        let server = PythonServer { log: Arc::clone(&log), child: Arc::new(Mutex::new(Running(child))) };
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                *log.lock().expect("no thread panics") += &format!("{line}\n");
-            }
-        });
-        self.python.lock().expect("no thread panics").push(server.clone());
+        let mut others = self.python.lock().expect("no thread panics");
+        // Not a pipe: what it has said before it answered somebody can be read when that one has the answer.
+        let log = self.dir.join(format!("server-{}.log", others.len()));
+        let file = File::create(&log).expect("the directory is ours");
+        let child = command.stdin(Stdio::null()).stdout(file).spawn().expect("it is installed");
+        let server = PythonServer { log, child: Arc::new(Mutex::new(Running(child))) };
+        assert!(
+            wait_for(Duration::from_secs(20), || server.said().contains(READY).then_some(())).is_some(),
+            "a server did not start"
+        );
+        others.push(server.clone());
         server
     }
 }
 
+const READY: &str = "ready\n";
+
 #[derive(Clone, Debug)]
 pub struct PythonServer {
-    log: Arc<Mutex<String>>,
+    log: PathBuf,
     child: Arc<Mutex<Running>>,
 }
 
@@ -181,7 +185,11 @@ impl PythonServer {
     /// What it has printed since it was ready.
     #[must_use]
     pub fn log(&self) -> String {
-        self.log.lock().expect("no thread panics").clone()
+        self.said().split_once(READY).map(|(_, later)| later.to_owned()).unwrap_or_default()
+    }
+
+    fn said(&self) -> String {
+        fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
     #[must_use]
@@ -217,12 +225,12 @@ fn request_length(bytes: &[u8]) -> Option<usize> {
 }
 
 const FILES: &str = r#"
-import http.server, socket, ssl, sys
+import http.server, os, socket, ssl, sys
 address, port, directory, *tls = sys.argv[1:]
 class Handler(http.server.SimpleHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     def __init__(self, *a): super().__init__(*a, directory=directory)
-    def log_message(self, form, *a): print(self.headers.get('Host') if hasattr(self, 'headers') else '-', form % a)
+    def log_message(self, form, *a): os.write(1, f"{self.headers.get('Host') if hasattr(self, 'headers') else '-'} {form % a}\n".encode())
 class Server(http.server.ThreadingHTTPServer):
     address_family = socket.AF_INET6 if ':' in address else socket.AF_INET
 server = Server((address, int(port)), Handler)
@@ -235,14 +243,15 @@ server.serve_forever()
 "#;
 
 const TLS: &str = r#"
-import socket, ssl, sys, threading
+import os, socket, ssl, sys, threading
+def say(text): os.write(1, (text + '\n').encode())  # in one piece, whoever else speaks
 address, port, cert, key = sys.argv[1:]
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(cert, key)
-context.sni_callback = lambda _socket, name, _context: print('sni', name)
+context.sni_callback = lambda _socket, name, _context: say(f'sni {name}')
 listener = socket.create_server((address, int(port)), family=socket.AF_INET6 if ':' in address else socket.AF_INET)
 def serve(raw):
-    print('connection')
+    say('connection')
     try:
         with context.wrap_socket(raw, server_side=True) as stream:
             pending = b''
@@ -252,9 +261,9 @@ def serve(raw):
                 pending += read
                 while b'\r\n\r\n' in pending:
                     head, pending = pending.split(b'\r\n\r\n', 1)
-                    print(head.decode('latin-1').replace('\r\n', '\n'))
+                    say(head.decode('latin-1').replace('\r\n', '\n'))
                     stream.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nHELLO\n')
-    except OSError as error: print('failed', error)
-print('ready')
+    except OSError as error: say(f'failed {error}')
+say('ready')
 while True: threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
 "#;

@@ -85,7 +85,8 @@ impl Engine {
         let path = directory.join(RULES);
         let failed = |e: std::io::Error| EngineError::io("write", &path, e);
         let text = serde_json::to_vec(rules).map_err(|e| failed(e.into()))?;
-        let new = directory.join("network.json.new");
+        // Others may write it just now.
+        let new = directory.join(format!("network.json.{}", std::process::id()));
         let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(failed)?;
         std::io::Write::write_all(&mut file, &text).map_err(failed)?;
         std::fs::rename(&new, &path).map_err(failed)
