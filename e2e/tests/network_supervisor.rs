@@ -10,6 +10,7 @@ use whatif_e2e::{Random, World, eventually, outside_as_root_and_user, wait_for};
 
 outside_as_root_and_user!(
     there_is_none_until_it_is_needed,
+    it_is_there_for_the_very_first_call_of_a_program,
     none_is_left_behind,
     killed_in_mid_transfer_it_takes_the_connection_along,
     a_foreground_run_gets_another_one,
@@ -41,6 +42,19 @@ fn there_is_none_until_it_is_needed(w: &World, o: &Outside) {
     assert_eq!(o.supervisors().len(), 1);
     o.hello_in(w, "idle", "evil.test", 80);
     assert_eq!(o.supervisors().len(), 1, "one is enough");
+}
+
+/// A program may connect before whoever runs it has heard that it runs.
+fn it_is_there_for_the_very_first_call_of_a_program(w: &World, o: &Outside) {
+    o.http(DOCUMENTED, 80);
+    let program = format!(
+        "exec 3<>/dev/tcp/{DOCUMENTED}/80; printf 'GET / HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n' >&3; read -r -t 10 line <&3; echo $line"
+    );
+    for round in 0..number("WHATIF_RACES", 25) {
+        let net = format!("allow={DOCUMENTED}");
+        let outcome = w.whatif(["run", "-q", "--rm", "--net", &net, "--", "/bin/bash", "-c", &program]).go();
+        assert!(outcome.stdout.contains("200"), "round {round}: {} {}", outcome.stdout, outcome.stderr);
+    }
 }
 
 fn none_is_left_behind(w: &World, o: &Outside) {

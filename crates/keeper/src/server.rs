@@ -199,14 +199,15 @@ impl Server {
 
     /// Whoever waits for the network gets somebody to serve it, or is turned away.
     fn see_to_network(&mut self) {
-        if self.network.is_wanted() {
+        if self.network.has_waited_enough() {
+            self.network.turn_away();
+        } else if self.network.is_wanted() {
+            // A client that does not know yet that its command runs is told as soon as it does.
             let clients = self.commands.in_foreground();
             for client in &clients {
                 self.connections.send(*client, &Reply::NetworkWanted, &[]);
             }
             self.network.await_supervisor(!clients.is_empty());
-        } else if self.network.has_waited_enough() {
-            self.network.turn_away();
         }
     }
 

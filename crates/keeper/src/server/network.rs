@@ -21,11 +21,13 @@ pub(super) struct Network {
     supervisor: Option<u64>,
     /// Until then whoever waits inside waits for a supervisor.
     awaited_until: Option<Instant>,
+    /// Somebody outside knows that one is wanted.
+    is_told: bool,
 }
 
 impl Network {
     pub(super) fn new(listeners: Vec<(Role, OwnedFd)>) -> Self {
-        Self { listeners, supervisor: None, awaited_until: None }
+        Self { listeners, supervisor: None, awaited_until: None, is_told: false }
     }
 
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
@@ -37,8 +39,11 @@ impl Network {
         self.awaited_until.filter(|_| self.supervisor.is_none())
     }
 
-    /// Somebody inside wants the network, nobody serves it, and nobody was asked to.
+    /// Somebody inside wants the network, nobody serves it, and nobody was told.
     pub(super) fn is_wanted(&self) -> bool {
+        if self.awaited_until.is_some() {
+            return !self.is_told;
+        }
         let mut fds: Vec<PollFd<'_>> = self.poll_fds().collect();
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         !fds.is_empty() && poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
@@ -46,7 +51,12 @@ impl Network {
 
     /// Whether somebody outside was told that a supervisor is wanted.
     pub(super) fn await_supervisor(&mut self, is_told: bool) {
-        self.awaited_until = Some(Instant::now() + if is_told { PATIENCE } else { FAINT_HOPE });
+        self.is_told = is_told;
+        if is_told {
+            self.awaited_until = Some(Instant::now() + PATIENCE);
+        } else {
+            self.awaited_until.get_or_insert_with(|| Instant::now() + FAINT_HOPE);
+        }
     }
 
     pub(super) fn has_waited_enough(&self) -> bool {
