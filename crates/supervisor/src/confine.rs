@@ -11,7 +11,7 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs, set_thread_groups,
     set_thread_res_gid, set_thread_res_uid,
 };
-use whatif_sys::{reading_only, seccomp, supervisor_filter};
+use whatif_sys::{landlock, seccomp, supervisor_filter};
 
 const NOBODY: u32 = 65534;
 /// What names are resolved by; either can be a link to elsewhere.
@@ -47,7 +47,7 @@ pub(crate) fn confine(policy_directory: BorrowedFd<'_>) -> io::Result<()> {
     // 5. Files: the policy, and what names are resolved by. Nothing is written but what is open.
     let mut all: Vec<BorrowedFd<'_>> = readable.iter().map(AsFd::as_fd).collect();
     all.push(policy_directory);
-    reading_only::confine(&all)?;
+    landlock::confine_to_reading(&all)?;
 
     // 6. System calls: no other programs, no other kinds of sockets, none of the kernel's rarely used parts.
     seccomp::install()?;

@@ -4,12 +4,13 @@
 //! Three system calls do it, so there is no crate for it here; the keeper's start is on the hot path.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::check;
 
 /// File access rights by the ABI that introduced them.
 const FS_RIGHTS_ABI_1: u64 = (1 << 13) - 1;
+const FS_READ_FILE: u64 = 1 << 2;
 const FS_READ_DIR: u64 = 1 << 3;
 const FS_REFER: u64 = 1 << 13;
 const FS_TRUNCATE: u64 = 1 << 14;
@@ -47,22 +48,43 @@ pub fn abi() -> u32 {
 /// whoever has a descriptor of it. Needs `no_new_privs`. Returns the ABI in force.
 pub fn confine_beneath(root: impl AsFd, listed: Option<impl AsFd>) -> io::Result<u32> {
     let abi = abi();
-    if abi == 0 {
-        return Ok(0);
-    }
     // Without REFER (ABI 2) every rename across directories would fail: a sandbox that cannot `mv` is no use.
     if abi < 2 {
         return Ok(0);
     }
-    let mut rights = FS_RIGHTS_ABI_1 | FS_REFER;
-    if abi >= 3 {
-        rights |= FS_TRUNCATE;
+    let ruleset = everything_forbidden(abi)?;
+    allow(&ruleset, root, rights(abi))?;
+    if let Some(listed) = listed {
+        allow(&ruleset, listed, FS_READ_DIR)?;
     }
-    if abi >= 5 {
-        rights |= FS_IOCTL_DEV;
+    restrict(&ruleset)?;
+    Ok(abi)
+}
+
+/// Confines the calling thread, and every thread it will start, to reading beneath these directories. Descriptors that are open
+/// stay what they are. Needs `no_new_privs`. Returns the ABI in force, 0 where the kernel has none.
+pub fn confine_to_reading(readable: &[BorrowedFd<'_>]) -> io::Result<u32> {
+    let abi = abi();
+    if abi == 0 {
+        return Ok(0);
     }
+    let ruleset = everything_forbidden(abi)?;
+    for directory in readable {
+        allow(&ruleset, directory, FS_READ_FILE | FS_READ_DIR)?;
+    }
+    restrict(&ruleset)?;
+    Ok(abi)
+}
+
+/// All rights to files that this ABI knows.
+fn rights(abi: u32) -> u64 {
+    let since = |first: u32, right: u64| if abi >= first { right } else { 0 };
+    FS_RIGHTS_ABI_1 | since(2, FS_REFER) | since(3, FS_TRUNCATE) | since(5, FS_IOCTL_DEV)
+}
+
+fn everything_forbidden(abi: u32) -> io::Result<OwnedFd> {
     let attributes = RulesetAttributes {
-        handled_access_fs: rights,
+        handled_access_fs: rights(abi),
         handled_access_net: 0,
         scoped: if abi >= 6 { SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL } else { 0 },
     };
@@ -71,14 +93,13 @@ pub fn confine_beneath(root: impl AsFd, listed: Option<impl AsFd>) -> io::Result
     // SAFETY: the structure outlives the call and `size` does not exceed it.
     let fd = check(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, size, 0) })?;
     // SAFETY: the kernel just returned this descriptor to us.
-    let ruleset = unsafe { OwnedFd::from_raw_fd(fd as i32) };
-    allow(&ruleset, root, rights)?;
-    if let Some(listed) = listed {
-        allow(&ruleset, listed, FS_READ_DIR)?;
-    }
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+fn restrict(ruleset: &OwnedFd) -> io::Result<()> {
     // SAFETY: takes a descriptor and flags.
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) })?;
-    Ok(abi)
+    Ok(())
 }
 
 fn allow(ruleset: &OwnedFd, beneath: impl AsFd, rights: u64) -> io::Result<()> {

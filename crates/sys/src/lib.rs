@@ -14,7 +14,6 @@ pub mod memory;
 pub mod mount;
 pub mod namespaces;
 pub mod peer;
-pub mod reading_only;
 pub mod seccomp;
 pub mod signals;
 pub mod supervisor_filter;

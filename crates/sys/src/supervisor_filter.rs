@@ -5,17 +5,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use crate::bpf::{Decision, Test, Verdict, program};
-use crate::check;
-
-#[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xC000_003E;
-#[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: u32 = 0xC000_00B7;
-#[cfg(target_arch = "x86_64")]
-const X32_BIT: Option<u32> = Some(0x4000_0000);
-#[cfg(target_arch = "aarch64")]
-const X32_BIT: Option<u32> = None;
+use crate::bpf::{Decision, Test, Verdict};
+use crate::seccomp::{compile, enforce, ranges};
 
 const DENIED: &[libc::c_long] = &[
     // other programs
@@ -95,11 +86,7 @@ const DENIED_HERE: &[libc::c_long] = &[libc::SYS_renameat];
 
 /// For the calling thread and every thread it will start. Needs `no_new_privs`.
 pub fn install() -> io::Result<()> {
-    let filter = filter();
-    let program = libc::sock_fprog { len: filter.len() as libc::c_ushort, filter: filter.as_ptr().cast_mut() };
-    // SAFETY: the program points at `filter`, which outlives the call; the kernel copies it.
-    check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })?;
-    Ok(())
+    enforce(&filter())
 }
 
 fn filter() -> Vec<libc::sock_filter> {
@@ -111,22 +98,7 @@ fn filter() -> Vec<libc::sock_filter> {
     let families = [libc::AF_INET, libc::AF_INET6].map(|family| (family.unsigned_abs(), Verdict::Allow)).to_vec();
     let sockets = Test::Equals { argument: 0, table: families, otherwise: Verdict::Errno(libc::EAFNOSUPPORT) };
     decisions.insert(libc::SYS_socket, Decision::Ask(sockets));
-    program(ARCHITECTURE, X32_BIT, &ranges(&decisions))
-}
-
-/// Turns single numbers into ranges that cover everything from 0 up.
-fn ranges(decisions: &BTreeMap<libc::c_long, Decision>) -> Vec<(u32, Decision)> {
-    let mut ranges = Vec::with_capacity(decisions.len() * 2 + 1);
-    let mut next = 0;
-    for (number, decision) in decisions {
-        if *number > next {
-            ranges.push((next as u32, Decision::Plain(Verdict::Allow)));
-        }
-        ranges.push((*number as u32, decision.clone()));
-        next = number + 1;
-    }
-    ranges.push((next as u32, Decision::Plain(Verdict::Allow)));
-    ranges
+    compile(&ranges(&decisions))
 }
 
 #[cfg(test)]
