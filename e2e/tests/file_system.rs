@@ -8,6 +8,7 @@ const SECRET: &str = "canary-7d1f-secret";
 
 as_root_and_user!(
     secrets_of_the_home_are_absent,
+    package_settings_are_shown_without_credentials,
     secrets_are_absent_under_every_alias,
     secrets_created_later_stay_absent,
     secrets_stay_absent_when_their_parent_is_renamed,
@@ -32,7 +33,7 @@ const CREDENTIALS: [&str; 16] = [
     ".config/gcloud/credentials.db",
     ".config/gh/hosts.yml",
     ".docker/config.json",
-    ".npmrc",
+    ".pypirc",
     ".cargo/credentials.toml",
     ".mozilla/firefox/logins.json",
     ".config/google-chrome/Cookies",
@@ -57,6 +58,19 @@ fn secrets_of_the_home_are_absent(w: &World) {
     assert!(outcome.stdout.starts_with("visible"), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains(SECRET), "a secret is readable: {}", outcome.stdout);
     assert_eq!(outcome.stdout.matches("No such file").count(), CREDENTIALS.len(), "{}", outcome.stdout);
+}
+
+/// Where packages come from is no secret, and needed to install any.
+fn package_settings_are_shown_without_credentials(w: &World) {
+    w.write(
+        w.home.join(".npmrc"),
+        format!("registry=https://u:{SECRET}@npm.example.org/\n  //npm.example.org/:_authToken={SECRET}\n"),
+    );
+    w.write(w.home.join(".config/pip/pip.conf"), format!("[global]\nindex-url = https://u:{SECRET}@pypi.example.org/simple\n"));
+    let outcome = w.inside("cd ~; cat .npmrc .config/pip/pip.conf").ok();
+    assert!(!outcome.stdout.contains(SECRET), "a secret is readable: {}", outcome.stdout);
+    assert!(outcome.stdout.contains("registry=https://npm.example.org/\n"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("index-url = https://pypi.example.org/simple\n"), "{}", outcome.stdout);
 }
 
 /// FS-03: the same file by another name.
