@@ -33,7 +33,8 @@ fn an_inventory_sees_what_a_sandbox_is(w: &World) {
     w.whatif(["run", "--rm", "--quiet", "--", "true"]).go().ok();
     w.assert_nothing_left();
     let before = w.inventory();
-    w.whatif(["new", "seen", "--pids", "50"]).go().ok();
+    // Without a network, so that nobody waits for its use.
+    w.whatif(["new", "seen", "--pids", "50", "--net", "none"]).go().ok();
     w.whatif(["exec", "-d", "seen", "--", "sleep", "1000"]).go().ok();
     let seen = before.differences(&w.inventory());
     let mut kinds = vec!["+ process", "+ namespace", "+ socket", "+ file"];
