@@ -3,11 +3,12 @@
 //! Normally nothing is stored: the best way is tried and works. Only when it failed once is there a note, so that the next
 //! command does not fail first.
 
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use whatif_types::Backend;
+
+use crate::private_file;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Choice {
@@ -35,8 +36,7 @@ impl Choice {
     pub(crate) fn store(&self, state_dir: &Path) {
         let stamped = Self { boot_id: boot_id(), noted_at: crate::now(), ..self.clone() };
         if let Ok(text) = serde_json::to_vec(&stamped) {
-            let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(state_dir.join(FILE));
-            let _ = file.and_then(|mut f| std::io::Write::write_all(&mut f, &text));
+            let _ = private_file::write(&state_dir.join(FILE), &text);
         }
     }
 

@@ -1,10 +1,11 @@
 //! The one part of a user's git configuration that goes inside: who commits, and harmless habits.
 
-use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{fs, io};
+
+use crate::private_file;
 
 /// Keys that name no program, no file and no credential.
 const CARRIED: [&str; 9] = [
@@ -29,8 +30,7 @@ pub(crate) fn only_identity(config: &Path, cache: &Path) -> io::Result<String> {
         return Ok(text);
     }
     let text = extract(config);
-    let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&cached);
-    let _ = file.and_then(|mut f| f.write_all(format!("{stamp}{text}").as_bytes()));
+    let _ = private_file::write(&cached, format!("{stamp}{text}").as_bytes());
     Ok(text)
 }
 

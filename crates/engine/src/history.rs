@@ -1,14 +1,12 @@
 //! The applies that were made: pages of a book that `undo` reads backwards.
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use whatif_types::text;
 
 use crate::apply::About;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, private_file};
 
 const FILE: &str = "page.json";
 /// A page names so many paths; the journal beside it has all of them.
@@ -58,12 +56,8 @@ impl Page {
 
     pub(crate) fn write(&self, directory: &Path) -> Result<(), EngineError> {
         let path = directory.join(FILE);
-        let new = directory.join("page.new");
         let bytes = serde_json::to_vec(self).map_err(|e| EngineError::io("write", &path, e.into()))?;
-        let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new);
-        file.and_then(|mut f| f.write_all(&bytes))
-            .and_then(|()| std::fs::rename(&new, &path))
-            .map_err(|e| EngineError::io("write", &path, e))
+        private_file::replace(&path, &bytes).map_err(|e| EngineError::io("write", &path, e))
     }
 
     fn read(directory: &Path) -> Option<Self> {

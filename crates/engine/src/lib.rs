@@ -32,6 +32,7 @@ pub mod logs;
 pub mod network;
 mod package_settings;
 pub mod pool;
+mod private_file;
 pub mod rebase;
 mod recover;
 mod reject;

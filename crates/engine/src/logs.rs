@@ -3,7 +3,7 @@
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ pub use whatif_keeper::log::Part;
 use whatif_keeper::log::Reader;
 use whatif_types::{Sandbox, Status};
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, private_file};
 
 /// Of one sandbox. When there is more, the oldest go whose commands have ended.
 const MOST_LOGS: usize = 50;
@@ -139,7 +139,7 @@ impl Engine {
 
 fn create(path: &Path) -> Result<File, EngineError> {
     // Not for appending: the keeper writes at places of its choice.
-    File::options().write(true).create(true).truncate(true).mode(0o600).open(path).map_err(|e| EngineError::io("create", path, e))
+    private_file::create(path).map_err(|e| EngineError::io("create", path, e))
 }
 
 /// The two files of one log.

@@ -1,6 +1,7 @@
 //! The network of a sandbox, seen from outside: what was asked for, who supervises it, what was decided.
 
 pub mod changes;
+mod control;
 pub mod decisions;
 pub mod permits;
 mod ports;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 pub use self::decisions::{Decision, Decisions, Denied, Troubles};
 pub(crate) use self::ports::Published;
-pub(crate) use self::supervise::end as end_supervisor;
+pub(crate) use self::supervise::{end as end_supervisor, forget as forget_supervisor};
 pub(crate) use self::wish::usual;
 pub use whatif_supervisor::control::Answering;
 pub use whatif_supervisor::control::protocol::Ask;

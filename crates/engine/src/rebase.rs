@@ -4,8 +4,8 @@
 //! of both; where they collide, it gets conflict markers, as git writes them, for whoever works in the sandbox to settle.
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, lchown};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
 use whatif_diff::base::{Made, NewBase};
@@ -15,7 +15,7 @@ use whatif_patch::Merge;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
-use crate::{Engine, EngineError, now};
+use crate::{Engine, EngineError, now, private_file};
 
 #[derive(Debug)]
 pub struct Rebased {
@@ -160,8 +160,7 @@ fn in_head(sandbox: &Sandbox, directory: &Path, change: &Change, at: &Path) -> R
 fn rewrite(directory: &Path, at: &Path, file: &Path, bytes: &[u8]) -> io::Result<()> {
     let metadata = fs::symlink_metadata(at)?;
     let new = directory.join("rebase.new");
-    let mut out = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    out.write_all(bytes)?;
+    private_file::write(&new, bytes)?;
     lchown(&new, Some(metadata.uid()), Some(metadata.gid()))?;
     fs::set_permissions(&new, fs::Permissions::from_mode(metadata.mode() & 0o7777))?;
     fs::rename(new, file)

@@ -3,8 +3,6 @@
 //! They are kept beside the sandbox. Each is bound to what was looked at: when the content changes, the decision lapses.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +10,7 @@ use whatif_diff::{Change, ChangeSet, digest};
 use whatif_types::Sandbox;
 use whatif_types::text::Text;
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, private_file};
 
 const FILE: &str = "review.json";
 
@@ -105,10 +103,6 @@ impl Engine {
         let decisions = review.decisions.iter().map(|(path, decision)| (Text::from(path), decision.clone())).collect();
         let stored = Stored { digest: review.digest.clone(), decisions };
         let bytes = serde_json::to_vec(&stored).map_err(|e| EngineError::io("write", &path, e.into()))?;
-        let new = path.with_extension("new");
-        let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new);
-        file.and_then(|mut f| f.write_all(&bytes))
-            .and_then(|()| std::fs::rename(&new, &path))
-            .map_err(|e| EngineError::io("write", &path, e))
+        private_file::replace(&path, &bytes).map_err(|e| EngineError::io("write", &path, e))
     }
 }

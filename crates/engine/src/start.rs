@@ -9,6 +9,7 @@ use whatif_types::{Plan, Sandbox, Span, Status};
 use crate::choice::Choice;
 use crate::create::{copied_trees, trees_by_number};
 use crate::lifetime::{clock, is_expired};
+use crate::network::forget_supervisor;
 use crate::shift::View;
 use crate::{Engine, EngineError, now};
 
@@ -61,6 +62,7 @@ impl Engine {
         self.drop_marks(&mut sandbox)?;
         let directory = self.directory(&sandbox)?;
         View::forget(&directory);
+        forget_supervisor(&directory);
         let same_ids = sandbox.details.identity == whatif_types::Identity::Same;
         let choice = Choice { backend: sandbox.details.backend, same_ids, ..Choice::default() };
         let (booting, protection) = self.with_wish(&sandbox, &directory, &sandbox.details.position.stack, |wish| {

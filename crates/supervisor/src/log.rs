@@ -32,6 +32,8 @@ struct Writer {
     omitted_ever: u64,
     /// Doubles with each line about what was left out, so that these stay few.
     next_notice: u64,
+    /// A line may have gone to a full disk in part.
+    is_torn: bool,
 }
 
 impl Log {
@@ -46,7 +48,7 @@ impl Log {
         // An earlier supervisor of this sandbox has used smaller numbers.
         let first_id = (now_ms() / 1000) << 20;
         Ok(Self {
-            writer: Mutex::new(Writer { file, length, largest, omitted: 0, omitted_ever: 0, next_notice: 1 }),
+            writer: Mutex::new(Writer { file, length, largest, omitted: 0, omitted_ever: 0, next_notice: 1, is_torn: false }),
             next_id: AtomicU64::new(first_id),
             allowed: AtomicU64::new(0),
             denied: AtomicU64::new(0),
@@ -104,9 +106,12 @@ impl Writer {
 
     /// In one piece, since readers may look at any time.
     fn append(&mut self, event: &Event) -> io::Result<()> {
-        let mut line = serde_json::to_vec(event)?;
+        let mut line = if self.is_torn { vec![b'\n'] } else { Vec::new() };
+        serde_json::to_writer(&mut line, event)?;
         line.push(b'\n');
+        self.is_torn = true;
         self.file.write_all(&line)?;
+        self.is_torn = false;
         self.length += line.len() as u64;
         Ok(())
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use whatif_types::network::{Event, EventKind, Protocol, Rule, Who};
 use whatif_types::{Sandbox, Status};
 
-use super::{CONTROL, LOG, directory};
+use super::{LOG, PID, directory, supervise};
 use crate::{Engine, EngineError};
 
 /// The numbers of one supervisor's connections have the rest in common: when it began.
@@ -89,9 +89,9 @@ pub struct Denied {
 impl Engine {
     pub fn decisions(&self, name: Option<&str>) -> Result<Decisions, EngineError> {
         let sandbox = self.resolve(name)?;
-        let place = directory(&self.directory(&sandbox)?);
+        let place = self.directory(&sandbox)?;
         let supervisor = supervision(&sandbox, &place);
-        let (mut all, omitted) = merge(events(&place.join(LOG), 0)?);
+        let (mut all, omitted) = merge(events(&directory(&place).join(LOG), 0)?);
         if supervisor != Supervision::Running {
             all.iter_mut().for_each(Decision::lose);
         }
@@ -119,12 +119,10 @@ fn supervision(sandbox: &Sandbox, place: &Path) -> Supervision {
     if sandbox.status != Status::Active || !sandbox.details.is_supervised() {
         return Supervision::NotNeeded;
     }
-    if !place.join(LOG).exists() {
-        return Supervision::NotYet;
-    }
-    match whatif_keeper::client::connect_to(place, CONTROL) {
-        Ok(_) => Supervision::Running,
-        Err(_) => Supervision::Gone,
+    match supervise::find(place, &sandbox.id) {
+        Some(_) => Supervision::Running,
+        None if directory(place).join(PID).exists() => Supervision::Gone,
+        None => Supervision::NotYet,
     }
 }
 

@@ -1,14 +1,13 @@
 //! What a person allowed when asked: for one project, or always. Kept in the state directory, apart from what is written by hand.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use whatif_layers::state_dir::SandboxLock;
 use whatif_types::network::Rule;
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, private_file};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -70,13 +69,12 @@ impl Engine {
     fn change_permits(&self, change: impl FnOnce(&mut Permits)) -> Result<(), EngineError> {
         let path = self.permits_file();
         let failed = |e: std::io::Error| EngineError::io("write", &path, e);
+        // Somebody may be asked in another terminal at the same time.
+        let _lock = SandboxLock::wait(&self.state.cache())?;
         let mut permits = self.permits()?;
         change(&mut permits);
         let text = serde_json::to_vec_pretty(&permits).map_err(|e| failed(e.into()))?;
-        let new = path.with_extension("new");
-        let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(failed)?;
-        file.write_all(&text).map_err(failed)?;
-        std::fs::rename(&new, &path).map_err(failed)
+        private_file::replace(&path, &text).map_err(failed)
     }
 
     fn permits_file(&self) -> PathBuf {

@@ -5,8 +5,11 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 
 use whatif_types::network::Publish;
+use whatif_types::{NetMode, Sandbox, Status};
 
-use crate::EngineError;
+use super::control::refused;
+use super::wish::usage;
+use crate::{Engine, EngineError};
 
 /// Bound before anything runs, so that a port that is taken is no surprise later.
 #[derive(Debug, Default)]
@@ -24,6 +27,87 @@ impl Published {
     /// What became of the wish: ports that were left open have a number now.
     pub fn numbers(&self) -> Vec<Publish> {
         self.0.iter().map(|(publish, _)| *publish).collect()
+    }
+}
+
+impl Engine {
+    /// Ports that somebody else had may be free by now.
+    pub(crate) fn publish_missing(&self, sandbox: &Sandbox) {
+        for (publish, listener) in Published::bind_those_free(&self.missing_ports(sandbox)).0 {
+            // `missing_ports` tells if that does not work.
+            let _ = self.control(sandbox).map(|mut control| control.publish(publish.inside, &listener));
+        }
+    }
+
+    /// Takes a port back.
+    pub fn unpublish(&self, name: Option<&str>, inside: u16) -> Result<Sandbox, EngineError> {
+        let sandbox = self.resolve(name)?;
+        let _lock = self.lock(&sandbox)?;
+        let mut sandbox = self.refresh(&sandbox)?;
+        let known = sandbox.details.network.publish.len();
+        sandbox.details.network.publish.retain(|publish| publish.inside != inside);
+        if sandbox.details.network.publish.len() == known {
+            return Err(usage(
+                format!("port {inside} of '{}' is not published", sandbox.name),
+                "'whatif port NAME' lists those that are",
+            ));
+        }
+        self.store.update(&mut sandbox)?;
+        if sandbox.status == Status::Active {
+            self.publish(&sandbox);
+            // Not published by this supervisor: just as well.
+            let _ = self.control(&sandbox).map(|mut control| control.unpublish(inside));
+        }
+        Ok(sandbox)
+    }
+
+    /// Ports of a running sandbox that lead nowhere: somebody else had them when its supervisor was started.
+    #[must_use]
+    pub fn missing_ports(&self, sandbox: &Sandbox) -> Vec<Publish> {
+        let wanted = &sandbox.details.network.publish;
+        if wanted.is_empty() || sandbox.status != Status::Active {
+            return Vec::new();
+        }
+        let status = self.control(sandbox).ok().and_then(|mut control| control.status().ok());
+        let served = status.map(|status| status.published).unwrap_or_default();
+        wanted.iter().filter(|publish| !served.iter().any(|port| port.inside == publish.inside)).copied().collect()
+    }
+
+    /// The ports of the host that lead inside; with one more if asked for.
+    pub fn ports(&self, name: Option<&str>, wanted: Option<Publish>) -> Result<(Sandbox, Vec<Publish>), EngineError> {
+        let sandbox = self.resolve(name)?;
+        let Some(wanted) = wanted else {
+            let ports = sandbox.details.network.publish.clone();
+            return Ok((sandbox, ports));
+        };
+        if sandbox.details.net == NetMode::Host {
+            return Err(usage("with --net host its ports are the host's".to_owned(), "use them as they are"));
+        }
+        let _lock = self.lock(&sandbox)?;
+        let mut sandbox = self.refresh(&sandbox)?;
+        let known = |publish: &&Publish| publish.inside == wanted.inside && (wanted.host == 0 || publish.host == wanted.host);
+        if let Some(known) = sandbox.details.network.publish.iter().find(known).copied() {
+            if sandbox.status == Status::Active {
+                self.supervise(&sandbox)?;
+                self.publish_missing(&sandbox);
+            }
+            return Ok((sandbox, vec![known]));
+        }
+        let bound = Published::bind(&[wanted])?;
+        let numbers = bound.numbers();
+        if sandbox.status == Status::Active {
+            self.supervise_with(&sandbox, None)?;
+            let mut control = self.control(&sandbox)?;
+            for (publish, listener) in &bound.0 {
+                control.publish(publish.inside, listener).map_err(|e| refused(&sandbox, &e))?;
+            }
+        }
+        sandbox.details.network.publish.extend(&numbers);
+        self.store.update(&mut sandbox)?;
+        if sandbox.status == Status::Active {
+            self.publish(&sandbox);
+        }
+        Ok((sandbox, numbers))
     }
 }
 

@@ -1,6 +1,5 @@
 //! What the supervisor of a sandbox goes by, put together from everywhere.
 
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use whatif_inject::Destination;
@@ -10,7 +9,7 @@ use whatif_types::Sandbox;
 use whatif_types::network::{Registry, Rule, Rules};
 
 use super::RULES;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, private_file};
 
 /// Private networks, and the names that are set aside for use in them. A metadata service is in none of these.
 const LOCAL: [&str; 9] =
@@ -85,11 +84,7 @@ impl Engine {
         let path = directory.join(RULES);
         let failed = |e: std::io::Error| EngineError::io("write", &path, e);
         let text = serde_json::to_vec(rules).map_err(|e| failed(e.into()))?;
-        // Others may write it just now.
-        let new = directory.join(format!("network.json.{}", std::process::id()));
-        let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(failed)?;
-        std::io::Write::write_all(&mut file, &text).map_err(failed)?;
-        std::fs::rename(&new, &path).map_err(failed)
+        private_file::replace(&path, &text).map_err(failed)
     }
 }
 

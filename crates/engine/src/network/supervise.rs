@@ -21,7 +21,7 @@ use whatif_types::{Sandbox, SandboxId};
 use super::supervisor::Ready;
 use super::{CONTROL, LOG, PID, Published, directory};
 use crate::stop::wait_until_ended;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, private_file};
 
 /// How long a supervisor may take until it serves.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -175,7 +175,7 @@ fn start(sandbox: &Sandbox, network: &Path, instructions: &Instructions, descrip
     set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE)).map_err(|e| e.to_string())?;
     let mut child = spawn(sandbox, theirs).map_err(|e| e.to_string())?;
     // For whoever ends the sandbox; without it the supervisor ends by itself.
-    let _ = write_private(&network.join(PID), &child.id().to_string());
+    let _ = private_file::replace(&network.join(PID), child.id().to_string().as_bytes());
     let mut channel = Channel::new(ours);
     let answer = channel.send(instructions, descriptors).and_then(|()| channel.receive::<Ready>());
     let problem = match answer {
@@ -191,14 +191,26 @@ fn start(sandbox: &Sandbox, network: &Path, instructions: &Instructions, descrip
 
 /// Ends the supervisor of a sandbox that ends. It would do so by itself, unless somebody holds it still.
 pub(crate) fn end(place: &Path, id: &SandboxId, patience: Duration) {
-    let Ok(text) = std::fs::read_to_string(directory(place).join(PID)) else { return };
-    let Some(pid) = text.parse().ok().and_then(Pid::from_raw) else { return };
-    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-    // The number may have changed hands.
-    if crate::stop::is_process_of(pid, COMMAND, id) && !wait_until_ended(&pidfd, patience) {
+    let Some(pidfd) = find(place, id) else { return };
+    if !wait_until_ended(&pidfd, patience) {
         let _ = pidfd_send_signal(&pidfd, Signal::KILL);
         wait_until_ended(&pidfd, PATIENCE);
     }
+    forget(place);
+}
+
+/// A sandbox that starts anew has had none so far.
+pub(crate) fn forget(place: &Path) {
+    let _ = std::fs::remove_file(directory(place).join(PID));
+}
+
+/// The supervisor that serves a sandbox. Whoever only waits to start one is none.
+pub(super) fn find(place: &Path, id: &SandboxId) -> Option<OwnedFd> {
+    let text = std::fs::read_to_string(directory(place).join(PID)).ok()?;
+    let pid = text.parse().ok().and_then(Pid::from_raw)?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    // The number may have changed hands.
+    crate::stop::is_process_of(pid, COMMAND, id).then_some(pidfd)
 }
 
 /// It goes on when we end, and ends with the sandbox.
@@ -211,11 +223,6 @@ fn spawn(sandbox: &Sandbox, input: OwnedFd) -> std::io::Result<Child> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-}
-
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    std::io::Write::write_all(&mut file, text.as_bytes())
 }
 
 fn make_directory(network: &Path) -> Result<(), EngineError> {

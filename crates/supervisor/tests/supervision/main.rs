@@ -12,7 +12,6 @@ mod hosts_file;
 mod http;
 mod names;
 mod proxies;
-mod rates;
 mod secrets;
 mod servers;
 mod world;

@@ -1,0 +1,52 @@
+//! Files of ours that nobody else may read.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Created or emptied, for its owner alone.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    create(path)?.write_all(bytes)
+}
+
+/// At once: whoever reads it meanwhile has the old one or the new one, and of several who write at the same time one is last.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = beside(path);
+    let replaced = write(&new, bytes).and_then(|()| fs::rename(&new, path));
+    if replaced.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    replaced
+}
+
+/// A name that no other process uses.
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension(format!("new-{}", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_is_replaced_or_stays_as_it_was() {
+        let directory = std::env::temp_dir().join(format!("whatif-private-file-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("file.json");
+        replace(&path, b"first").unwrap();
+        replace(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        // What cannot take its place leaves nothing behind.
+        fs::create_dir(directory.join("taken")).unwrap();
+        assert!(replace(&directory.join("taken"), b"third").is_err());
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}
