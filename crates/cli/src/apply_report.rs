@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::apply::{Applied, Conflict, Prepared, Reason, Step, What};
+use whatif_engine::apply::{Applied, Prepared, Reason, Step, What};
 use whatif_engine::{EngineError, shown_path};
+use whatif_patch::Region;
 use whatif_types::text::Text;
 
 use crate::output::{Output, Style, counted, visible_path};
@@ -96,7 +97,8 @@ pub fn report(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, comm
 pub fn refuse_conflicts(prepared: Prepared, output: &Output) -> ExitCode {
     if !output.json {
         for conflict in &prepared.conflicts {
-            show_conflict(conflict, prepared.project(), output);
+            let path = visible_path(shown_path(&conflict.path, prepared.project()));
+            show_conflict(&path, conflict.why, &conflict.regions, ["reality", "the sandbox"], output);
         }
     }
     let conflicts = prepared.conflicts.clone();
@@ -105,13 +107,13 @@ pub fn refuse_conflicts(prepared: Prepared, output: &Output) -> ExitCode {
 
 const MOST_LINES: usize = 12;
 
-fn show_conflict(conflict: &Conflict, project: &Path, output: &Output) {
-    let path = visible_path(shown_path(&conflict.path, project));
-    output.note(format!("{} {path}: {}", output.paint_note(Style::Red, "conflict:"), conflict.why));
-    for region in &conflict.regions {
-        output.note(format!("  reality, line {}:", region.ours_start));
+/// What each of two sides made of a path.
+pub fn show_conflict(path: &str, why: &str, regions: &[Region], [one, other]: [&str; 2], output: &Output) {
+    output.note(format!("{} {path}: {why}", output.paint_note(Style::Red, "conflict:")));
+    for region in regions {
+        output.note(format!("  {one}, line {}:", region.ours_start));
         side(&region.ours, Style::Yellow, output);
-        output.note("  the sandbox:");
+        output.note(format!("  {other}:"));
         side(&region.theirs, Style::Cyan, output);
     }
 }

@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     apply, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, net, new, pool, port, ps,
-    rebase, reject, review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, stats, status, stop, template,
-    undo,
+    race, rebase, reject, review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, stats, status, stop,
+    template, undo,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -53,6 +53,7 @@ pub enum Command {
     Pool(pool::Args),
     Export(export::Args),
     Import(import::Args),
+    Race(Box<race::Args>),
     Rebase(rebase::Args),
     Reject(reject::Args),
     Ls(ls::Args),
@@ -135,4 +136,16 @@ struct Only<A: Args> {
     json: bool,
     #[command(flatten)]
     args: A,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
 }

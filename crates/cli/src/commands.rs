@@ -23,6 +23,7 @@ pub mod new;
 pub mod pool;
 pub mod port;
 pub mod ps;
+pub mod race;
 pub mod rebase;
 pub mod reject;
 pub mod review;
@@ -69,6 +70,7 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Ps(args) => with_engine(output, |engine| ps::execute(engine, &args, output)),
         Command::Logs(args) => with_engine(output, |engine| logs::execute(engine, &args, output)),
         Command::Kill(args) => with_engine(output, |engine| kill::execute(engine, &args, output)),
+        Command::Race(args) => with_engine(output, |engine| race::execute(engine, *args, output)),
         Command::Stop(args) => with_engine(output, |engine| stop::execute(engine, &args, output)),
         Command::Stats(args) => with_engine(output, |engine| stats::execute(engine, &args, output)),
         Command::Start(args) => with_engine(output, |engine| start::execute(engine, &args, output)),

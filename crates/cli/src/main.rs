@@ -10,6 +10,7 @@ mod ending;
 mod foreground;
 mod output;
 mod progress;
+mod race;
 mod review;
 mod table;
 mod unreached;

@@ -1,16 +1,12 @@
 //! Checks before an apply, on the merged result; and the policy that may approve one without a person.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use whatif_diff::pattern::Patterns;
-use whatif_keeper::client::News;
-use whatif_keeper::protocol::Stdio;
 use whatif_types::config::Check;
 
 use crate::apply::Prepared;
+use crate::captured::{Heard, Pipes};
 use crate::create::Created;
 use crate::exec::{CommandSpec, Surroundings, hand_over};
 use crate::{Engine, EngineError};
@@ -76,44 +72,28 @@ impl Engine {
         config: &whatif_types::config::UserConfig,
         check: &Check,
     ) -> Result<CheckResult, EngineError> {
-        let failed = |e: rustix::io::Errno| EngineError::io("run", std::path::Path::new(&check.name), e.into());
-        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(failed)?;
+        let pipes = Pipes::new(None, Heard::Both)?;
         let spec = CommandSpec {
             arguments: vec!["/bin/sh".into(), "-c".into(), check.run.clone().into()],
             env: Vec::new(),
             cwd: None,
-            stdio: [Stdio::Null, Stdio::Passed, Stdio::Passed],
+            stdio: pipes.stdio(),
             terminal: None,
             timeout: Some(Duration::from_secs(check.timeout)),
         };
         let sandbox = &created.sandbox;
         let request = self.request(config, Surroundings::of(sandbox, &sandbox.project), &spec, false);
-        let descriptors = [writer.as_fd(), writer.as_fd()];
-        hand_over(sandbox.details.identity, &descriptors);
-        created.client.exec(request, &descriptors)?;
-        drop(writer);
+        hand_over(sandbox.details.identity, &pipes.descriptors());
+        created.client.exec(request, &pipes.descriptors())?;
         let mut output = Vec::new();
-        let mut pipe = File::from(reader);
-        let mut piece = [0; 16 << 10];
-        // A process left behind may hold the pipe; the end of the sandbox ends that too, so the check's own end is waited for first.
-        rustix::io::ioctl_fionbio(&pipe, true).map_err(failed)?;
-        let exited = loop {
-            drain(&mut pipe, &mut piece, &mut output);
-            let mut fds = [
-                rustix::event::PollFd::from_borrowed_fd(created.client.as_fd(), rustix::event::PollFlags::IN),
-                rustix::event::PollFd::new(&pipe, rustix::event::PollFlags::IN),
-            ];
-            let _ = rustix::event::poll(&mut fds, None);
-            let [from_keeper, from_pipe] = fds.map(|fd| fd.revents());
-            let is_through = from_pipe.contains(rustix::event::PollFlags::HUP) && !from_pipe.contains(rustix::event::PollFlags::IN);
-            if created.client.has_reply() || !from_keeper.is_empty() || is_through {
-                match created.client.news()? {
-                    News::Exited(exited) => break *exited,
-                    News::NetworkWanted => self.supervise(&created.sandbox)?,
-                }
+        let exited = self.watch(sandbox, &mut created.client, pipes, None, &mut |piece| {
+            output.extend_from_slice(piece);
+            if output.len() > 4 * MOST_OUTPUT {
+                output.drain(..output.len() - MOST_OUTPUT);
             }
-        };
-        drain(&mut pipe, &mut piece, &mut output);
+        })?;
+        // Nobody could have had enough of it.
+        let Some(exited) = exited else { return Err(EngineError::Busy { name: sandbox.name.clone() }) };
         let start = output.len().saturating_sub(MOST_OUTPUT);
         Ok(CheckResult {
             check: check.clone(),
@@ -134,14 +114,5 @@ impl Engine {
             && rule.max_lines.is_none_or(|most| lines <= most)
             && (paths.is_empty() || prepared.steps.iter().all(|s| paths.matches(&s.path)))
             && prepared.steps.iter().all(|s| s.path.starts_with(&prepared.sandbox.project)))
-    }
-}
-
-fn drain(pipe: &mut File, piece: &mut [u8], output: &mut Vec<u8>) {
-    while let Ok(length @ 1..) = pipe.read(piece) {
-        output.extend_from_slice(&piece[..length]);
-        if output.len() > 4 * MOST_OUTPUT {
-            output.drain(..output.len() - MOST_OUTPUT);
-        }
     }
 }

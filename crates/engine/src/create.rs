@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
 use whatif_keeper::Client;
 use whatif_keeper::protocol::Exec;
 use whatif_layers::remove;
@@ -26,7 +27,8 @@ use crate::{Engine, EngineError, now, secrets};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a new sandbox shall be.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct NewSandbox {
     pub name: Option<String>,
     pub labels: BTreeMap<String, String>,
@@ -41,6 +43,7 @@ pub struct NewSandbox {
     pub expose: Vec<String>,
     /// Variables to carry although they look like secrets.
     pub env: Vec<String>,
+    #[serde(skip)]
     pub cwd: Option<PathBuf>,
     pub idempotency_key: Option<String>,
     /// Take a snapshot before each command.
@@ -48,6 +51,8 @@ pub struct NewSandbox {
     /// Start from this template instead of from reality alone.
     pub template: Option<String>,
     pub limits: Limits,
+    /// Nobody wants it if whoever makes it does not come to its end.
+    pub disposable: bool,
 }
 
 /// A sandbox that stands, still owned by the command that made it.
@@ -283,6 +288,7 @@ impl Engine {
             expiry: expiry.clone(),
             usage: None,
             transient: true,
+            disposable: new.disposable,
         };
         let mut sandbox = Sandbox {
             id: id.clone(),

@@ -19,6 +19,7 @@ use whatif_types::text::Text;
 use whatif_types::{Backend, Explain};
 
 use crate::apply::Conflict;
+use crate::race::RaceError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -127,6 +128,8 @@ pub enum EngineError {
     #[error(transparent)]
     Name(#[from] InvalidName),
     #[error(transparent)]
+    Race(#[from] RaceError),
+    #[error(transparent)]
     Keeper(ClientError),
 }
 
@@ -199,6 +202,7 @@ impl Explain for EngineError {
             Self::Launch(error) => error.code(),
             Self::Provider(error) => error.code(),
             Self::Name(_) => "invalid_name",
+            Self::Race(error) => error.code(),
             Self::Keeper(_) => "keeper_unreachable",
         }
     }
@@ -217,6 +221,7 @@ impl Explain for EngineError {
             Self::NoRoom { .. } => vec!["'whatif gc --dry-run' shows what could go, and 'whatif du' where it is".to_owned()],
             Self::BadArchive { .. } => vec!["nothing was imported; 'whatif import --list FILE' shows what is in it".to_owned()],
             Self::Archive(error) => error.hints(),
+            Self::Race(error) => error.hints(),
             Self::Restack { .. } => vec!["nothing is lost; 'whatif start' brings the sandbox up again if it was stopped".to_owned()],
             Self::NoSuchTemplate { .. } => vec!["'whatif template ls' lists them; save one: whatif template save NAME TEMPLATE".to_owned()],
             Self::Stopped { name } => vec![format!("start it again: whatif start {name}")],
@@ -299,6 +304,7 @@ impl Explain for EngineError {
             Self::Usage { .. } | Self::Name(_) | Self::Pattern(_) => EXIT_USAGE,
             Self::Conflicts { .. } | Self::ChangedSince { .. } | Self::CheckFailed { .. } => EXIT_CONFLICT,
             Self::Provider(error) => error.exit_code(),
+            Self::Race(error) => error.exit_code(),
             _ => EXIT_FAILED,
         }
     }
@@ -309,6 +315,7 @@ impl Explain for EngineError {
             Self::ChangedSince { changed, .. } => {
                 Some(changed.iter().map(|(path, why)| serde_json::json!({ "path": Text::from(path), "why": why })).collect())
             }
+            Self::Race(error) => error.details(),
             _ => None,
         }
     }
@@ -318,6 +325,7 @@ impl Explain for EngineError {
             Self::Busy { .. } => true,
             Self::Store(error) => error.retryable(),
             Self::Apply(error) => error.retryable(),
+            Self::Race(error) => error.retryable(),
             _ => false,
         }
     }

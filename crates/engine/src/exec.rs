@@ -80,6 +80,10 @@ impl Running {
         Self { client, pid, terminal }
     }
 
+    pub(crate) fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
     /// Whether the keeper has said something already.
     #[must_use]
     pub fn has_news(&self) -> bool {

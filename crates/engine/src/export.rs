@@ -265,6 +265,7 @@ fn bare(details: Details) -> Details {
         error: None,
         based_at: None,
         transient: false,
+        disposable: false,
         position: Position { stack: details.position.stack.clone(), ..Position::default() },
         ..details
     }

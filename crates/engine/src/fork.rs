@@ -85,6 +85,7 @@ impl Engine {
         details.network.publish.clear();
         details.expiry = self.expiry(&details.limits)?;
         details.transient = false;
+        details.disposable = false;
         // Their values are known to the other one's keeper only.
         details.set_env.clear();
         let sandbox = Sandbox {

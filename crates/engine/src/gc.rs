@@ -5,6 +5,7 @@ mod keepers;
 mod mounts;
 mod names;
 mod policy;
+mod races;
 mod sandboxes;
 mod sockets;
 
@@ -47,6 +48,8 @@ pub struct Collected {
     pub sandboxes: Vec<RemovedSandbox>,
     /// Sandboxes that the rules would remove, if nobody were at work on them and nothing were mounted in them.
     pub busy: Vec<String>,
+    /// Races that ended long ago and of which nothing but the record is left.
+    pub races: Vec<String>,
     /// Automatic snapshots that outlived their use.
     pub snapshots: Vec<Removal>,
     /// Layers that nothing needs (any more).
@@ -138,6 +141,7 @@ impl Engine {
         self.reconcile_sockets(&mut collected)?;
         self.reconcile_groups(&mut collected)?;
         self.remove_by_rules(asked, &mut collected)?;
+        self.collect_races(&mut collected)?;
         self.collect_layers(&mut collected)?;
         if !collected.dry_run {
             // A better way may work by now.

@@ -3,6 +3,7 @@
 
 pub mod apply;
 mod boot;
+mod captured;
 mod changes;
 pub mod checks;
 mod choice;
@@ -33,6 +34,7 @@ pub mod network;
 mod package_settings;
 pub mod pool;
 mod private_file;
+pub mod race;
 pub mod rebase;
 mod recover;
 mod reject;

@@ -90,6 +90,7 @@ impl Engine {
             sandbox.version = 1;
             sandbox.details.cwd = validated.cwd.clone();
             sandbox.details.labels = new.labels.clone();
+            sandbox.details.disposable = new.disposable;
             sandbox.details.network = validated.network.clone();
             sandbox.details.auto_snapshot = new.auto_snapshot || validated.config.snapshots.auto;
             sandbox.details.dropped_env = self.environment(&validated.config, &new.env).dropped;

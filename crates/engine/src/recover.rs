@@ -98,6 +98,8 @@ impl Engine {
                 self.state.settle(&sandbox.id)?;
                 Ok(())
             }
+            // Made for checks, or by a race that was killed: it begins anew.
+            Some(sandbox) if sandbox.details.disposable => self.clear_away(id),
             // A `run` that was killed: decide in its place.
             Some(mut sandbox) => {
                 end_keeper_in(&path);

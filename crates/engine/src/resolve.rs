@@ -6,7 +6,7 @@ use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_store::{Found, StoreError};
-use whatif_types::{Sandbox, Status};
+use whatif_types::{Sandbox, Status, experiment};
 
 use crate::lifetime::last_words;
 use crate::recover::mark_lost;
@@ -32,7 +32,11 @@ impl Engine {
             None => {
                 let project = self.context.project_of(&self.context.cwd);
                 let mut all = self.store.list()?.into_iter();
-                all.find(|s| s.project == project && s.status != Status::Rejected).ok_or(EngineError::NoSandboxHere { project })?
+                // Those of a race are named through the race: the latest of them may be the worst.
+                let is_meant = |s: &Sandbox| {
+                    s.project == project && s.status != Status::Rejected && !s.details.labels.contains_key(experiment::LABEL)
+                };
+                all.find(is_meant).ok_or(EngineError::NoSandboxHere { project })?
             }
         };
         self.refreshed(sandbox)

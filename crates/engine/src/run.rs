@@ -1,6 +1,6 @@
 //! `whatif run`: make a sandbox, run a command in it, and keep the sandbox only if there is something to keep.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use whatif_diff::Summary;
@@ -9,7 +9,7 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{LimitHit, Sandbox, Span, Status};
 
-use crate::create::{Created, with_a_name};
+use crate::create::{Created, Start, with_a_name};
 use crate::exec::{CommandSpec, Running, Surroundings, hand_over};
 use crate::lifetime::is_expired;
 use crate::network::{LAST_WORDS, Troubles, end_supervisor};
@@ -25,6 +25,8 @@ pub enum Keep {
     #[default]
     IfItMatters,
     Always,
+    /// Without any process that its command left.
+    Stopped,
     Never,
 }
 
@@ -34,7 +36,7 @@ pub struct Run {
     pub sandbox: Sandbox,
     pub running: Running,
     lock: SandboxLock,
-    pidfd: std::os::fd::OwnedFd,
+    pidfd: OwnedFd,
 }
 
 /// How a run ended.
@@ -50,6 +52,17 @@ pub struct Finished {
 
 impl Engine {
     pub fn run(&self, new: &NewSandbox, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Run, EngineError> {
+        self.run_from(None, new, spec, descriptors)
+    }
+
+    /// The same with a head that begins over more than reality.
+    pub(crate) fn run_from(
+        &self,
+        start: Option<&Start<'_>>,
+        new: &NewSandbox,
+        spec: &CommandSpec,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<Run, EngineError> {
         let mut validated = self.validate(new)?;
         let published = validated.bind_ports()?;
         let asked_for: Vec<String> = new.env.iter().chain(&spec.env).cloned().collect();
@@ -64,7 +77,7 @@ impl Engine {
                 let around = Surroundings { sandbox: name, cwd: &validated.cwd, net: validated.net, network: &validated.network };
                 let exec = self.request(&validated.config, around, &spec, false);
                 let first = may_begin.then_some((&exec, descriptors));
-                self.create_with(name, new, validated, command.clone(), first, None)
+                self.create_with(name, new, validated, command.clone(), first, start)
             })
         })?;
         let Created { sandbox, lock, mut client, pidfd } = created;
@@ -89,15 +102,57 @@ impl Engine {
         }
     }
 
+    /// The head is all there is to keep: no process stays for it.
+    fn leave_head(&self, sandbox: &mut Sandbox, pidfd: &OwnedFd, reason: StopReason) -> Result<(), EngineError> {
+        crate::stop::end_keeper(pidfd);
+        if !sandbox.details.enforced.is_empty() {
+            crate::stop::wait_until_ended(pidfd, LAST_MOMENTS);
+            self.unbind(sandbox);
+        }
+        end_supervisor(&self.directory(sandbox)?, &sandbox.id, LAST_WORDS);
+        sandbox.status = Status::Stopped;
+        sandbox.details.stop_reason = Some(reason);
+        sandbox.details.keeper_pid = None;
+        Ok(())
+    }
+
+    /// Keeps a sandbox in which nothing was run.
+    pub(crate) fn keep_filled(&self, created: Created) -> Result<Sandbox, EngineError> {
+        let Created { mut sandbox, lock, client, pidfd } = created;
+        drop(client);
+        let summary = self.summarize_own(&sandbox)?;
+        sandbox.details.changed_files = summary.changed_files;
+        sandbox.details.size_bytes = summary.size_bytes;
+        sandbox.details.transient = false;
+        sandbox.details.disposable = false;
+        self.leave_head(&mut sandbox, &pidfd, StopReason::Finished)?;
+        if !crate::stop::wait_until_ended(&pidfd, LAST_MOMENTS) {
+            return Err(EngineError::StillRunning { name: sandbox.name });
+        }
+        self.store.update(&mut sandbox)?;
+        self.state.settle(&sandbox.id)?;
+        drop(lock);
+        Ok(sandbox)
+    }
+
+    /// Ends a run that nobody wants any more, and deletes its sandbox before it returns.
+    pub(crate) fn abandon(&self, run: Run) -> Result<(), EngineError> {
+        let Run { sandbox, running, lock, pidfd } = run;
+        drop(running);
+        self.discard_here(&sandbox, &pidfd)?;
+        drop(lock);
+        Ok(())
+    }
+
     /// Decides about the sandbox of a run whose command has ended, and puts it away or keeps it.
     pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
         let Run { mut sandbox, mut running, lock, pidfd } = run;
         let summary = self.summarize_own(&sandbox)?;
         let network = self.troubles_since(&sandbox, 0);
         // A time limit that a process could outlive by leaving its session would be none.
-        let left_processes = !exited.timed_out && exited.others_alive && running.leaves_others();
+        let left_processes = !exited.timed_out && exited.others_alive && keep != Keep::Stopped && running.leaves_others();
         let kept = match keep {
-            Keep::Always => true,
+            Keep::Always | Keep::Stopped => true,
             Keep::Never => false,
             Keep::IfItMatters => summary.matters || left_processes,
         };
@@ -111,20 +166,16 @@ impl Engine {
         sandbox.details.changed_files = summary.changed_files;
         sandbox.details.size_bytes = summary.size_bytes;
         sandbox.details.transient = false;
+        sandbox.details.disposable = false;
         sandbox.updated_at = now();
         if !left_processes {
-            // The head is all there is to keep: no process stays for it.
             drop(running);
-            crate::stop::end_keeper(&pidfd);
-            if !sandbox.details.enforced.is_empty() {
-                crate::stop::wait_until_ended(&pidfd, LAST_MOMENTS);
-                self.unbind(&sandbox);
-            }
-            end_supervisor(&self.directory(&sandbox)?, &sandbox.id, LAST_WORDS);
-            sandbox.status = Status::Stopped;
             let is_over = exited.limit_hit == Some(LimitHit::Ttl);
-            sandbox.details.stop_reason = Some(if is_over { StopReason::Expired } else { StopReason::Finished });
-            sandbox.details.keeper_pid = None;
+            self.leave_head(&mut sandbox, &pidfd, if is_over { StopReason::Expired } else { StopReason::Finished })?;
+            // Whoever looks at it next must not see anybody write any more.
+            if keep == Keep::Stopped && !crate::stop::wait_until_ended(&pidfd, LAST_MOMENTS) {
+                return Err(EngineError::StillRunning { name: sandbox.name });
+            }
         }
         self.store.update(&mut sandbox)?;
         self.state.settle(&sandbox.id)?;

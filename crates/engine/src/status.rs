@@ -64,17 +64,7 @@ impl Engine {
         let set = self.change_set(&sandbox, Depth::Names)?;
         let since = sandbox.details.based_at.unwrap_or(sandbox.created_at);
         let config = self.context.config_for(&sandbox.project)?;
-        let mut walk = Walk {
-            project: &sandbox.project,
-            since: seconds(since),
-            tracked: tracked(&sandbox.project, &self.context),
-            seen: HashSet::new(),
-            drift: BTreeMap::new(),
-            unreadable: Vec::new(),
-            masked: vec![self.state.root().to_owned()],
-        };
-        walk.run(&mut Rules::new(&sandbox.project, &[], &config.diff.ignore));
-        walk.missing();
+        let walk = self.walk(&sandbox.project, since, &config.diff.ignore);
         let mut drift = walk.drift;
         // What an apply of this sandbox wrote is no news to it.
         let bases = self.bases(&sandbox)?;
@@ -112,6 +102,29 @@ impl Engine {
             unreadable: walk.unreadable,
             sandbox,
         })
+    }
+}
+
+impl Engine {
+    /// The paths of a project that moved in reality since then, without those it ignores.
+    pub(crate) fn moved_in(&self, project: &Path, since: u64) -> Vec<PathBuf> {
+        let ignore = self.context.config_for(project).map(|config| config.diff.ignore).unwrap_or_default();
+        self.walk(project, since, &ignore).drift.into_keys().collect()
+    }
+
+    fn walk<'a>(&self, project: &'a Path, since: u64, ignore: &[String]) -> Walk<'a> {
+        let mut walk = Walk {
+            project,
+            since: seconds(since),
+            tracked: tracked(project, &self.context),
+            seen: HashSet::new(),
+            drift: BTreeMap::new(),
+            unreadable: Vec::new(),
+            masked: vec![self.state.root().to_owned()],
+        };
+        walk.run(&mut Rules::new(project, &[], ignore));
+        walk.missing();
+        walk
     }
 }
 

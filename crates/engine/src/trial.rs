@@ -26,9 +26,15 @@ impl Engine {
             cwd: Some(sandbox.project.clone()),
             // It lives as long as the checks take.
             limits: Limits { ttl: None, idle: None, ..sandbox.details.limits.clone() },
+            disposable: true,
             ..NewSandbox::default()
         };
-        let mut validated = self.validate(&new)?;
+        self.filled(&new, sandbox, plan)
+    }
+
+    /// A sandbox like another one, but with what reality would be after a plan.
+    pub(crate) fn filled(&self, new: &NewSandbox, sandbox: &Sandbox, plan: &Plan) -> Result<Created, EngineError> {
+        let mut validated = self.validate(new)?;
         validated.net = sandbox.details.net;
         validated.network = NetWish { publish: Vec::new(), secrets: Vec::new(), ..sandbox.details.network.clone() };
         let fill = |directory: &Path| {
@@ -36,7 +42,7 @@ impl Engine {
             filling.run().map_err(|e| EngineError::io("prepare", directory, e))
         };
         let start = Start { trees: &sandbox.details.trees, position: Position::default(), fill: Some(&fill) };
-        with_a_name(None, |name| self.create_with(name, &new, &validated, Vec::new(), None, Some(&start)))
+        with_a_name(new.name.as_deref(), |name| self.create_with(name, new, &validated, Vec::new(), None, Some(&start)))
     }
 }
 

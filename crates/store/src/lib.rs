@@ -7,8 +7,9 @@ pub mod sqlite;
 
 use std::collections::HashSet;
 
+use whatif_types::experiment::Attempt;
 use whatif_types::state::IllegalTransition;
-use whatif_types::{Explain, LayerFacts, LayerId, Sandbox, SandboxId, Snapshot, SnapshotId, Template};
+use whatif_types::{Experiment, ExperimentId, Explain, LayerFacts, LayerId, Sandbox, SandboxId, Snapshot, SnapshotId, Template};
 
 /// Where records live. Every call is one transaction; a caller that dies in between leaves either the old or the new row.
 pub trait Store: std::fmt::Debug {
@@ -50,6 +51,18 @@ pub trait Store: std::fmt::Debug {
     fn list_templates(&self) -> Result<Vec<Template>, StoreError>;
     fn delete_template(&self, name: &str) -> Result<(), StoreError>;
 
+    /// Records an experiment and all of its attempts.
+    fn insert_experiment(&self, experiment: &Experiment) -> Result<(), StoreError>;
+    /// By name or id.
+    fn find_experiment(&self, name: &str) -> Result<Option<Experiment>, StoreError>;
+    /// Newest first.
+    fn list_experiments(&self) -> Result<Vec<Experiment>, StoreError>;
+    /// Writes all but its attempts, if its version is still the one given; the new version is stored in it.
+    fn update_experiment(&self, experiment: &mut Experiment) -> Result<(), StoreError>;
+    /// Writes one attempt, by its number in the plan.
+    fn put_attempt(&self, id: &ExperimentId, number: usize, attempt: &Attempt) -> Result<(), StoreError>;
+    fn delete_experiment(&self, id: &ExperimentId) -> Result<(), StoreError>;
+
     /// What is known about these layers.
     fn layer_facts(&self, layers: &[LayerId]) -> Result<Vec<LayerFacts>, StoreError>;
     fn note_layer(&self, layer: &LayerId, facts: &LayerFacts) -> Result<(), StoreError>;
@@ -86,6 +99,10 @@ pub enum StoreError {
     LabelTaken { label: String },
     #[error("there already is a template called '{name}'")]
     TemplateTaken { name: String },
+    #[error("there already is a race called '{name}'")]
+    ExperimentTaken { name: String },
+    #[error("race '{name}' was changed by another command meanwhile")]
+    ExperimentConflict { name: String },
     #[error("what it was to start from has just been removed")]
     OriginGone,
     #[error("sandbox '{name}' was changed by another command meanwhile")]
@@ -106,8 +123,9 @@ impl Explain for StoreError {
             Self::NameTaken { .. } => "name_taken",
             Self::LabelTaken { .. } => "label_taken",
             Self::TemplateTaken { .. } => "template_taken",
+            Self::ExperimentTaken { .. } => "race_taken",
             Self::OriginGone => "origin_gone",
-            Self::Conflict { .. } => "conflict",
+            Self::Conflict { .. } | Self::ExperimentConflict { .. } => "conflict",
             Self::TooNew { .. } => "records_too_new",
             Self::Malformed(_) => "records_malformed",
             Self::Transition(_) => "illegal_transition",
@@ -120,8 +138,9 @@ impl Explain for StoreError {
             Self::NameTaken { name } => vec![format!("choose another name, or remove it: whatif rm {name}")],
             Self::LabelTaken { label } => vec![format!("choose another label, or remove it: whatif snapshot rm NAME@{label}")],
             Self::TemplateTaken { name } => vec![format!("choose another name, or remove it: whatif template rm {name}")],
+            Self::ExperimentTaken { name } => vec![format!("choose another name, or remove it: whatif race rm {name}")],
             Self::OriginGone => vec!["'whatif snapshots' shows what there is".to_owned()],
-            Self::Conflict { .. } => vec!["run the command again".to_owned()],
+            Self::Conflict { .. } | Self::ExperimentConflict { .. } => vec!["run the command again".to_owned()],
             Self::TooNew { .. } => vec!["use the newer whatif, or another state directory: WHATIF_HOME=…".to_owned()],
             Self::Database(_) | Self::Malformed(_) => {
                 vec!["'whatif doctor' checks the state directory and its free space".to_owned()]
@@ -131,6 +150,6 @@ impl Explain for StoreError {
     }
 
     fn retryable(&self) -> bool {
-        matches!(self, Self::Conflict { .. })
+        matches!(self, Self::Conflict { .. } | Self::ExperimentConflict { .. })
     }
 }

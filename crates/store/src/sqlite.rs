@@ -1,5 +1,7 @@
 //! Records in SQLite, in write-ahead mode: readers never wait, and a commit costs no disk flush.
 
+mod experiments;
+mod json;
 mod snapshots;
 
 use std::cell::OnceCell;
@@ -13,12 +15,14 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
-use whatif_types::{LayerFacts, LayerId, Sandbox, SandboxId, Snapshot, SnapshotId, Template};
+use whatif_types::experiment::Attempt;
+use whatif_types::{Experiment, ExperimentId, LayerFacts, LayerId, Sandbox, SandboxId, Snapshot, SnapshotId, Template};
 
+use self::json::to_json;
 use crate::{Found, Inserted, Origin, Store, StoreError};
 
 /// Forward-only: entry N turns format N into format N + 1.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "
     CREATE TABLE sandboxes (
         id TEXT PRIMARY KEY NOT NULL,
@@ -47,6 +51,23 @@ const MIGRATIONS: [&str; 2] = [
     CREATE TABLE templates (name TEXT PRIMARY KEY NOT NULL, created_at INTEGER NOT NULL, details TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE layers (id TEXT PRIMARY KEY NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID;
     PRAGMA user_version = 2;
+",
+    "
+    CREATE TABLE experiments (
+        id TEXT PRIMARY KEY NOT NULL,
+        name TEXT NOT NULL UNIQUE,
+        version INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        project BLOB NOT NULL,
+        details TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE attempts (
+        experiment TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        details TEXT NOT NULL,
+        PRIMARY KEY (experiment, number)
+    ) WITHOUT ROWID;
+    PRAGMA user_version = 3;
 ",
 ];
 const COLUMNS: &str = "id, name, status, version, created_at, updated_at, project, provider, details";
@@ -200,7 +221,7 @@ impl Store for SqliteStore {
             {
                 return Ok(Inserted::Existing(Box::new(existing)));
             }
-            let details = to_json(sandbox)?;
+            let details = to_json(&sandbox.details)?;
             let inserted = self
                 .connection()?
                 .prepare_cached("INSERT INTO sandboxes (id, name, status, version, created_at, updated_at, project, provider, idempotency_key, details) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
@@ -271,7 +292,7 @@ impl Store for SqliteStore {
                     sandbox.name,
                     sandbox.status.as_str(),
                     sandbox.updated_at as i64,
-                    to_json(sandbox)?,
+                    to_json(&sandbox.details)?,
                     sandbox.id.as_str(),
                     sandbox.version as i64,
                 ])?)
@@ -383,6 +404,34 @@ impl Store for SqliteStore {
         })
     }
 
+    fn insert_experiment(&self, experiment: &Experiment) -> Result<(), StoreError> {
+        self.with_room(|| self.in_transaction(|connection| experiments::insert(connection, experiment)))
+    }
+
+    fn find_experiment(&self, name: &str) -> Result<Option<Experiment>, StoreError> {
+        self.with_room(|| Ok(experiments::select(self.connection()?, "WHERE name = ?1 OR id = ?1", [name])?.pop()))
+    }
+
+    fn list_experiments(&self) -> Result<Vec<Experiment>, StoreError> {
+        self.with_room(|| experiments::select(self.connection()?, "ORDER BY created_at DESC, id", []))
+    }
+
+    fn update_experiment(&self, experiment: &mut Experiment) -> Result<(), StoreError> {
+        if !self.with_room(|| experiments::update(self.connection()?, experiment))? {
+            return Err(StoreError::ExperimentConflict { name: experiment.name.clone() });
+        }
+        experiment.version += 1;
+        Ok(())
+    }
+
+    fn put_attempt(&self, id: &ExperimentId, number: usize, attempt: &Attempt) -> Result<(), StoreError> {
+        self.with_room(|| experiments::put_attempt(self.connection()?, id, number, attempt))
+    }
+
+    fn delete_experiment(&self, id: &ExperimentId) -> Result<(), StoreError> {
+        self.with_room(|| self.in_transaction(|connection| experiments::delete(connection, id)))
+    }
+
     fn layer_facts(&self, layers: &[LayerId]) -> Result<Vec<LayerFacts>, StoreError> {
         self.with_room(|| snapshots::facts(self.connection()?, layers))
     }
@@ -410,10 +459,6 @@ impl Store for SqliteStore {
             snapshots::forget(connection, &forgotten)
         })
     }
-}
-
-fn to_json(sandbox: &Sandbox) -> Result<String, StoreError> {
-    serde_json::to_string(&sandbox.details).map_err(|e| StoreError::Malformed(e.to_string()))
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Result<Sandbox, StoreError>> {

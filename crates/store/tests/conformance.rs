@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use whatif_store::sqlite::SqliteStore;
 use whatif_store::{Found, Inserted, Origin, Store, StoreError};
 use whatif_types::boot::Protection;
+use whatif_types::experiment::{Attempt, AttemptPlan, AttemptState, ExperimentDetails, ExperimentPlan, Kind};
 use whatif_types::sandbox::{Details, Position};
+use whatif_types::text::Text;
 use whatif_types::{
-    Backend, Identity, LayerFacts, LayerId, Limits, MadeBy, NetMode, Sandbox, SandboxId, Snapshot, SnapshotDetails, SnapshotId,
-    Status, Template,
+    Backend, Experiment, ExperimentId, Identity, LayerFacts, LayerId, Limits, MadeBy, NetMode, Sandbox, SandboxId, Snapshot,
+    SnapshotDetails, SnapshotId, Status, Template,
 };
 
 /// A store in a directory of its own.
@@ -78,6 +80,7 @@ fn sandbox(number: u8, name: &str) -> Sandbox {
             usage: None,
             auto_snapshot: false,
             transient: false,
+            disposable: false,
         },
     }
 }
@@ -188,6 +191,107 @@ fn sandbox_of(thread: u8, i: u8) -> Sandbox {
     let mut made = sandbox(i, &format!("t{thread}-{i}"));
     made.id = SandboxId::from_random([thread, i, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     made
+}
+
+fn experiment(number: u8, name: &str, attempts: usize) -> Experiment {
+    let plan = |number: usize| AttemptPlan {
+        name: number.to_string(),
+        kind: Kind::Command,
+        about: "true".to_owned(),
+        arguments: vec![Text::Bytes(vec![b'a', 0xff])],
+        input: None,
+        parameters: [("V".to_owned(), "1".to_owned())].into(),
+    };
+    let plan = ExperimentPlan { attempts: (1..=attempts).map(plan).collect(), repeats: 1, ..ExperimentPlan::default() };
+    Experiment {
+        id: ExperimentId::from_random([number; 12]),
+        name: name.to_owned(),
+        version: 1,
+        created_at: 1000 + u64::from(number),
+        project: PathBuf::from("/p"),
+        details: ExperimentDetails {
+            plan,
+            began_at: 5,
+            ended_at: None,
+            spent_ms: 0,
+            cwd: PathBuf::from("/p"),
+            sandbox: serde_json::json!({ "env": ["A=1"] }),
+            set_env: Vec::new(),
+            start: None,
+            judged: Vec::new(),
+            applied: Vec::new(),
+        },
+        records: vec![Attempt::waiting(); attempts],
+    }
+}
+
+#[test]
+fn an_experiment_comes_back_with_all_of_its_attempts() {
+    let scratch = Scratch::new("experiments");
+    let store = scratch.store();
+    let (old, mut new) = (experiment(1, "otter", 2), experiment(2, "heron", 3));
+    store.insert_experiment(&old).unwrap();
+    store.insert_experiment(&new).unwrap();
+    assert!(matches!(store.insert_experiment(&experiment(3, "otter", 1)), Err(StoreError::ExperimentTaken { .. })));
+    let ended = Attempt { state: AttemptState::Ended, ..Attempt::waiting() };
+    store.put_attempt(&new.id, 1, &ended).unwrap();
+    new.details.spent_ms = 7;
+    store.update_experiment(&mut new).unwrap();
+    let names: Vec<String> = store.list_experiments().unwrap().into_iter().map(|e| e.name).collect();
+    assert_eq!(names, ["heron", "otter"], "the newest first");
+    let found = scratch.store().find_experiment("heron").unwrap().unwrap();
+    assert_eq!((found.version, found.details.spent_ms, &found.details.plan), (2, 7, &new.details.plan));
+    let states: Vec<AttemptState> = found.records.iter().map(|r| r.state).collect();
+    assert_eq!(states, [AttemptState::Waiting, AttemptState::Ended, AttemptState::Waiting]);
+    assert_eq!(store.find_experiment(old.id.as_str()).unwrap().unwrap().name, "otter", "an id is as good as a name");
+    assert!(store.find_experiment("lark").unwrap().is_none());
+}
+
+#[test]
+fn an_experiment_that_another_one_changed_is_not_overwritten() {
+    let scratch = Scratch::new("experiment-versions");
+    let store = scratch.store();
+    let mut mine = experiment(1, "otter", 1);
+    store.insert_experiment(&mine).unwrap();
+    let mut yours = mine.clone();
+    store.update_experiment(&mut mine).unwrap();
+    assert!(matches!(store.update_experiment(&mut yours), Err(StoreError::ExperimentConflict { .. })));
+    store.delete_experiment(&mine.id).unwrap();
+    store.delete_experiment(&mine.id).unwrap();
+    store.insert_experiment(&experiment(2, "otter", 1)).unwrap();
+    assert_eq!(store.find_experiment("otter").unwrap().unwrap().records.len(), 1, "nothing of the other one is left");
+}
+
+/// An attempt that was added, of which the row is not there yet.
+#[test]
+fn there_are_as_many_records_as_planned_attempts() {
+    let scratch = Scratch::new("experiment-rows");
+    let store = scratch.store();
+    let mut made = experiment(1, "otter", 1);
+    store.insert_experiment(&made).unwrap();
+    made.details.plan.attempts.push(experiment(1, "otter", 2).details.plan.attempts[1].clone());
+    store.update_experiment(&mut made).unwrap();
+    assert_eq!(store.find_experiment("otter").unwrap().unwrap().records.len(), 2);
+}
+
+#[test]
+fn records_of_the_first_format_are_upgraded() {
+    let scratch = Scratch::new("oldest");
+    let path = scratch.directory.join("state.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(
+        "CREATE TABLE sandboxes (id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL UNIQUE, status TEXT NOT NULL, version INTEGER NOT NULL, \
+         created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, project BLOB NOT NULL, provider TEXT NOT NULL, \
+         idempotency_key TEXT UNIQUE, details TEXT NOT NULL) WITHOUT ROWID; PRAGMA user_version = 1;",
+    )
+    .unwrap();
+    drop(old);
+    let store = scratch.store();
+    store.insert(&sandbox(1, "otter"), None).unwrap();
+    store.insert_experiment(&experiment(1, "heron", 1)).unwrap();
+    assert_eq!((store.list().unwrap().len(), store.list_experiments().unwrap().len()), (1, 1));
+    let now: i64 = rusqlite::Connection::open(&path).unwrap().pragma_query_value(None, "user_version", |r| r.get(0)).unwrap();
+    assert_eq!(now, 3);
 }
 
 fn layer(number: u8) -> LayerId {

@@ -5,11 +5,18 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use crate::check;
 
+/// Keeps these signals from ending the calling thread's process. What is executed from it has them as usual.
+pub fn block(signals: &[i32]) -> io::Result<()> {
+    let set = set_of(signals);
+    // SAFETY: `set` is an initialised signal set; a null old-set pointer is allowed. The mask is that of the thread.
+    check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) }.into())?;
+    Ok(())
+}
+
 /// Blocks these signals for the calling thread and returns a descriptor they can be read from.
 pub fn as_descriptor(signals: &[i32]) -> io::Result<OwnedFd> {
     let set = set_of(signals);
-    // SAFETY: `set` is an initialised signal set; a null old-set pointer is allowed.
-    check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) }.into())?;
+    block(signals)?;
     // SAFETY: -1 asks for a new descriptor, which nobody else owns.
     let fd = check(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) }.into())?;
     // SAFETY: the kernel just returned this descriptor to us.

@@ -55,6 +55,10 @@ id!(
     /// One snapshot.
     SnapshotId
 );
+id!(
+    /// One experiment.
+    ExperimentId
+);
 
 #[cfg(test)]
 mod tests {

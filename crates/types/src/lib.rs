@@ -7,6 +7,7 @@ pub mod boot;
 pub mod config;
 pub mod credentials;
 pub mod environment;
+pub mod experiment;
 pub mod explain;
 pub mod id;
 pub mod limits;
@@ -23,8 +24,9 @@ pub mod timestamp;
 
 pub use boot::{Boot, Identity};
 pub use config::Size;
+pub use experiment::Experiment;
 pub use explain::{Explain, Explained};
-pub use id::{LayerId, SandboxId, SnapshotId};
+pub use id::{ExperimentId, LayerId, SandboxId, SnapshotId};
 pub use limits::{Enforced, LimitHit, Limits, Usage};
 pub use network::NetMode;
 pub use plan::{Backend, Place, PlaceKind, Plan};

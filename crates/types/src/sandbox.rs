@@ -105,6 +105,9 @@ pub struct Details {
     pub usage: Option<Usage>,
     /// Belongs to a `run` that is still deciding whether to keep it.
     pub transient: bool,
+    /// Nothing in it is worth keeping if that `run` is killed.
+    #[serde(default)]
+    pub disposable: bool,
 }
 
 impl Details {

@@ -84,6 +84,21 @@ fn parse_hunks(text: &str) -> Result<HunkChoice, String> {
 }
 
 impl Args {
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The same of another sandbox.
+    pub fn of(self, sandbox: String) -> Self {
+        Self { name: Some(sandbox), ..self }
+    }
+
+    /// Whether everything that is usually taken would be real afterwards.
+    pub fn takes_the_whole(&self) -> bool {
+        let is_part = !(self.files.is_empty() && self.exclude.is_empty() && self.hunks.is_empty() && self.skip.is_empty());
+        !is_part && !self.dry_run
+    }
+
     fn request(&self) -> ApplyRequest {
         ApplyRequest {
             name: self.name.clone(),
@@ -105,7 +120,22 @@ impl Args {
 /// An apply that was approved beforehand is planned anew if reality moves between its plan and its first step.
 const ATTEMPTS: usize = 3;
 
+/// How it ended.
+pub enum Ending {
+    Applied,
+    /// There was nothing to apply, or nothing was to be.
+    Nothing,
+    Refused(ExitCode),
+}
+
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    Ok(match perform(engine, args, output)? {
+        Ending::Applied | Ending::Nothing => ExitCode::SUCCESS,
+        Ending::Refused(code) => code,
+    })
+}
+
+pub fn perform(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineError> {
     let mut attempt = 1;
     loop {
         match once(engine, args, output) {
@@ -120,11 +150,11 @@ fn has_moved(error: &dyn Explain) -> bool {
     matches!(error.code(), "changed_meanwhile" | "cannot_apply")
 }
 
-fn once(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineError> {
     let mut request = args.request();
     let mut prepared = engine.prepare_apply(&request)?;
     if !prepared.conflicts.is_empty() {
-        return Ok(refuse_conflicts(prepared, output));
+        return Ok(Ending::Refused(refuse_conflicts(prepared, output)));
     }
     if args.dry_run {
         if !prepared.is_empty() {
@@ -132,26 +162,26 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         }
         show_plan(&prepared, output);
         output.document(&plan_document(&prepared));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Ending::Nothing);
     }
     if prepared.is_empty() {
         output.line("nothing to apply");
         say_left_out(&prepared, output);
         output.document(&nothing_document(&prepared));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Ending::Nothing);
     }
     if !args.yes && !engine.is_auto_approved(&prepared)? {
         if output.json || !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
             return Err(EngineError::Usage {
                 message: "nobody can be asked here, and nothing was approved".to_owned(),
-                hint: "look with 'whatif diff' or 'whatif apply --dry-run', then approve with --yes".to_owned(),
+                hint: "look at it first (--dry-run shows the plan), then approve with --yes".to_owned(),
             });
         }
         match ask(engine, &mut request, prepared, output)? {
             Some(approved) => prepared = approved,
             None => {
                 output.note("nothing was applied");
-                return Ok(ExitCode::FAILURE);
+                return Ok(Ending::Refused(ExitCode::FAILURE));
             }
         }
     }
@@ -167,7 +197,7 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let commit = committer.map(|committer| engine.commit(&committer, &applied, &options)).transpose()?;
     report(&applied, &left_out, commit.as_deref(), output);
     output.document(&applied_document(&applied, &left_out, commit.as_deref()));
-    Ok(ExitCode::SUCCESS)
+    Ok(Ending::Applied)
 }
 
 /// A summary and a question; what needs its own approval is asked about on its own.

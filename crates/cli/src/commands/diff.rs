@@ -44,6 +44,17 @@ pub struct Args {
     no_pager: bool,
 }
 
+impl Args {
+    pub fn subjects(&self) -> &[PathBuf] {
+        &self.subjects
+    }
+
+    /// The same about something else.
+    pub fn about(self, subjects: Vec<PathBuf>) -> Self {
+        Self { subjects, ..self }
+    }
+}
+
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let (subject, paths) = subject(engine, &args.subjects)?;
     let picked = Picked::new(&paths, &engine.context.cwd);

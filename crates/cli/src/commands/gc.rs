@@ -42,7 +42,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn has_news(collected: &Collected) -> bool {
-    let Collected { found_stopped, forgotten, unknown, orphans, sandboxes, busy, snapshots, layers, .. } = collected;
+    let Collected { found_stopped, forgotten, unknown, orphans, sandboxes, busy, races, snapshots, layers, .. } = collected;
     let lists = [
         found_stopped.is_empty(),
         forgotten.is_empty(),
@@ -50,6 +50,7 @@ fn has_news(collected: &Collected) -> bool {
         orphans.is_empty(),
         sandboxes.is_empty(),
         busy.is_empty(),
+        races.is_empty(),
         snapshots.is_empty(),
         layers.is_empty(),
     ];
@@ -92,6 +93,9 @@ fn tell_removed(collected: &Collected, output: &Output) {
     }
     for name in &collected.busy {
         output.line(format!("{name} stays this time: somebody is at work on it, or something is mounted in it"));
+    }
+    for name in &collected.races {
+        output.line(format!("race {name} {verb}: it ended long ago, and nothing of it is left"));
     }
     for removal in &collected.snapshots {
         output.line(format!("{} {verb}: an old automatic snapshot", removal.owner.name()));

@@ -39,8 +39,8 @@ impl Engine {
         Ok(())
     }
 
-    /// False: somebody is, or was meanwhile, at work on it, or something is mounted in it.
-    fn remove_unused(&self, judged: &Sandbox) -> Result<bool, EngineError> {
+    /// Deletes it before it returns. False: somebody is, or was meanwhile, at work on it, or something is mounted in it.
+    pub(crate) fn remove_unused(&self, judged: &Sandbox) -> Result<bool, EngineError> {
         let Some(directory) = self.state.find(&judged.id) else { return Ok(false) };
         let Some(_lock) = SandboxLock::take(&directory)? else { return Ok(false) };
         let is_as_judged = self.store.get(&judged.id)?.is_some_and(|s| s.version == judged.version);

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, ErrorCode, Params, Row, params};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use rusqlite::{Connection, Params, Row, params};
 use whatif_types::{LayerFacts, LayerId, SandboxId, Snapshot, SnapshotId, Template};
 
+use super::json::{from_json, taken, to_json};
 use crate::{Origin, StoreError};
 
 /// Fails unless the origin is still recorded.
@@ -32,13 +31,6 @@ pub(super) fn insert_template(connection: &Connection, template: &Template) -> R
     let mut insert = connection.prepare_cached("INSERT INTO templates (name, created_at, details) VALUES (?1, ?2, ?3)")?;
     let inserted = insert.execute(params![template.name, template.created_at as i64, to_json(template)?]);
     taken(inserted, || StoreError::TemplateTaken { name: template.name.clone() })
-}
-
-fn taken(inserted: rusqlite::Result<usize>, error: impl FnOnce() -> StoreError) -> Result<(), StoreError> {
-    match inserted {
-        Err(e) if e.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => Err(error()),
-        other => Ok(other.map(|_| ())?),
-    }
 }
 
 pub(super) fn select(connection: &Connection, condition: &str, parameters: impl Params) -> Result<Vec<Snapshot>, StoreError> {
@@ -109,12 +101,4 @@ pub(super) fn forget(connection: &Connection, layers: &[LayerId]) -> Result<(), 
         delete.execute([layer.as_str()])?;
     }
     Ok(())
-}
-
-fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|e| StoreError::Malformed(e.to_string()))
-}
-
-fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|e| StoreError::Malformed(e.to_string()))
 }

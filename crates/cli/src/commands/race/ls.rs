@@ -1,0 +1,31 @@
+use std::process::ExitCode;
+
+use whatif_engine::Engine;
+use whatif_engine::race::Ranking;
+
+use super::show::standing;
+use crate::commands::Outcome;
+use crate::output::Output;
+use crate::race::{self, Shown};
+
+/// List races
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Those of all projects, not only of this one
+    #[arg(long)]
+    all: bool,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let project = engine.context.project_of(&engine.context.cwd);
+    let races: Vec<_> = engine.races()?.into_iter().filter(|race| args.all || race.project == project).collect();
+    let rankings: Vec<Ranking> = races.iter().map(|race| engine.ranking(race)).collect();
+    let mut shown = Vec::new();
+    for (number, (experiment, ranking)) in races.iter().zip(&rankings).enumerate() {
+        let is_latest = races.iter().position(|race| race.project == experiment.project) == Some(number);
+        shown.push(Shown { experiment, ranking, standing: standing(engine, experiment)?, is_latest });
+    }
+    race::list(&shown, output);
+    output.document(&shown.iter().map(|shown| race::document(*shown)).collect::<Vec<_>>());
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,47 @@
+use whatif_engine::Engine;
+
+use super::{Variables, Which, watch};
+use crate::commands::Outcome;
+use crate::output::Output;
+
+/// Go on with a race that was interrupted
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The race; by default the latest of this project
+    name: Option<String>,
+    /// The same, as the other commands take it
+    #[arg(long, value_name = "NAME", conflicts_with = "name")]
+    race: Option<String>,
+    #[command(flatten)]
+    variables: Variables,
+}
+
+/// Run attempts once more
+///
+/// Their results so far are forgotten and their sandboxes removed; the others are compared with what they come to now.
+#[derive(Debug, clap::Args)]
+pub struct RerunArgs {
+    /// The attempts; by default all of them
+    #[arg(value_name = "ATTEMPT")]
+    attempts: Vec<String>,
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    variables: Variables,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let experiment = engine.find_race(args.name.as_deref().or(args.race.as_deref()))?;
+    watch::run(engine, experiment, &args.variables.env, output)
+}
+
+pub fn rerun(engine: &Engine, args: &RerunArgs, output: &Output) -> Outcome {
+    let mut experiment = args.which.find(engine)?;
+    let mut numbers = Vec::new();
+    for name in &args.attempts {
+        numbers.push(engine.find_attempt(&experiment, name)?);
+    }
+    engine.check_race_env(&experiment, &args.variables.env)?;
+    engine.reset_race(&mut experiment, &numbers)?;
+    watch::run(engine, experiment, &args.variables.env, output)
+}

@@ -1,0 +1,48 @@
+use std::process::ExitCode;
+
+use whatif_engine::race::Experiment;
+use whatif_engine::{Engine, EngineError};
+
+use crate::commands::Outcome;
+use crate::output::Output;
+use crate::race::{self, Detail, Shown, Standing};
+
+/// Compare the attempts of a race side by side
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The race; by default the latest of this project
+    name: Option<String>,
+    /// The same, as the other commands take it
+    #[arg(long, value_name = "NAME", conflicts_with = "name")]
+    race: Option<String>,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let experiment = engine.find_race(args.name.as_deref().or(args.race.as_deref()))?;
+    let ranking = engine.ranking(&experiment);
+    let shown = Shown {
+        experiment: &experiment,
+        ranking: &ranking,
+        standing: standing(engine, &experiment)?,
+        is_latest: is_latest(engine, &experiment),
+    };
+    if output.json {
+        output.document(&race::document(shown));
+    } else {
+        race::report(shown, Detail::Full, output);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn standing(engine: &Engine, experiment: &Experiment) -> Result<Standing, EngineError> {
+    Ok(match engine.standing(experiment)? {
+        whatif_engine::race::Standing::Running => Standing::Running,
+        whatif_engine::race::Standing::Interrupted => Standing::Interrupted,
+        whatif_engine::race::Standing::Ended => Standing::Ended,
+    })
+}
+
+/// Whether commands that name no race mean this one.
+pub fn is_latest(engine: &Engine, experiment: &Experiment) -> bool {
+    engine.find_race(None).is_ok_and(|latest| latest.id == experiment.id)
+}

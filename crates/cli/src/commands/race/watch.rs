@@ -1,0 +1,83 @@
+//! A race in the foreground: a live table for people, a line for each event for programs, and an end when somebody wants one.
+
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::process::Signal;
+use whatif_engine::race::{Event, Experiment, Flow, Raced};
+use whatif_engine::{Engine, EngineError};
+
+use crate::commands::Outcome;
+use crate::output::{Output, Style};
+use crate::race::{Board, Detail, Live, Shown, Standing};
+
+/// Like a program that was ended by an interrupt.
+const EXIT_INTERRUPTED: u8 = 130;
+
+pub fn run(engine: &Engine, experiment: Experiment, env: &[String], output: &Output) -> Outcome {
+    let mut watching = Watching::start(&experiment, output)?;
+    let raced = engine.race(experiment, env, &mut |event| watching.take(event));
+    drop(watching);
+    // Layers of what was cancelled are nobody's.
+    crate::commands::in_background(&["tidy", "--layers"]);
+    let Raced { experiment, ranking, interrupted } = raced?;
+    let standing = if interrupted { Standing::Interrupted } else { Standing::Ended };
+    if !output.json {
+        crate::race::report(Shown { experiment: &experiment, ranking: &ranking, standing, is_latest: true }, Detail::Short, output);
+    }
+    Ok(match (interrupted, ranking.winner.is_some()) {
+        (true, _) => ExitCode::from(EXIT_INTERRUPTED),
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
+    })
+}
+
+/// Whoever watches a race.
+pub struct Watching<'a> {
+    output: &'a Output,
+    board: Board,
+    live: Option<Live>,
+    signals: std::os::fd::OwnedFd,
+    is_stopping: bool,
+}
+
+impl<'a> Watching<'a> {
+    pub fn start(experiment: &Experiment, output: &'a Output) -> Result<Self, EngineError> {
+        let numbers = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
+        let signals = whatif_sys::signals::as_descriptor(&numbers).map_err(|source| EngineError::Io {
+            action: "watch for",
+            path: "signals".into(),
+            source,
+        })?;
+        Ok(Self { output, board: Board::new(experiment), live: Live::start(output), signals, is_stopping: false })
+    }
+
+    pub fn take(&mut self, event: Option<&Event>) -> Flow {
+        if let Some(event) = event {
+            self.board.take(event, Instant::now());
+            if self.output.json {
+                self.output.document(&stamped(event));
+            } else if self.live.is_none() {
+                crate::race::told(event, self.output);
+            }
+        }
+        if let Some(live) = &mut self.live {
+            live.draw(&self.board);
+        }
+        if !whatif_sys::signals::take(&self.signals).is_empty() && !self.is_stopping {
+            self.is_stopping = true;
+            if let Some(live) = &mut self.live {
+                live.clear();
+            }
+            self.output.note(format!("{} stopping; what has ended is kept", self.output.paint_note(Style::Yellow, "whatif:")));
+        }
+        if self.is_stopping { Flow::Stop } else { Flow::GoOn }
+    }
+}
+
+fn stamped(event: &Event) -> serde_json::Value {
+    let mut value = serde_json::to_value(event).unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    value["at_ms"] = serde_json::json!(now);
+    value
+}

@@ -1,0 +1,110 @@
+//! `race show --json`.
+
+use serde_json::{Map, Value, json};
+use whatif_types::experiment::AttemptState;
+use whatif_types::text::Text;
+use whatif_types::timestamp::rfc3339;
+
+use super::Shown;
+use super::files::{Cell, matrix};
+
+/// All that is known about a race.
+#[must_use]
+pub fn document(race: Shown<'_>) -> Value {
+    let (experiment, details) = (race.experiment, &race.experiment.details);
+    let files = matrix(race);
+    let rows = files.rows.iter().map(|(path, cells)| {
+        let by_attempt: Map<String, Value> =
+            files.attempts.iter().zip(cells).filter_map(|(name, cell)| Some((name.to_string(), cell_of(*cell)?))).collect();
+        json!({ "path": path, "attempts": by_attempt })
+    });
+    json!({
+        "race": experiment.name,
+        "id": experiment.id,
+        "project": Text::from(&experiment.project),
+        "state": race.standing.word(),
+        "created_at": rfc3339(experiment.created_at),
+        "ended_at": details.ended_at.map(rfc3339),
+        "spent_ms": details.spent_ms,
+        "plan": details.plan,
+        "winner": race.ranking.winner,
+        "because": race.ranking.because,
+        "attempts": attempts(race),
+        "matrix": rows.collect::<Vec<Value>>(),
+        "shared": files.shared,
+        "judged": details.judged,
+        "applied": details.applied,
+    })
+}
+
+/// Those that are ranked, in that order, then the others.
+fn attempts(race: Shown<'_>) -> Vec<Value> {
+    let mut all: Vec<(usize, Value)> = Vec::new();
+    for (planned, recorded) in race.experiment.attempts() {
+        let at = race.ranking.places.iter().position(|p| p.attempt == planned.name);
+        let place = at.map(|at| &race.ranking.places[at]);
+        let state = match recorded.state {
+            AttemptState::Running if race.standing != super::Standing::Running => json!("interrupted"),
+            state => json!(state),
+        };
+        let document = json!({
+            "name": planned.name,
+            "kind": planned.kind,
+            "about": planned.about,
+            "parameters": planned.parameters,
+            "state": state,
+            "sandbox_id": recorded.sandbox,
+            "place": place.map(|p| p.place),
+            "score": place.and_then(|p| p.score),
+            "why": place.map(|p| &p.why),
+            "outcome": recorded.outcome,
+        });
+        all.push((at.unwrap_or(usize::MAX), document));
+    }
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, document)| document).collect()
+}
+
+/// None for what an attempt did not touch.
+fn cell_of(cell: Cell<'_>) -> Option<Value> {
+    match cell {
+        Cell::Untouched => None,
+        Cell::Unknown => Some(Value::Null),
+        Cell::Changed(file) => Some(json!({
+            "mark": file.mark,
+            "added_lines": file.added_lines,
+            "deleted_lines": file.deleted_lines,
+            "digest": file.digest,
+        })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Standing, sample};
+    use super::*;
+
+    #[test]
+    fn attempts_in_their_places_and_files_by_attempt() {
+        let experiment = sample::experiment("fix-add", &["?", "good", "large"]);
+        let ranking = sample::ranking(&experiment);
+        let shown = document(Shown { standing: Standing::Interrupted, ..sample::shown(&experiment, &ranking) });
+        assert_eq!(shown["state"], "interrupted");
+        assert_eq!((&shown["created_at"], &shown["ended_at"]), (&json!("1970-01-01T00:00:00Z"), &json!("1970-01-01T00:00:04Z")));
+        assert_eq!((&shown["project"], &shown["winner"]), (&json!("/home/you/project"), &json!("good")));
+        let names: Vec<&Value> = shown["attempts"].as_array().unwrap().iter().map(|a| &a["name"]).collect();
+        assert_eq!(names, ["good", "large", "?"]);
+        let first = &shown["attempts"][0];
+        assert_eq!(
+            (&first["place"], &first["state"], &first["outcome"]["verdict"]["is"]),
+            (&json!(1), &json!("ended"), &json!("passed"))
+        );
+        assert_eq!((&shown["attempts"][2]["place"], &shown["attempts"][2]["state"]), (&Value::Null, &json!("waiting")));
+        assert_eq!(shown["matrix"][1]["path"], "src/add.rs");
+        assert_eq!(
+            shown["matrix"][1]["attempts"]["large"],
+            json!({"mark": "~", "added_lines": 10, "deleted_lines": 2, "digest": "l"})
+        );
+        assert_eq!((&shown["matrix"][0]["attempts"]["good"], &shown["shared"]), (&Value::Null, &json!([])));
+    }
+}

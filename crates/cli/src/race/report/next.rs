@@ -1,0 +1,70 @@
+//! What one can do next.
+
+use whatif_types::experiment::Verdict;
+
+use crate::output::Style;
+use crate::race::line::{Line, visible};
+use crate::race::{Detail, Shown, Standing};
+
+const GAP: &str = "   ";
+
+/// As many of them on a line as fit.
+pub fn lines(race: Shown<'_>, detail: Detail, room: usize) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for (purpose, command) in steps(race, detail) {
+        let step = Line::painted(Style::Dim, format!("{purpose}: ")).plus(command);
+        match lines.pop() {
+            Some(line) if line.width() + GAP.len() + step.width() <= room => lines.push(line.plus(GAP).then(step)),
+            last => lines.extend(last.into_iter().chain([Line::plain("  ").then(step)])),
+        }
+    }
+    lines
+}
+
+fn steps(race: Shown<'_>, detail: Detail) -> Vec<(&'static str, String)> {
+    let places = &race.ranking.places;
+    let best = places.first().map(|p| p.attempt.as_str());
+    let is_there =
+        |name: &str| race.experiment.attempts().any(|(planned, recorded)| planned.name == name && recorded.sandbox.is_some());
+    // A name that cannot be shown cannot be copied either.
+    let can_be_named = |name: &&str| visible(name) == **name && is_there(name);
+    let changed = race.ranked().filter(|(_, o)| !o.changes.list.is_empty()).map(|(name, _)| name).filter(can_be_named);
+    let changed: Vec<&str> = changed.collect();
+    let mut steps = Vec::new();
+    if race.standing == Standing::Running {
+        return steps;
+    }
+    if race.standing == Standing::Interrupted {
+        steps.push(("go on", command("resume", race)));
+    }
+    if race.ranking.winner.as_deref().is_some_and(is_there) && race.experiment.details.applied.is_empty() {
+        steps.push(("keep it", command("apply best", race)));
+    }
+    match changed[..] {
+        [one, other, ..] => steps.push(("compare", command(&format!("diff {} {}", quoted(one), quoted(other)), race))),
+        [one] => steps.push(("look", command(&format!("diff {}", quoted(one)), race))),
+        [] => {}
+    }
+    let has_failed = best.is_some() && race.ranked().all(|(_, o)| o.verdict != Verdict::Passed);
+    if has_failed && race.standing == Standing::Ended {
+        steps.push(("again", command("rerun", race)));
+    }
+    if detail == Detail::Short {
+        steps.push(("all of it", command("show", race)));
+    }
+    steps
+}
+
+/// As it is typed.
+#[must_use]
+pub fn command(what: &str, race: Shown<'_>) -> String {
+    let race = if race.is_latest { String::new() } else { format!(" --race {}", quoted(&race.experiment.name)) };
+    format!("whatif race {what}{race}")
+}
+
+/// A word for a shell.
+#[must_use]
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '=' | ':' | '@' | '/' | ',' | '%');
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}

@@ -1,0 +1,29 @@
+//! `whatif race`: several attempts that begin with the same, side by side, judged by the same checks.
+//!
+//! `new` records what is raced, `schedule` says who runs when, `attempt` runs one, `trial` judges it in a fork of its own,
+//! `measure` says what it changed, `judge` asks about those that are level, `merge` puts parts of several together, and
+//! `records` finds, forgets and cleans up. The rules by which they are ranked are in the crate `race`.
+
+mod attempt;
+mod error;
+mod judge;
+mod measure;
+mod merge;
+mod moves;
+mod new;
+mod output;
+mod records;
+mod room;
+mod run;
+mod schedule;
+mod setup;
+mod stop;
+mod trial;
+
+pub use self::error::{Clash, RaceError};
+pub use self::merge::{Merged, Part};
+pub use self::new::{NewRace, RaceName};
+pub use self::records::Standing;
+pub use self::run::{Flow, Raced};
+pub use whatif_race::{attempts, file, metric};
+pub use whatif_types::experiment::{Event, Experiment, ExperimentPlan, Ranking};

@@ -1,0 +1,246 @@
+//! Finds races, tells how they stand, and takes away what they leave.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use whatif_layers::state_dir::SandboxLock;
+use whatif_race::rank;
+use whatif_store::StoreError;
+use whatif_types::experiment::{Attempt, AttemptState, Experiment, Kind, LABEL, Outcome, Ranking};
+use whatif_types::{ExperimentId, Sandbox, SandboxId};
+
+use super::RaceError;
+use crate::{Engine, EngineError, NewSandbox, now};
+
+/// How long the lock of a race is waited for by whoever needs it, and by whoever only wants to know.
+const PATIENCE: Duration = Duration::from_secs(1);
+const GLANCE: Duration = Duration::from_millis(60);
+
+/// Whether anybody is at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Running,
+    /// Nobody runs it, and there is something left to do.
+    Interrupted,
+    Ended,
+}
+
+impl Engine {
+    /// By name, or the latest of this project.
+    pub fn find_race(&self, name: Option<&str>) -> Result<Experiment, EngineError> {
+        if let Some(name) = name {
+            let found = self.store.find_experiment(name)?;
+            return Ok(found.ok_or_else(|| RaceError::NoSuchRace { name: name.escape_debug().to_string() })?);
+        }
+        let project = self.context.project_of(&self.context.cwd);
+        let latest = self.store.list_experiments()?.into_iter().find(|e| e.project == project);
+        Ok(latest.ok_or(RaceError::NoRaceHere)?)
+    }
+
+    /// Newest first.
+    pub fn races(&self) -> Result<Vec<Experiment>, EngineError> {
+        Ok(self.store.list_experiments()?)
+    }
+
+    pub fn standing(&self, experiment: &Experiment) -> Result<Standing, EngineError> {
+        if experiment.is_ended() {
+            return Ok(Standing::Ended);
+        }
+        let place = self.race_directory(&experiment.id);
+        let is_free = !place.exists() || take_soon(&place, GLANCE)?.is_some();
+        Ok(if is_free { Standing::Interrupted } else { Standing::Running })
+    }
+
+    /// The attempts that ended, the best first.
+    #[must_use]
+    pub fn ranking(&self, experiment: &Experiment) -> Ranking {
+        rank::rank(&experiment.details.plan, &outcomes(experiment), &experiment.details.judged)
+    }
+
+    /// The number of an attempt, by name. `best` is the winner.
+    pub fn find_attempt(&self, experiment: &Experiment, name: &str) -> Result<usize, EngineError> {
+        let attempts = &experiment.details.plan.attempts;
+        let wanted = match name {
+            "best" => self.ranking(experiment).winner.ok_or_else(|| RaceError::NoWinner { name: experiment.name.clone() })?,
+            other => other.to_owned(),
+        };
+        let found = attempts.iter().position(|a| a.name == wanted);
+        Ok(found.ok_or_else(|| RaceError::NoSuchAttempt {
+            race: experiment.name.clone(),
+            attempt: wanted.escape_debug().to_string(),
+            known: attempts.iter().map(|a| a.name.clone()).collect(),
+        })?)
+    }
+
+    /// What holds the changes of an attempt.
+    pub fn sandbox_of(&self, experiment: &Experiment, number: usize) -> Result<Sandbox, EngineError> {
+        let attempt = || experiment.details.plan.attempts[number].name.clone();
+        let record = &experiment.records[number];
+        if record.state != AttemptState::Ended {
+            return Err(RaceError::NotEnded { attempt: attempt() }.into());
+        }
+        let found = record.sandbox.as_ref().map(|id| self.store.get(id)).transpose()?.flatten();
+        Ok(found.ok_or_else(|| RaceError::NoSandbox { attempt: attempt() })?)
+    }
+
+    /// Removes a race and all of its sandboxes.
+    pub fn remove_race(&self, experiment: &Experiment) -> Result<(), EngineError> {
+        drop(self.claim_race(experiment)?);
+        self.remove_sandboxes(experiment, &|_| true)?;
+        // Last, so that whoever comes after a crash still knows what belongs to it.
+        let _lock = self.claim_race(experiment)?;
+        self.store.delete_experiment(&experiment.id)?;
+        let _ = std::fs::remove_dir_all(self.race_directory(&experiment.id));
+        Ok(())
+    }
+
+    /// An attempt was made real: the others are not needed any more, nor is it itself if nothing of it is left.
+    pub fn settle_race(&self, experiment: &mut Experiment, number: usize) -> Result<usize, EngineError> {
+        let lock = self.claim_race(experiment)?;
+        let winner = self.sandbox_of(experiment, number).ok().filter(|s| s.details.changed_files > 0).map(|s| s.id);
+        for number in 0..experiment.records.len() {
+            let record = &mut experiment.records[number];
+            if record.sandbox.is_some() && record.sandbox != winner {
+                record.sandbox = None;
+                self.store.put_attempt(&experiment.id, number, record)?;
+            }
+        }
+        experiment.details.applied.push(experiment.details.plan.attempts[number].name.clone());
+        experiment.details.start = None;
+        self.store.update_experiment(experiment)?;
+        drop(lock);
+        self.remove_sandboxes(experiment, &|id| Some(id) != winner.as_ref())
+    }
+
+    /// An attempt was made real in part, or the others are still wanted.
+    pub fn note_applied(&self, experiment: &mut Experiment, number: usize) -> Result<(), EngineError> {
+        let _lock = self.claim_race(experiment)?;
+        experiment.details.applied.push(experiment.details.plan.attempts[number].name.clone());
+        Ok(self.store.update_experiment(experiment)?)
+    }
+
+    /// Refuses a race that lacks variables it was begun with.
+    pub fn check_race_env(&self, experiment: &Experiment, env: &[String]) -> Result<(), EngineError> {
+        wish(experiment, env).map(|_| ())
+    }
+
+    /// Forgets what came of some attempts, so that they are run again; of all if none is named.
+    pub fn reset_race(&self, experiment: &mut Experiment, numbers: &[usize]) -> Result<(), EngineError> {
+        let lock = self.claim_race(experiment)?;
+        let mut ids: Vec<SandboxId> = Vec::new();
+        let numbers: Vec<usize> = if numbers.is_empty() {
+            // From reality as it is now.
+            ids.extend(experiment.details.start.take().map(|start| start.sandbox));
+            experiment.details.began_at = now();
+            self.drop_merged(experiment, &mut ids);
+            (0..experiment.records.len()).collect()
+        } else {
+            numbers.to_vec()
+        };
+        if let Some(number) = numbers.iter().find(|n| experiment.details.plan.attempts[**n].kind == Kind::Merge) {
+            let message = format!("'{}' was put together from others", experiment.details.plan.attempts[*number].name);
+            return Err(RaceError::usage(message, "run those again, and merge them anew: whatif race merge A B").into());
+        }
+        for number in numbers {
+            ids.extend(experiment.records[number].sandbox.clone());
+            experiment.records[number] = Attempt::waiting();
+            self.store.put_attempt(&experiment.id, number, &experiment.records[number])?;
+        }
+        experiment.details.ended_at = None;
+        experiment.details.spent_ms = 0;
+        experiment.details.judged.clear();
+        self.store.update_experiment(experiment)?;
+        drop(lock);
+        self.remove_sandboxes(experiment, &|id| ids.contains(id)).map(|_| ())
+    }
+
+    /// What was put together from attempts that will be others goes; it always comes last.
+    fn drop_merged(&self, experiment: &mut Experiment, ids: &mut Vec<SandboxId>) {
+        let attempts = &mut experiment.details.plan.attempts;
+        let own = attempts.iter().position(|a| a.kind == Kind::Merge).unwrap_or(attempts.len());
+        attempts.truncate(own);
+        ids.extend(experiment.records.drain(own..).filter_map(|record| record.sandbox));
+    }
+
+    /// The right to change a race. One command has it at a time, for as long as it runs.
+    pub(super) fn claim_race(&self, experiment: &Experiment) -> Result<SandboxLock, EngineError> {
+        let place = self.race_directory(&experiment.id);
+        DirBuilder::new().mode(0o700).recursive(true).create(&place).map_err(|e| EngineError::io("create", &place, e))?;
+        let lock = take_soon(&place, PATIENCE)?;
+        Ok(lock.ok_or_else(|| RaceError::UnderWay { name: experiment.name.clone() })?)
+    }
+
+    /// Takes away what nobody will come back to: the sandboxes of attempts that did not end.
+    pub(super) fn clear_leftovers(&self, experiment: &Experiment) -> Result<(), EngineError> {
+        let start = experiment.details.start.iter().map(|start| &start.sandbox);
+        let known: Vec<&SandboxId> = experiment.records.iter().filter_map(|r| r.sandbox.as_ref()).chain(start).collect();
+        for sandbox in self.sandboxes_of_race(experiment)?.into_iter().filter(|s| !known.contains(&&s.id)) {
+            // One that somebody is at work on goes the next time.
+            self.remove_unused(&sandbox)?;
+        }
+        Ok(())
+    }
+
+    fn sandboxes_of_race(&self, experiment: &Experiment) -> Result<Vec<Sandbox>, EngineError> {
+        let is_its = |s: &Sandbox| s.details.labels.get(LABEL).is_some_and(|id| id == experiment.id.as_str());
+        Ok(self.store.list()?.into_iter().filter(is_its).collect())
+    }
+
+    /// Not while the race is claimed: what deletes in the background would go on claiming it.
+    fn remove_sandboxes(&self, experiment: &Experiment, which: &dyn Fn(&SandboxId) -> bool) -> Result<usize, EngineError> {
+        let mut removed = 0;
+        for sandbox in self.sandboxes_of_race(experiment)?.into_iter().filter(|s| which(&s.id)) {
+            match self.remove(Some(sandbox.id.as_str()), false) {
+                Ok(_) => removed += 1,
+                // Somebody else removed it.
+                Err(EngineError::NoSuchSandbox { .. } | EngineError::Store(StoreError::Conflict { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Where the lock of a race is.
+    fn race_directory(&self, id: &ExperimentId) -> PathBuf {
+        self.races_directory().join(id.as_str())
+    }
+
+    pub(crate) fn races_directory(&self) -> PathBuf {
+        self.state.root().join("races")
+    }
+}
+
+/// A process that was started while the lock was held has it until it is another program, and so does whoever only looked.
+fn take_soon(place: &Path, patience: Duration) -> Result<Option<SandboxLock>, EngineError> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match SandboxLock::take(place)? {
+            None if Instant::now() < deadline => std::thread::sleep(patience / 20),
+            other => return Ok(other),
+        }
+    }
+}
+
+/// Those that ended, with their numbers.
+pub(super) fn outcomes(experiment: &Experiment) -> Vec<(usize, &Outcome)> {
+    experiment.records.iter().enumerate().filter_map(|(number, record)| Some((number, record.outcome.as_ref()?))).collect()
+}
+
+/// What every sandbox of a race shall be. `env` has the variables that were not written down.
+pub(super) fn wish(experiment: &Experiment, env: &[String]) -> Result<NewSandbox, EngineError> {
+    let is_given = |name: &&String| env.iter().any(|entry| entry.split_once('=').is_some_and(|(given, _)| given == *name));
+    let missing: Vec<String> = experiment.details.set_env.iter().filter(|name| !is_given(name)).cloned().collect();
+    if !missing.is_empty() {
+        return Err(RaceError::NeedsEnv { race: experiment.name.clone(), names: missing }.into());
+    }
+
+    let mut new: NewSandbox =
+        serde_json::from_value(experiment.details.sandbox.clone()).map_err(|e| StoreError::Malformed(e.to_string()))?;
+    new.cwd = Some(experiment.details.cwd.clone());
+    new.labels.insert(LABEL.to_owned(), experiment.id.to_string());
+    new.env.extend(env.iter().cloned());
+    new.disposable = true;
+    Ok(new)
+}

@@ -1,0 +1,97 @@
+//! What all attempts begin over: reality alone, or what was set up in it once.
+
+use whatif_types::experiment::{Ended, Event, Experiment, StartState};
+use whatif_types::sandbox::Position;
+use whatif_types::text::Text;
+use whatif_types::{MadeBy, Sandbox, Snapshot};
+
+use super::RaceError;
+use super::attempt::{Command, how_it_ended};
+use super::output::Tail;
+use super::run::{Racing, Tell};
+use crate::captured::Heard;
+use crate::create::Start;
+use crate::shift::Live;
+use crate::{Engine, EngineError, Keep, NewSandbox};
+
+/// A frozen state to begin over.
+pub(super) struct Begin {
+    pub sandbox: Sandbox,
+    pub snapshot: Snapshot,
+}
+
+impl Begin {
+    pub fn start(&self) -> Start<'_> {
+        let Self { sandbox, snapshot } = self;
+        let stack = snapshot.details.stack.clone();
+        let position = Position {
+            mounted: stack.clone(),
+            stack,
+            at: Some(snapshot.id.clone()),
+            began_at: Some(sandbox.details.position.began_at.unwrap_or(sandbox.created_at)),
+            made_from: Some(format!("{}@{}", sandbox.name, snapshot.label)),
+            ..Position::default()
+        };
+        Start { trees: &sandbox.details.trees, position, fill: None }
+    }
+
+    /// Layers are read by what wrote them.
+    pub fn fitting(&self, new: NewSandbox) -> NewSandbox {
+        NewSandbox { backend: Some(self.sandbox.details.backend), template: None, ..new }
+    }
+}
+
+impl Engine {
+    /// Runs the set-up once, or finds what an earlier one left.
+    pub(super) fn set_up(
+        &self,
+        experiment: &mut Experiment,
+        racing: &Racing,
+        tell: &mut Tell<'_>,
+    ) -> Result<Option<Begin>, EngineError> {
+        let Some(script) = racing.plan.setup.clone() else { return Ok(None) };
+        if let Some(begin) = self.recorded_start(experiment)? {
+            return Ok(Some(begin));
+        }
+        tell(Some(&Event::SetupBegan));
+        let made = self.beside(racing, tell, |engine, say| engine.run_setup(racing, &script, say))?;
+        let Some((sandbox, snapshot)) = made else { return Ok(None) };
+        experiment.details.start = Some(StartState { sandbox: sandbox.id.clone(), label: snapshot.label.clone() });
+        self.store.update_experiment(experiment)?;
+        Ok(Some(Begin { sandbox, snapshot }))
+    }
+
+    /// What was set up before, while that is there.
+    pub(super) fn recorded_start(&self, experiment: &Experiment) -> Result<Option<Begin>, EngineError> {
+        let Some(start) = &experiment.details.start else { return Ok(None) };
+        let Some(sandbox) = self.store.get(&start.sandbox)? else { return Ok(None) };
+        let snapshot = self.store.find_snapshot(&sandbox.id, &start.label)?;
+        Ok(snapshot.map(|snapshot| Begin { sandbox, snapshot }))
+    }
+
+    /// `None` if it was stopped.
+    fn run_setup(&self, racing: &Racing, script: &str, say: &dyn Fn(Event)) -> Result<Option<(Sandbox, Snapshot)>, EngineError> {
+        let command = Command {
+            sandbox: format!("{}.setup", racing.name),
+            arguments: ["/bin/sh", "-c", script].map(Text::from).to_vec(),
+            input: None,
+            variables: Vec::new(),
+            heard: Heard::Both,
+        };
+        let mut tail = Tail::default();
+        let ran = self.run_in_race(racing, &command, &mut |_| {}, &mut |piece| tail.feed(piece))?;
+        let Some((run, exited)) = ran else { return Ok(None) };
+        let ended = how_it_ended(&exited, &tail);
+        say(Event::SetupEnded { ended: ended.clone() });
+        if !ended.is_success() {
+            self.abandon(run)?;
+            return Err(RaceError::SetupFailed { how: failure(&ended), tail: ended.tail }.into());
+        }
+        let finished = self.finish(run, &exited, Keep::Stopped)?;
+        self.named_position(&finished.sandbox, MadeBy::Fork, Live::Refuse).map(Some)
+    }
+}
+
+fn failure(ended: &Ended) -> String {
+    if ended.timed_out { "no end in time".to_owned() } else { format!("exit code {}", ended.exit_code) }
+}
