@@ -1,10 +1,12 @@
 //! `whatif race`: several attempts that begin with the same, side by side, judged by the same checks.
 //!
-//! `new` records what is raced, `schedule` says who runs when, `attempt` runs one, `trial` judges it in a fork of its own,
-//! `measure` says what it changed, `judge` asks about those that are level, `merge` puts parts of several together, and
-//! `records` finds, forgets and cleans up. The rules by which they are ranked are in the crate `race`.
+//! `new` records what is raced and `run` runs it: `setup` prepares what all begin over, `schedule` says who runs when,
+//! `attempt` runs one, `measure` says what it changed, `trial` judges it in a fork of its own, and `judge` asks about those
+//! that are level. `merge` puts parts of several together; `records` finds, forgets and cleans up. The rules by which
+//! attempts are ranked, and everything that is read from what they print, are in the crate `race`.
 
 mod attempt;
+mod command;
 mod error;
 mod judge;
 mod measure;

@@ -1,21 +1,21 @@
 //! Runs one attempt: its command in a sandbox of its own, then what it changed, then the checks.
 
+use std::path::{Path, PathBuf};
+
 use whatif_diff::pattern::Patterns;
-use whatif_keeper::protocol::{Exited, Failed, Reason};
-use whatif_store::StoreError;
 use whatif_types::experiment::{AttemptPlan, Ended, Event, Kind, Outcome, Verdict};
-use whatif_types::explain::{EXIT_CANNOT_EXECUTE, EXIT_FAILED, EXIT_NOT_FOUND, whole_message};
-use whatif_types::text::Text;
+use whatif_types::explain::whole_message;
 use whatif_types::{MadeBy, NetMode, Sandbox, SandboxId};
 
+use super::command::{Command, how_it_ended, never_begun, variables};
 use super::measure;
 use super::output::Tail;
 use super::run::Racing;
 use super::setup::Begin;
-use crate::captured::{Heard, Pipes};
+use crate::captured::Heard;
 use crate::network::Troubles;
 use crate::shift::Live;
-use crate::{CommandSpec, Engine, EngineError, Finished, Keep, NewSandbox, Run};
+use crate::{Engine, EngineError, Keep};
 
 /// So many paths are named in a sentence.
 const MOST_NAMED: usize = 5;
@@ -26,14 +26,12 @@ pub(super) struct Tried {
     pub sandbox: Option<SandboxId>,
 }
 
-/// A command that a race runs in a sandbox of its own.
-pub(super) struct Command {
-    /// The name of the sandbox.
-    pub sandbox: String,
-    pub arguments: Vec<Text>,
-    pub input: Option<Text>,
-    pub variables: Vec<String>,
-    pub heard: Heard,
+/// An attempt whose own command has ended.
+struct Done {
+    ended: Ended,
+    sandbox: Sandbox,
+    network: Troubles,
+    missed_network: bool,
 }
 
 impl Engine {
@@ -42,27 +40,25 @@ impl Engine {
         let plan = &racing.plan.attempts[number];
         if plan.kind == Kind::Merge {
             let because = "what was put together cannot be run again; merge it anew".to_owned();
-            return Some(Tried { outcome: Outcome::without_result(Verdict::Broken(because)), sandbox: None });
+            return Some(Tried::without_sandbox(Outcome::without_result(Verdict::Broken(because))));
         }
-        let finished = match self.try_it(racing, number, tell) {
-            Ok(Some(finished)) => finished,
-            Ok(None) => return None,
+        let done = match self.try_it(racing, plan, tell) {
+            Ok(done) => done?,
             // What is not there, or is no program, is the attempt's fault.
             Err(EngineError::Command(failed)) => {
-                let outcome = Outcome { ended: Some(never_begun(&failed)), ..Outcome::without_result(Verdict::Failed) };
-                return Some(Tried { outcome, sandbox: None });
+                let failed = Outcome { ended: Some(never_begun(&failed)), ..Outcome::without_result(Verdict::Failed) };
+                return Some(Tried::without_sandbox(failed));
             }
-            Err(error) => return Some(Tried { outcome: broken(&error), sandbox: None }),
+            Err(error) => return Some(Tried::without_sandbox(broken(&error))),
         };
-        let sandbox = Some(finished.1.sandbox.id.clone());
+        let sandbox = Some(done.sandbox.id.clone());
         // If it was stopped, its sandbox is one that nobody knows of, and goes with all such.
-        let outcome = self.judge_attempt(racing, plan, finished, tell).unwrap_or_else(|error| Some(broken(&error)))?;
+        let outcome = self.judge_attempt(racing, plan, done, tell).unwrap_or_else(|error| Some(broken(&error)))?;
         Some(Tried { outcome, sandbox })
     }
 
     /// Its own command.
-    fn try_it(&self, racing: &Racing, number: usize, tell: &dyn Fn(Event)) -> Result<Option<(Ended, Finished, bool)>, EngineError> {
-        let plan = &racing.plan.attempts[number];
+    fn try_it(&self, racing: &Racing, plan: &AttemptPlan, tell: &dyn Fn(Event)) -> Result<Option<Done>, EngineError> {
         let command = Command {
             sandbox: format!("{}.{}", racing.name, plan.name),
             arguments: plan.arguments.clone(),
@@ -76,85 +72,43 @@ impl Engine {
         let Some((run, exited)) = ran else { return Ok(None) };
         let missed_network = exited.missed_network && run.sandbox.details.net == NetMode::None;
         let finished = self.finish(run, &exited, Keep::Stopped)?;
-        Ok(Some((how_it_ended(&exited, &tail), finished, missed_network)))
+        let ended = how_it_ended(&exited, &tail);
+        Ok(Some(Done { ended, sandbox: finished.sandbox, network: finished.network, missed_network }))
     }
 
-    /// Runs a command in a new sandbox of the race until it ends. `None` if it was stopped; then nothing is left of it.
-    pub(super) fn run_in_race(
-        &self,
-        racing: &Racing,
-        command: &Command,
-        began: &mut dyn FnMut(&str),
-        sink: &mut dyn FnMut(&[u8]),
-    ) -> Result<Option<(Run, Exited)>, EngineError> {
-        let mut new = NewSandbox { name: Some(command.sandbox.clone()), ..racing.wish.clone() };
-        if let Some(begin) = &racing.begin {
-            new = begin.fitting(new);
-        }
-        let pipes = Pipes::new(command.input.as_ref().map(Text::as_bytes), command.heard)?;
-        let spec = CommandSpec {
-            arguments: command.arguments.iter().map(Text::to_os).collect(),
-            env: command.variables.clone(),
-            cwd: None,
-            stdio: pipes.stdio(),
-            terminal: None,
-            timeout: None,
-        };
-        let start = racing.begin.as_ref().map(Begin::start);
-        let mut run = match self.run_from(start.as_ref(), &new, &spec, &pipes.descriptors()) {
-            // Somebody has a sandbox of that name; any other will do.
-            Err(EngineError::Store(StoreError::NameTaken { .. }) | EngineError::Name(_)) => {
-                self.run_from(start.as_ref(), &NewSandbox { name: None, ..new }, &spec, &pipes.descriptors())
-            }
-            other => other,
-        }?;
-        began(&run.sandbox.name);
-        let stop = racing.stop.as_fd();
-        let watched = self.watch(&run.sandbox, run.running.client(), pipes, Some(stop), sink);
-        match watched {
-            Ok(Some(exited)) => Ok(Some((run, exited))),
-            Ok(None) => self.abandon(run).map(|()| None),
-            Err(error) => {
-                self.abandon(run)?;
-                Err(error)
-            }
-        }
-    }
-
-    /// What it changed, and whether that passes.
+    /// Whoever failed by itself is not checked, but what it changed can be looked at.
     fn judge_attempt(
         &self,
         racing: &Racing,
         plan: &AttemptPlan,
-        (ended, finished, missed_network): (Ended, Finished, bool),
+        done: Done,
         tell: &dyn Fn(Event),
     ) -> Result<Option<Outcome>, EngineError> {
+        let Done { ended, sandbox, network, missed_network } = done;
         let mut outcome = Outcome::without_result(Verdict::Failed);
-        outcome.denied = denied(&finished.network);
+        outcome.denied = denied(&network);
         if missed_network {
             outcome.remarks.push("it tried to reach a network and had none".to_owned());
         }
-        let has_failed = !ended.is_success();
+        let is_success = ended.is_success();
         outcome.ended = Some(ended);
-        self.judge_changes(racing, plan, &finished.sandbox, outcome, has_failed, tell)
+        if !is_success {
+            self.add_changes(racing, &sandbox, &mut outcome)?;
+            return Ok(Some(outcome));
+        }
+        self.judge_changes(racing, plan, &sandbox, outcome, tell)
     }
 
-    /// The same for a sandbox that holds the changes already.
+    /// Whether what a sandbox holds passes. `None` if it was stopped.
     pub(super) fn judge_changes(
         &self,
         racing: &Racing,
         plan: &AttemptPlan,
         sandbox: &Sandbox,
         mut outcome: Outcome,
-        has_failed: bool,
         tell: &dyn Fn(Event),
     ) -> Result<Option<Outcome>, EngineError> {
-        let (changes, paths) = self.measure_changes(sandbox, racing.begin.as_ref())?;
-        outcome.changes = changes;
-        measure::note_own(&mut outcome);
-        if has_failed {
-            return Ok(Some(outcome));
-        }
+        let paths = self.add_changes(racing, sandbox, &mut outcome)?;
         let protected = Patterns::new(&racing.plan.protect, &[&sandbox.project])?;
         let touched: Vec<String> = paths.iter().filter(|p| protected.matches(p)).map(|p| shown(p, sandbox)).collect();
         if !touched.is_empty() {
@@ -163,14 +117,27 @@ impl Engine {
         }
         if !racing.plan.checks.is_empty() {
             let (sandbox, snapshot) = self.named_position(sandbox, MadeBy::Fork, Live::Refuse)?;
-            let begin = Begin { sandbox, snapshot };
-            if !self.run_trials(racing, plan, &begin, &mut outcome, tell)? {
+            if !self.run_trials(racing, plan, &Begin { sandbox, snapshot }, &mut outcome, tell)? {
                 return Ok(None);
             }
         }
         let passes = outcome.checks.iter().all(|check| !check.required || check.has_passed());
         outcome.verdict = if passes { Verdict::Passed } else { Verdict::FailedChecks };
         Ok(Some(outcome))
+    }
+
+    /// Returns the paths of everything it changed.
+    fn add_changes(&self, racing: &Racing, sandbox: &Sandbox, outcome: &mut Outcome) -> Result<Vec<PathBuf>, EngineError> {
+        let (changes, paths) = self.measure_changes(sandbox, racing.begin.as_ref())?;
+        outcome.changes = changes;
+        measure::note_own(outcome);
+        Ok(paths)
+    }
+}
+
+impl Tried {
+    pub fn without_sandbox(outcome: Outcome) -> Self {
+        Self { outcome, sandbox: None }
     }
 }
 
@@ -184,38 +151,12 @@ pub(super) fn denied(network: &Troubles) -> Vec<String> {
     network.denied.iter().map(|denied| name(&denied.host, denied.port)).collect()
 }
 
-/// A command that could not be started, as a shell would tell it.
-pub(super) fn never_begun(failed: &Failed) -> Ended {
-    let exit_code = match failed.reason {
-        Reason::NotFound => EXIT_NOT_FOUND,
-        Reason::CannotExecute => EXIT_CANNOT_EXECUTE,
-        _ => EXIT_FAILED,
-    };
-    Ended { exit_code: exit_code.into(), tail: failed.message.clone(), ..Ended::default() }
-}
-
-pub(super) fn how_it_ended(exited: &Exited, tail: &Tail) -> Ended {
-    Ended {
-        exit_code: exited.code,
-        timed_out: exited.timed_out,
-        limit_hit: exited.limit_hit,
-        usage: exited.usage,
-        tail: tail.text(),
-    }
-}
-
-/// Variables of every command of an attempt.
-pub(super) fn variables(racing: &Racing, plan: &AttemptPlan) -> Vec<String> {
-    let own = [("WHATIF_RACE", &racing.name), ("WHATIF_ATTEMPT", &plan.name)].map(|(name, value)| format!("{name}={value}"));
-    own.into_iter().chain(plan.parameters.iter().map(|(name, value)| format!("{name}={value}"))).collect()
-}
-
 fn some_of(names: &[String]) -> String {
     let more = names.len().saturating_sub(MOST_NAMED);
     let named = names[..names.len() - more].join(", ");
     if more == 0 { named } else { format!("{named} and {more} more") }
 }
 
-fn shown(path: &std::path::Path, sandbox: &Sandbox) -> String {
+fn shown(path: &Path, sandbox: &Sandbox) -> String {
     path.strip_prefix(&sandbox.project).unwrap_or(path).display().to_string()
 }

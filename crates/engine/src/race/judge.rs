@@ -6,7 +6,7 @@ use whatif_race::rank;
 use whatif_types::experiment::{Event, Experiment, Judged};
 use whatif_types::text::Text;
 
-use super::attempt::Command;
+use super::command::Command;
 use super::records::outcomes;
 use super::run::{Racing, Tell};
 use crate::captured::Heard;

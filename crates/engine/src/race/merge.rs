@@ -64,8 +64,7 @@ impl Engine {
         let racing = Racing { begin: self.recorded_start(&experiment)?, ..Racing::of(&experiment, env)? };
         tell(Some(&Event::AttemptBegan { attempt: attempt.name.clone(), sandbox: sandbox.name.clone() }));
         let outcome = Outcome::without_result(Verdict::Failed);
-        let judged =
-            self.beside(&racing, tell, |engine, say| engine.judge_changes(&racing, &attempt, &sandbox, outcome, false, say));
+        let judged = self.beside(&racing, tell, |engine, say| engine.judge_changes(&racing, &attempt, &sandbox, outcome, say));
         let outcome = match judged {
             Ok(Some(outcome)) => outcome,
             Ok(None) => Outcome::without_result(Verdict::Cancelled("it was interrupted".to_owned())),

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use whatif_types::experiment::{Event, Experiment, Outcome};
 use whatif_types::{SandboxId, Size};
 
-use super::attempt::Tried;
+use super::attempt::{Tried, broken};
 use super::moves::Moves;
 use super::room;
 use super::run::{Flow, Racing, Tell};
@@ -136,7 +136,7 @@ fn work(context: Context, racing: &Racing, queue: &Queue, sender: &Sender<Messag
     while let Some(number) = queue.next(racing) {
         let tried = match &engine {
             Ok(engine) => engine.attempt(racing, number, &tell),
-            Err(error) => Some(Tried { outcome: super::attempt::broken(error), sandbox: None }),
+            Err(error) => Some(Tried::without_sandbox(broken(error))),
         };
         let peak = tried.as_ref().map_or(0, |tried| tried.outcome.peak_memory());
         queue.done(peak);

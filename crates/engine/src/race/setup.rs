@@ -6,7 +6,7 @@ use whatif_types::text::Text;
 use whatif_types::{MadeBy, Sandbox, Snapshot};
 
 use super::RaceError;
-use super::attempt::{Command, how_it_ended};
+use super::command::{Command, how_it_ended};
 use super::output::Tail;
 use super::run::{Racing, Tell};
 use crate::captured::Heard;

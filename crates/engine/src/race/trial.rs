@@ -10,7 +10,8 @@ use whatif_race::counts::junit;
 use whatif_types::experiment::{AttemptPlan, CheckOutcome, CheckPlan, Ended, Event, MetricPlan, Outcome, TestCounts};
 use whatif_types::{NetMode, Span};
 
-use super::attempt::{denied, how_it_ended, never_begun, variables};
+use super::attempt::denied;
+use super::command::{how_it_ended, never_begun, variables};
 use super::measure;
 use super::output::{Read, Reader};
 use super::run::Racing;
@@ -18,6 +19,7 @@ use super::setup::Begin;
 use crate::captured::{Heard, Pipes};
 use crate::create::{Created, with_a_name};
 use crate::exec::{Surroundings, hand_over};
+use crate::network::Published;
 use crate::{CommandSpec, Engine, EngineError};
 
 /// Larger reports are not read.
@@ -28,13 +30,23 @@ struct Checked {
     ended: Ended,
     tests: Option<TestCounts>,
     metrics: Vec<(String, f64)>,
-    missed_network: bool,
 }
 
 impl Checked {
     fn not_begun(failed: &Failed) -> Self {
-        Self { ended: never_begun(failed), tests: None, metrics: Vec::new(), missed_network: false }
+        Self { ended: never_begun(failed), tests: None, metrics: Vec::new() }
     }
+}
+
+/// Everything it takes to judge one attempt.
+struct Judging<'a> {
+    engine: &'a Engine,
+    racing: &'a Racing,
+    plan: &'a AttemptPlan,
+    outcome: &'a mut Outcome,
+    /// Custom numbers, one of each trial that told them.
+    custom: BTreeMap<String, Vec<f64>>,
+    tell: &'a dyn Fn(Event),
 }
 
 impl Engine {
@@ -47,27 +59,7 @@ impl Engine {
         outcome: &mut Outcome,
         tell: &dyn Fn(Event),
     ) -> Result<bool, EngineError> {
-        let new_outcome =
-            |check: &CheckPlan| CheckOutcome { name: check.name.clone(), required: check.required, runs: Vec::new(), tests: None };
-        outcome.checks = racing.plan.checks.iter().map(new_outcome).collect();
-        let mut custom: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        for run in 1..=racing.plan.repeats {
-            let mut created = self.fork_for_checks(racing, begin)?;
-            let tried = self.trial_of(racing, plan, &mut created, run, outcome, &mut custom, tell);
-            outcome.denied.extend(denied(&self.troubles_since(&created.sandbox, 0)));
-            self.discard_here(&created.sandbox, &created.pidfd)?;
-            match tried? {
-                Flow::Stopped => return Ok(false),
-                Flow::Lost => break,
-                Flow::GoOn => {}
-            }
-        }
-        outcome.denied.sort();
-        outcome.denied.dedup();
-        // Those that another one was lost before are not part of the result.
-        outcome.checks.retain(|check| !check.runs.is_empty());
-        measure::note_trials(outcome, &custom);
-        Ok(true)
+        Judging { engine: self, racing, plan, outcome, custom: BTreeMap::new(), tell }.run(begin)
     }
 
     fn fork_for_checks(&self, racing: &Racing, begin: &Begin) -> Result<Created, EngineError> {
@@ -77,80 +69,79 @@ impl Engine {
         let created = validated.with_network(|validated| {
             with_a_name(None, |name| self.create_with(name, &new, validated, Vec::new(), None, Some(&start)))
         })?;
-        if let Err(error) = self.serve_from_the_start(&created.sandbox, Default::default()) {
+        if let Err(error) = self.serve_from_the_start(&created.sandbox, Published::default()) {
             self.discard_here(&created.sandbox, &created.pidfd)?;
             return Err(error);
         }
         Ok(created)
     }
+}
 
-    #[expect(clippy::too_many_arguments, reason = "what is known, what is used, and what is added to")]
-    fn trial_of(
-        &self,
-        racing: &Racing,
-        plan: &AttemptPlan,
-        created: &mut Created,
-        run: u32,
-        outcome: &mut Outcome,
-        custom: &mut BTreeMap<String, Vec<f64>>,
-        tell: &dyn Fn(Event),
-    ) -> Result<Flow, EngineError> {
+impl Judging<'_> {
+    fn run(mut self, begin: &Begin) -> Result<bool, EngineError> {
+        let checks = &self.racing.plan.checks;
+        self.outcome.checks = checks.iter().map(|check| CheckOutcome::new(&check.name, check.required)).collect();
+        for run in 1..=self.racing.plan.repeats {
+            let mut created = self.engine.fork_for_checks(self.racing, begin)?;
+            let tried = self.trial(&mut created, run);
+            self.outcome.denied.extend(denied(&self.engine.troubles_since(&created.sandbox, 0)));
+            self.engine.discard_here(&created.sandbox, &created.pidfd)?;
+            match tried? {
+                Flow::Stopped => return Ok(false),
+                Flow::Lost => break,
+                Flow::GoOn => {}
+            }
+        }
+        self.outcome.denied.sort();
+        self.outcome.denied.dedup();
+        // Those that were not reached are not part of the result.
+        self.outcome.checks.retain(|check| !check.runs.is_empty());
+        measure::note_trials(self.outcome, &self.custom);
+        Ok(true)
+    }
+
+    /// All checks, once.
+    fn trial(&mut self, created: &mut Created, run: u32) -> Result<Flow, EngineError> {
         let mut values: BTreeMap<String, f64> = BTreeMap::new();
         let mut flow = Flow::GoOn;
-        for (number, check) in racing.plan.checks.iter().enumerate() {
-            tell(Event::CheckBegan { attempt: plan.name.clone(), check: check.name.clone(), run });
-            let Some(checked) = self.run_one(racing, plan, created, check, &mut outcome.remarks)? else { return Ok(Flow::Stopped) };
-            let Checked { ended, tests, metrics, missed_network } = checked;
-            if missed_network {
-                note(&mut outcome.remarks, format!("'{}' tried to reach a network and had none", check.name));
-            }
-            tell(Event::CheckEnded {
-                attempt: plan.name.clone(),
-                check: check.name.clone(),
-                run,
-                ended: ended.clone(),
-                tests: tests.clone(),
-            });
+        for (number, check) in self.racing.plan.checks.iter().enumerate() {
+            let (attempt, name) = (self.plan.name.clone(), check.name.clone());
+            (self.tell)(Event::CheckBegan { attempt: attempt.clone(), check: name.clone(), run });
+            let Some(checked) = self.check(created, check)? else { return Ok(Flow::Stopped) };
+            let Checked { ended, tests, metrics } = checked;
+            (self.tell)(Event::CheckEnded { attempt, check: name, run, ended: ended.clone(), tests: tests.clone() });
             // The last check that tells a number is the one that counts.
             values.extend(metrics);
-            let is_lost = check.required && !ended.is_success() && racing.plan.cancel_losers;
-            outcome.checks[number].add(ended, tests);
+            let is_lost = check.required && !ended.is_success() && self.racing.plan.cancel_losers;
+            self.outcome.checks[number].add(ended, tests);
             if is_lost {
                 flow = Flow::Lost;
                 break;
             }
         }
         for (name, value) in values {
-            custom.entry(name).or_default().push(value);
+            self.custom.entry(name).or_default().push(value);
         }
         Ok(flow)
     }
 
     /// `None` if it was stopped.
-    fn run_one(
-        &self,
-        racing: &Racing,
-        plan: &AttemptPlan,
-        created: &mut Created,
-        check: &CheckPlan,
-        remarks: &mut Vec<String>,
-    ) -> Result<Option<Checked>, EngineError> {
-        let config = self.context.config_for(&created.sandbox.project)?;
+    fn check(&mut self, created: &mut Created, check: &CheckPlan) -> Result<Option<Checked>, EngineError> {
         if let Some(report) = &check.report {
             empty_report(created, report)?;
         }
-        let sandbox = &created.sandbox;
+        let (engine, racing, sandbox) = (self.engine, self.racing, &created.sandbox);
+        let config = engine.context.config_for(&sandbox.project)?;
         let pipes = Pipes::new(None, Heard::Both)?;
-        let timeout = check.timeout.or(sandbox.details.limits.timeout).map(Span::duration);
         let spec = CommandSpec {
             arguments: vec!["/bin/sh".into(), "-c".into(), check.run.clone().into()],
-            env: [racing.wish.env.clone(), variables(racing, plan)].concat(),
+            env: [racing.wish.env.clone(), variables(racing, self.plan)].concat(),
             cwd: None,
             stdio: pipes.stdio(),
             terminal: None,
-            timeout,
+            timeout: check.timeout.or(sandbox.details.limits.timeout).map(Span::duration),
         };
-        let request = self.request(&config, Surroundings::of(sandbox, &sandbox.details.cwd), &spec, false);
+        let request = engine.request(&config, Surroundings::of(sandbox, &sandbox.details.cwd), &spec, false);
         hand_over(sandbox.details.identity, &pipes.descriptors());
         match created.client.exec(request, &pipes.descriptors()) {
             // The attempt took away what it needs.
@@ -160,17 +151,26 @@ impl Engine {
         let is_its = |metric: &&MetricPlan| metric.check.as_ref().is_none_or(|name| *name == check.name);
         let mut reader = Reader::new(racing.plan.metrics.iter().filter(is_its));
         let stop = Some(racing.stop.as_fd());
-        let exited = self.watch(sandbox, &mut created.client, pipes, stop, &mut |piece| reader.feed(piece))?;
+        let exited = engine.watch(sandbox, &mut created.client, pipes, stop, &mut |piece| reader.feed(piece))?;
         let Some(exited) = exited else { return Ok(None) };
         let (tail, Read { mut tests, metrics }) = reader.finish();
+        if exited.missed_network && sandbox.details.net == NetMode::None {
+            self.remark(format!("'{}' tried to reach a network and had none", check.name));
+        }
         if let Some(report) = &check.report {
             match read_report(created, report) {
                 Ok(counts) => tests = Some(counts),
-                Err(why) => note(remarks, format!("the report {report} of '{}' cannot be read: {why}", check.name)),
+                Err(why) => self.remark(format!("the report {report} of '{}' cannot be read: {why}", check.name)),
             }
         }
-        let missed_network = exited.missed_network && created.sandbox.details.net == NetMode::None;
-        Ok(Some(Checked { ended: how_it_ended(&exited, &tail), tests, metrics, missed_network }))
+        Ok(Some(Checked { ended: how_it_ended(&exited, &tail), tests, metrics }))
+    }
+
+    /// Once, however often it is so.
+    fn remark(&mut self, remark: String) {
+        if !self.outcome.remarks.contains(&remark) {
+            self.outcome.remarks.push(remark);
+        }
     }
 }
 
@@ -197,10 +197,4 @@ fn read_report(created: &mut Created, report: &str) -> Result<TestCounts, String
     let mut xml = Vec::new();
     file.take(LARGEST_REPORT).read_to_end(&mut xml).map_err(|e| e.to_string())?;
     junit::count(&xml).map_err(|e| e.to_string())
-}
-
-fn note(remarks: &mut Vec<String>, remark: String) {
-    if !remarks.contains(&remark) {
-        remarks.push(remark);
-    }
 }

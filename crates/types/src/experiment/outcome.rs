@@ -94,6 +94,12 @@ pub struct CheckOutcome {
 }
 
 impl CheckOutcome {
+    /// Before it was run.
+    #[must_use]
+    pub fn new(name: &str, required: bool) -> Self {
+        Self { name: name.to_owned(), required, runs: Vec::new(), tests: None }
+    }
+
     /// One more time.
     pub fn add(&mut self, ended: Ended, tests: Option<TestCounts>) {
         self.runs.push(ended);

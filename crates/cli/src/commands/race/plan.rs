@@ -15,6 +15,7 @@ use whatif_types::{Explain, Limits, Span};
 
 use crate::commands::sandbox_options::SandboxOptions;
 
+const SUBCOMMANDS: [&str; 9] = ["ls", "show", "diff", "apply", "merge", "resume", "rerun", "rm", "help"];
 /// Used when no attempt is named on the command line.
 const FILE: &str = "experiment.toml";
 const LARGEST_FILE: u64 = 1 << 20;
@@ -93,6 +94,11 @@ pub struct Options {
 impl Options {
     /// Everything that was asked for.
     pub fn resolve(self, engine: &Engine) -> Result<NewRace, EngineError> {
+        if let Some(word) = self.scripts.iter().find(|script| SUBCOMMANDS.contains(&script.as_str())) {
+            let message = format!("'{word}' after an option would be an attempt");
+            let hint = format!("put the options after it: whatif race {word} …; to race such a command: --attempt NAME={word}");
+            return Err(RaceError::usage(message, hint).into());
+        }
         let file = self.find_file(engine)?;
         let mut plan = ExperimentPlan { repeats: 1, ..ExperimentPlan::default() };
         let mut from_file = FromFile::default();
@@ -231,7 +237,8 @@ impl FromFile {
 
     /// A file that nobody named may have been written by whatever ran in the project: it can only take away.
     fn trust_little(&mut self, path: &Path, engine: &Engine) -> Result<(), EngineError> {
-        if let Some(more) = self.net.iter().find(|choice| !matches!(choice, NetChoice::None | NetChoice::Registries)) {
+        let usual = engine.context.config.network.mode.clone().unwrap_or(NetChoice::Registries);
+        if let Some(more) = self.net.iter().find(|choice| **choice != NetChoice::None && **choice != usual) {
             let message = format!("{} wants the network '{more}', and nobody said that it may", path.display());
             return Err(RaceError::usage(
                 message,
