@@ -21,7 +21,7 @@ pub fn lines(race: Shown<'_>, detail: Detail, room: usize) -> Vec<Line> {
     lines
 }
 
-fn steps(race: Shown<'_>, detail: Detail) -> Vec<(&'static str, String)> {
+fn steps(race: Shown<'_>, detail: Detail) -> Vec<(String, String)> {
     let places = &race.ranking.places;
     let best = places.first().map(|p| p.attempt.as_str());
     let is_there =
@@ -35,22 +35,24 @@ fn steps(race: Shown<'_>, detail: Detail) -> Vec<(&'static str, String)> {
         return steps;
     }
     if race.standing == Standing::Interrupted {
-        steps.push(("go on", command("resume", race)));
+        steps.push(("go on".to_owned(), command("resume", race)));
     }
-    if race.ranking.winner.as_deref().is_some_and(is_there) && race.experiment.details.applied.is_empty() {
-        steps.push(("keep it", command("apply best", race)));
+    // By name: the head of a long report is out of sight.
+    if let Some(winner) = race.ranking.winner.as_deref().filter(|name| is_there(name) && race.experiment.details.applied.is_empty())
+    {
+        steps.push((format!("keep {}", visible(winner)), command("apply best", race)));
     }
     match changed[..] {
-        [one, other, ..] => steps.push(("compare", command(&format!("diff {} {}", quoted(one), quoted(other)), race))),
-        [one] => steps.push(("look", command(&format!("diff {}", quoted(one)), race))),
+        [one, other, ..] => steps.push(("compare".to_owned(), command(&format!("diff {} {}", quoted(one), quoted(other)), race))),
+        [one] => steps.push(("look".to_owned(), command(&format!("diff {}", quoted(one)), race))),
         [] => {}
     }
     let has_failed = best.is_some() && race.ranked().all(|(_, o)| o.verdict != Verdict::Passed);
     if has_failed && race.standing == Standing::Ended {
-        steps.push(("again", command("rerun", race)));
+        steps.push(("again".to_owned(), command("rerun", race)));
     }
     if detail == Detail::Short {
-        steps.push(("all of it", command("show", race)));
+        steps.push(("all of it".to_owned(), command("show", race)));
     }
     steps
 }

@@ -159,7 +159,7 @@ src/add.rs  +1 −1"
     );
     assert_eq!(
         text(&next::lines(race, Detail::Short, 80)),
-        "  go on: whatif race resume   keep it: whatif race apply best
+        "  go on: whatif race resume   keep good: whatif race apply best
   look: whatif race diff good   all of it: whatif race show"
     );
 }
@@ -328,7 +328,7 @@ src/add.rs    +1 −1   ·                              = 日本語"
     let next = text(&next::lines(Shown { is_latest: false, ..sample::shown(&experiment, &ranking) }, Detail::Full, 80));
     assert_eq!(
         next,
-        "  keep it: whatif race apply best --race fix-add
+        "  keep 日本語: whatif race apply best --race fix-add
   compare: whatif race diff 日本語 größer --race fix-add"
     );
 }
@@ -370,11 +370,11 @@ fn next_steps() {
     };
     assert_eq!(
         steps(&["good", "large"], 120),
-        "  keep it: whatif race apply best   compare: whatif race diff good large   all of it: whatif race show"
+        "  keep good: whatif race apply best   compare: whatif race diff good large   all of it: whatif race show"
     );
     assert_eq!(
         steps(&["good", "large"], 80),
-        "  keep it: whatif race apply best   compare: whatif race diff good large
+        "  keep good: whatif race apply best   compare: whatif race diff good large
   all of it: whatif race show"
     );
     assert_eq!(
