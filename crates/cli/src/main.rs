@@ -67,6 +67,8 @@ fn restack() -> ExitCode {
 }
 
 fn supervisor() -> ExitCode {
+    // A race that starts it attends to its own signals.
+    whatif_sys::signals::unblock_all();
     // SAFETY: a supervisor is executed with its instructions on standard input, and nothing has run yet that could own anything.
     let input = unsafe {
         whatif_sys::command::close_inherited();

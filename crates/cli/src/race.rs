@@ -15,7 +15,9 @@ mod sample;
 mod told;
 mod words;
 
-use whatif_types::experiment::{Experiment, ExperimentPlan, Outcome, Ranking};
+use std::collections::HashMap;
+
+use whatif_types::experiment::{AttemptPlan, Experiment, ExperimentPlan, Outcome, Ranked, Ranking};
 
 pub use self::board::Board;
 pub use self::document::document;
@@ -32,6 +34,14 @@ pub struct Shown<'a> {
     pub standing: Standing,
     /// Commands without `--race` mean this one.
     pub is_latest: bool,
+}
+
+/// An attempt that ended.
+#[derive(Clone, Copy, Debug)]
+struct PlacedAttempt<'a> {
+    place: &'a Ranked,
+    plan: &'a AttemptPlan,
+    outcome: &'a Outcome,
 }
 
 /// Only who asks for the race's lock knows whether somebody runs it.
@@ -61,13 +71,19 @@ impl Standing {
 }
 
 impl<'a> Shown<'a> {
-    fn outcome(self, attempt: &str) -> Option<&'a Outcome> {
-        self.experiment.attempts().find(|(planned, _)| planned.name == attempt).and_then(|(_, recorded)| recorded.outcome.as_ref())
-    }
-
     /// Those that ended and are ranked, the best first.
     fn ranked(self) -> impl Iterator<Item = (&'a str, &'a Outcome)> {
-        self.ranking.places.iter().filter_map(move |p| Some((p.attempt.as_str(), self.outcome(&p.attempt)?)))
+        self.placed().map(|placed| (placed.place.attempt.as_str(), placed.outcome))
+    }
+
+    /// The same with all that is known of each. There may be hundreds of them.
+    fn placed(self) -> impl Iterator<Item = PlacedAttempt<'a>> {
+        let ended = self.experiment.attempts().filter_map(|(plan, recorded)| Some((plan, recorded.outcome.as_ref()?)));
+        let by_name: HashMap<&str, (&AttemptPlan, &Outcome)> = ended.map(|one| (one.0.name.as_str(), one)).collect();
+        self.ranking.places.iter().filter_map(move |place| {
+            let (plan, outcome) = by_name.get(place.attempt.as_str())?;
+            Some(PlacedAttempt { place, plan, outcome })
+        })
     }
 }
 

@@ -86,7 +86,12 @@ impl Engine {
 
     /// The raw changes of a sandbox as it was at a snapshot.
     pub(crate) fn changes_at(&self, sandbox: &Sandbox, snapshot: &Snapshot) -> Result<Found, EngineError> {
-        self.scan(sandbox, View::Past(&snapshot.details.stack)).map(|(found, _)| found)
+        self.changes_in(sandbox, &snapshot.details.stack)
+    }
+
+    /// The raw changes that layers under a sandbox make.
+    pub(crate) fn changes_in(&self, sandbox: &Sandbox, stack: &[LayerId]) -> Result<Found, EngineError> {
+        self.scan(sandbox, View::Past(stack)).map(|(found, _)| found)
     }
 
     fn look_at(&self, sandbox: &Sandbox, view: View<'_>) -> Result<Found, EngineError> {

@@ -80,6 +80,7 @@ pub use whatif_diff::text::Content;
 pub use whatif_diff::{Base, Blocked, Change, ChangeKind, ChangeSet, Depth, Flag, Kind, Node, State, Summary, shown_path};
 pub use whatif_keeper::client::News;
 pub use whatif_keeper::protocol::{Exited, Process, Stdio};
+pub use whatif_store::StoreError;
 pub use whatif_types::Sandbox;
 
 /// Everything a command needs: where things are, who asks, and what is recorded.

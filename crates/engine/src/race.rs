@@ -25,7 +25,7 @@ mod trial;
 pub use self::error::{Clash, RaceError};
 pub use self::merge::{Merged, Part};
 pub use self::new::{NewRace, RaceName};
-pub use self::records::Standing;
+pub use self::records::{Claimed, Standing};
 pub use self::run::{Flow, Raced};
 pub use whatif_race::{attempts, file, metric};
 pub use whatif_types::experiment::{Event, Experiment, ExperimentPlan, Ranking};

@@ -87,7 +87,7 @@ impl Engine {
             served = client.send(&Request::Exec(Box::new(exec)), descriptors).map_err(EngineError::from);
         }
         if let Err(error) = served {
-            self.discard(sandbox, lock, &pidfd)?;
+            self.discard_here(&sandbox, &pidfd)?;
             return Err(error);
         }
         match client.started() {
@@ -95,8 +95,9 @@ impl Engine {
             Err(error) => {
                 let name = sandbox.name.clone();
                 let was_over = is_expired(&sandbox)?;
-                // Nothing ran, so there is nothing to look at.
-                self.discard(sandbox, lock, &pidfd)?;
+                // Nothing ran, so there is nothing to look at. Not in the background: races call this from several threads.
+                self.discard_here(&sandbox, &pidfd)?;
+                drop(lock);
                 Err(if was_over { EngineError::Expired { name } } else { error.into() })
             }
         }

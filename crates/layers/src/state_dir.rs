@@ -423,10 +423,14 @@ fn check_owner(root: &Path, metadata: &fs::Metadata) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Whether nothing is in a directory; one that is not there holds nothing either.
+/// Whether nothing is in a directory; one that is not there holds nothing either. One that cannot be looked into may hold
+/// somebody's work.
 #[must_use]
 pub fn is_empty(directory: &Path) -> bool {
-    fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
+    match fs::read_dir(directory) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
 }
 
 pub(crate) fn make_private(path: &Path) -> Result<(), PathError> {

@@ -412,8 +412,13 @@ impl Store for SqliteStore {
         self.with_room(|| Ok(experiments::select(self.connection()?, "WHERE name = ?1 OR id = ?1", [name])?.pop()))
     }
 
+    fn latest_experiment(&self, project: &Path) -> Result<Option<Experiment>, StoreError> {
+        let rest = "WHERE project = ?1 ORDER BY created_at DESC, id LIMIT 1";
+        self.with_room(|| Ok(experiments::select(self.connection()?, rest, [project.as_os_str().as_bytes()])?.pop()))
+    }
+
     fn list_experiments(&self) -> Result<Vec<Experiment>, StoreError> {
-        self.with_room(|| experiments::select(self.connection()?, "ORDER BY created_at DESC, id", []))
+        self.with_room(|| experiments::select_readable(self.connection()?, "ORDER BY created_at DESC, id"))
     }
 
     fn update_experiment(&self, experiment: &mut Experiment) -> Result<(), StoreError> {
@@ -426,6 +431,10 @@ impl Store for SqliteStore {
 
     fn put_attempt(&self, id: &ExperimentId, number: usize, attempt: &Attempt) -> Result<(), StoreError> {
         self.with_room(|| experiments::put_attempt(self.connection()?, id, number, attempt))
+    }
+
+    fn delete_experiment_named(&self, name: &str) -> Result<(), StoreError> {
+        self.with_room(|| self.in_transaction(|connection| experiments::delete_named(connection, name)))
     }
 
     fn delete_experiment(&self, id: &ExperimentId) -> Result<(), StoreError> {

@@ -245,6 +245,8 @@ fn an_experiment_comes_back_with_all_of_its_attempts() {
     assert_eq!(states, [AttemptState::Waiting, AttemptState::Ended, AttemptState::Waiting]);
     assert_eq!(store.find_experiment(old.id.as_str()).unwrap().unwrap().name, "otter", "an id is as good as a name");
     assert!(store.find_experiment("lark").unwrap().is_none());
+    assert_eq!(store.latest_experiment(std::path::Path::new("/p")).unwrap().unwrap().name, "heron");
+    assert!(store.latest_experiment(std::path::Path::new("/q")).unwrap().is_none());
 }
 
 #[test]
@@ -260,6 +262,27 @@ fn an_experiment_that_another_one_changed_is_not_overwritten() {
     store.delete_experiment(&mine.id).unwrap();
     store.insert_experiment(&experiment(2, "otter", 1)).unwrap();
     assert_eq!(store.find_experiment("otter").unwrap().unwrap().records.len(), 1, "nothing of the other one is left");
+}
+
+#[test]
+fn an_experiment_that_cannot_be_read_is_in_nobodys_way() {
+    let scratch = Scratch::new("experiment-unreadable");
+    let store = scratch.store();
+    store.insert_experiment(&experiment(1, "otter", 1)).unwrap();
+    store.insert_experiment(&experiment(2, "heron", 1)).unwrap();
+    let direct = rusqlite::Connection::open(scratch.directory.join("state.db")).unwrap();
+    direct
+        .execute("UPDATE attempts SET details = '{\"state\": \"of the future\"}' WHERE experiment = ?1", ["111111111111"])
+        .unwrap();
+    let names: Vec<String> = store.list_experiments().unwrap().into_iter().map(|e| e.name).collect();
+    assert_eq!(names, ["heron"]);
+    assert!(matches!(store.find_experiment("otter"), Err(StoreError::Malformed(_))));
+    store.delete_experiment_named("otter").unwrap();
+    assert!(store.find_experiment("otter").unwrap().is_none());
+    // What ends after its race was removed leaves nothing behind.
+    store.put_attempt(&experiment(1, "otter", 1).id, 0, &Attempt::waiting()).unwrap();
+    let rows: i64 = direct.query_row("SELECT count(*) FROM attempts", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 1);
 }
 
 /// An attempt that was added, of which the row is not there yet.

@@ -5,7 +5,14 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use crate::check;
 
-/// Keeps these signals from ending the calling thread's process. What is executed from it has them as usual.
+/// Undoes what whoever started us may have blocked.
+pub fn unblock_all() {
+    let set = set_of(&[]);
+    // SAFETY: `set` is an initialised signal set; a null old-set pointer is allowed.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Keeps these signals from ending the calling thread's process, and from what it starts, unless that unblocks them.
 pub fn block(signals: &[i32]) -> io::Result<()> {
     let set = set_of(signals);
     // SAFETY: `set` is an initialised signal set; a null old-set pointer is allowed. The mask is that of the thread.

@@ -18,7 +18,7 @@ pub use self::outcome::{ChangedFile, Changes, CheckOutcome, Ended, Measured, Out
 pub use self::plan::{AttemptPlan, Better, CheckPlan, ExperimentPlan, Extract, Kind, MetricPlan};
 pub use self::ranking::{Judged, Ranked, Ranking};
 
-use crate::{ExperimentId, SandboxId};
+use crate::{ExperimentId, SandboxId, SnapshotId};
 
 /// The label of a sandbox that belongs to an experiment; its value is the experiment's id.
 pub const LABEL: &str = "whatif.race";
@@ -84,6 +84,12 @@ pub struct Attempt {
     /// What holds its changes, while that is there.
     #[serde(default)]
     pub sandbox: Option<SandboxId>,
+    /// What was judged. The sandbox may have gone on since.
+    #[serde(default)]
+    pub snapshot: Option<SnapshotId>,
+    /// What is known of one whose own command has ended and that is not judged yet: that need not be done again.
+    #[serde(default)]
+    pub so_far: Option<Outcome>,
     /// Of an attempt that ended.
     #[serde(default)]
     pub outcome: Option<Outcome>,
@@ -101,7 +107,7 @@ pub enum AttemptState {
 impl Attempt {
     #[must_use]
     pub fn waiting() -> Self {
-        Self { state: AttemptState::Waiting, sandbox: None, outcome: None }
+        Self { state: AttemptState::Waiting, sandbox: None, snapshot: None, so_far: None, outcome: None }
     }
 }
 

@@ -88,15 +88,13 @@ impl Args {
         self.name.as_deref()
     }
 
+    pub fn takes_ignored(&self) -> bool {
+        self.ignored || self.all
+    }
+
     /// The same of another sandbox.
     pub fn of(self, sandbox: String) -> Self {
         Self { name: Some(sandbox), ..self }
-    }
-
-    /// Whether everything that is usually taken would be real afterwards.
-    pub fn takes_the_whole(&self) -> bool {
-        let is_part = !(self.files.is_empty() && self.exclude.is_empty() && self.hunks.is_empty() && self.skip.is_empty());
-        !is_part && !self.dry_run
     }
 
     fn request(&self) -> ApplyRequest {
@@ -122,7 +120,10 @@ const ATTEMPTS: usize = 3;
 
 /// How it ended.
 pub enum Ending {
-    Applied,
+    Applied {
+        /// All but what is never taken by itself: ignored files, and what lies outside the project.
+        is_whole: bool,
+    },
     /// There was nothing to apply, or nothing was to be.
     Nothing,
     Refused(ExitCode),
@@ -130,7 +131,7 @@ pub enum Ending {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     Ok(match perform(engine, args, output)? {
-        Ending::Applied | Ending::Nothing => ExitCode::SUCCESS,
+        Ending::Applied { .. } | Ending::Nothing => ExitCode::SUCCESS,
         Ending::Refused(code) => code,
     })
 }
@@ -197,7 +198,8 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     let commit = committer.map(|committer| engine.commit(&committer, &applied, &options)).transpose()?;
     report(&applied, &left_out, commit.as_deref(), output);
     output.document(&applied_document(&applied, &left_out, commit.as_deref()));
-    Ok(Ending::Applied)
+    let is_whole = left_out.keys().all(|reason| matches!(reason, Reason::Ignored | Reason::Outside));
+    Ok(Ending::Applied { is_whole })
 }
 
 /// A summary and a question; what needs its own approval is asked about on its own.

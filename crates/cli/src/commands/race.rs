@@ -87,5 +87,5 @@ fn start(engine: &Engine, options: plan::Options, output: &Output) -> Outcome {
     let set: Vec<String> = new.sandbox.env.iter().filter(|entry| entry.contains('=')).cloned().collect();
     let experiment = engine.new_race(new)?;
     super::tell_disk_alert(engine, output);
-    watch::run(engine, experiment, &set, output)
+    watch::run(engine, &experiment, &set, output)
 }

@@ -192,13 +192,14 @@ impl Row {
     pub(super) fn urgency(&self) -> (u8, u64, u64) {
         let Some(outcome) = self.outcome() else { return (if self.is_running() { 0 } else { u8::MAX }, 0, 0) };
         let verdict = match outcome.verdict {
-            Verdict::Passed if outcome.changes.is_empty() => 2,
+            Verdict::Passed if outcome.changes.is_empty() => 3,
+            Verdict::Passed if outcome.changes.files == 0 => 2,
             Verdict::Passed => 1,
-            Verdict::FailedChecks => 3,
-            Verdict::Forbidden(_) => 4,
-            Verdict::Failed => 5,
-            Verdict::Broken(_) => 6,
-            Verdict::Cancelled(_) => 7,
+            Verdict::FailedChecks => 4,
+            Verdict::Forbidden(_) => 5,
+            Verdict::Failed => 6,
+            Verdict::Broken(_) => 7,
+            Verdict::Cancelled(_) => 8,
         };
         let failed = self.tests.iter().map(|(_, t)| t.failed).sum();
         (verdict, failed, outcome.changes.added_lines + outcome.changes.deleted_lines)

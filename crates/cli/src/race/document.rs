@@ -1,5 +1,7 @@
 //! `race show --json`.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 use whatif_types::experiment::AttemptState;
 use whatif_types::text::Text;
@@ -12,7 +14,7 @@ use super::files::{Cell, matrix};
 #[must_use]
 pub fn document(race: Shown<'_>) -> Value {
     let (experiment, details) = (race.experiment, &race.experiment.details);
-    let files = matrix(race);
+    let files = matrix(race, usize::MAX);
     let rows = files.rows.iter().map(|(path, cells)| {
         let by_attempt: Map<String, Value> =
             files.attempts.iter().zip(cells).filter_map(|(name, cell)| Some((name.to_string(), cell_of(*cell)?))).collect();
@@ -39,9 +41,10 @@ pub fn document(race: Shown<'_>) -> Value {
 
 /// Those that are ranked, in that order, then the others.
 fn attempts(race: Shown<'_>) -> Vec<Value> {
+    let places: HashMap<&str, usize> = race.ranking.places.iter().enumerate().map(|(at, p)| (p.attempt.as_str(), at)).collect();
     let mut all: Vec<(usize, Value)> = Vec::new();
     for (planned, recorded) in race.experiment.attempts() {
-        let at = race.ranking.places.iter().position(|p| p.attempt == planned.name);
+        let at = places.get(planned.name.as_str()).copied();
         let place = at.map(|at| &race.ranking.places[at]);
         let state = match recorded.state {
             AttemptState::Running if race.standing != super::Standing::Running => json!("interrupted"),

@@ -11,7 +11,9 @@ use super::Shown;
 #[derive(Debug)]
 pub struct Matrix<'a> {
     pub attempts: Vec<&'a str>,
-    /// By path; one cell for each attempt. Without those that all attempts changed in the same way.
+    /// How many more there are.
+    pub left_out: usize,
+    /// By path; one cell for each attempt. Without those that all of them changed in the same way.
     pub rows: Vec<(&'a Text, Vec<Cell<'a>>)>,
     /// All changed them in the same way.
     pub shared: Vec<&'a ChangedFile>,
@@ -35,16 +37,20 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// Of so many attempts at most.
 #[must_use]
-pub fn matrix(race: Shown<'_>) -> Matrix<'_> {
-    let changed: Vec<(&str, &Changes)> =
+pub fn matrix(race: Shown<'_>, most: usize) -> Matrix<'_> {
+    let mut changed: Vec<(&str, &Changes)> =
         race.ranked().map(|(name, o)| (name, &o.changes)).filter(|(_, c)| !c.list.is_empty()).collect();
+    let left_out = changed.len().saturating_sub(most);
+    changed.truncate(most);
     let lists: Vec<BTreeMap<&Text, &ChangedFile>> =
         changed.iter().map(|(_, changes)| changes.list.iter().map(|file| (&file.path, file)).collect()).collect();
     let mut paths: Vec<&Text> = lists.iter().flat_map(|list| list.keys().copied()).collect();
     paths.sort_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
     paths.dedup();
-    let mut matrix = Matrix { attempts: changed.iter().map(|(name, _)| *name).collect(), rows: Vec::new(), shared: Vec::new() };
+    let attempts = changed.iter().map(|(name, _)| *name).collect();
+    let mut matrix = Matrix { attempts, left_out, rows: Vec::new(), shared: Vec::new() };
     for path in paths {
         let cells = changed.iter().zip(&lists).map(|((_, changes), list)| match list.get(path) {
             Some(file) => Cell::Changed(file),

@@ -78,7 +78,7 @@ fn columns(board: &Board) -> Vec<Column> {
         Column::always("ATTEMPT").at_least(10),
         Column::always("STATE").at_least(20).reserving(state),
         Column::with_room("TESTS", 80).number(),
-        Column::with_room("CHANGE", 70).reserving(14),
+        Column::with_room("CHANGE", 70).at_least(words::LEAST_CHANGE).reserving(14),
         Column::with_room("TIME", 90).number().reserving(5),
     ];
     if !board.has_metric("cpu") {

@@ -28,9 +28,12 @@ pub fn experiment(name: &str, attempts: &[&str]) -> Experiment {
     };
     let recorded = |name: &&str| match *name {
         "?" => Attempt::waiting(),
-        name => {
-            Attempt { state: AttemptState::Ended, sandbox: Some(SandboxId::from_random([7; 12])), outcome: Some(outcome(name)) }
-        }
+        name => Attempt {
+            state: AttemptState::Ended,
+            sandbox: Some(SandboxId::from_random([7; 12])),
+            outcome: Some(outcome(name)),
+            ..Attempt::waiting()
+        },
     };
     let plan = ExperimentPlan {
         attempts: attempts.iter().map(planned).collect(),
@@ -129,6 +132,11 @@ pub fn outcome(name: &str) -> Outcome {
             ..passing()
         },
         "idle" => Outcome { changes: Changes::default(), ended: Some(ended(0, 300)), ..passing() },
+        "rude" => Outcome {
+            changes: Changes { outside: 2, ignored: 52, ..changes(&[("src/add.rs", '~', 1, 1, "a")]) },
+            denied: vec!["blocked.test:80".into(), "other.test:443".into()],
+            ..passing()
+        },
         "mixed" => Outcome { ended: None, ..passing() },
         "flaky" => {
             let mut check = failing("test", 1);

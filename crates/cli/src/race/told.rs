@@ -70,6 +70,10 @@ mod tests {
         assert_eq!(said_of("bad"), "✘ bad: fails test (exit 1), tests 5/6, 1 file +1, 1.9s");
         assert_eq!(said_of("late"), "– late: cancelled: another one won");
         assert_eq!(said_of("idle"), "– idle: changed nothing, tests 6/6, 2.1s");
+        assert_eq!(
+            said_of("rude"),
+            "✔ rude: passed, denied blocked.test:80 +1, tests 6/6, 1 file +1 −1, 2 outside, 52 ignored, 2.4s"
+        );
     }
 
     #[test]

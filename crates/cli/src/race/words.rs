@@ -11,6 +11,9 @@ pub const FAILED: &str = "✘";
 pub const NEITHER: &str = "–";
 pub const WAITING: &str = "·";
 
+/// Of what was changed: enough for files and lines, and what lies outside. What is ignored may be cut.
+pub const LEAST_CHANGE: usize = 28;
+
 /// A mark, its colour, and words.
 #[derive(Clone, Debug)]
 pub struct Result {
@@ -21,7 +24,7 @@ pub struct Result {
 
 #[must_use]
 pub fn result(outcome: &Outcome) -> Result {
-    let of = |mark, style, words: String| Result { mark, style, words };
+    let of = |mark, style, words: String| Result { mark, style, words: words + &also_denied(outcome) };
     match &outcome.verdict {
         Verdict::Passed if outcome.changes.is_empty() => of(NEITHER, Style::Yellow, "changed nothing".into()),
         Verdict::Passed => of(PASSED, Style::Green, "passed".into()),
@@ -60,11 +63,35 @@ pub fn how_it_failed(check: &CheckOutcome) -> String {
 }
 
 fn own_failure(outcome: &Outcome) -> String {
-    match (&outcome.ended, outcome.denied.first()) {
-        (Some(ended), _) if ended.timed_out || ended.limit_hit.is_some() => ending(ended),
-        (_, Some(denied)) => format!("denied {denied}"),
-        (Some(ended), None) => format!("failed ({})", ending(ended)),
-        (None, None) => "failed".to_owned(),
+    match &outcome.ended {
+        _ if failed_because_denied(outcome) => denied(&outcome.denied),
+        Some(ended) if is_cut_short(ended) => ending(ended),
+        Some(ended) => format!("failed ({})", ending(ended)),
+        None => "failed".to_owned(),
+    }
+}
+
+/// Most likely.
+fn failed_because_denied(outcome: &Outcome) -> bool {
+    outcome.verdict == Verdict::Failed && !outcome.denied.is_empty() && !outcome.ended.as_ref().is_some_and(is_cut_short)
+}
+
+fn is_cut_short(ended: &Ended) -> bool {
+    ended.timed_out || ended.limit_hit.is_some()
+}
+
+/// Whatever became of it: that it tried is worth knowing.
+fn also_denied(outcome: &Outcome) -> String {
+    let is_said = outcome.denied.is_empty() || failed_because_denied(outcome);
+    if is_said { String::new() } else { format!(", {}", denied(&outcome.denied)) }
+}
+
+/// The first host, and how many more.
+fn denied(hosts: &[String]) -> String {
+    match hosts {
+        [] => String::new(),
+        [host] => format!("denied {host}"),
+        [first, more @ ..] => format!("denied {first} +{}", more.len()),
     }
 }
 
@@ -82,19 +109,23 @@ pub fn ending(ended: &Ended) -> String {
     }
 }
 
-/// `1 file +1 −1`.
+/// `1 file +1 −1, 2 outside, 3 ignored`.
 #[must_use]
 pub fn change(changes: &Changes) -> Line {
-    if changes.files == 0 {
-        let beyond = match (changes.outside, changes.ignored) {
-            (0, 0) => "nothing".to_owned(),
-            (0, ignored) => format!("{ignored} ignored"),
-            (outside, _) => format!("{outside} outside"),
-        };
-        return Line::painted(Style::Dim, beyond);
+    if changes.is_empty() {
+        return Line::painted(Style::Dim, "nothing");
     }
     let lines = line_counts(changes.added_lines, changes.deleted_lines);
-    Line::plain(counted(changes.files, "file")).plus(if lines.is_empty() { "" } else { " " }).then(lines)
+    let files = match changes.files {
+        0 => Line::default(),
+        files => Line::plain(counted(files, "file")).plus(if lines.is_empty() { "" } else { " " }).then(lines),
+    };
+    // What may do harm comes first: the end is cut where there is no room.
+    let elsewhere = [(changes.outside, "outside"), (changes.ignored, "ignored")];
+    elsewhere.iter().filter(|(paths, _)| *paths > 0).fold(files, |line, (paths, place)| {
+        let gap = if line.is_empty() { "" } else { ", " };
+        line.with(Style::Dim, format!("{gap}{paths} {place}"))
+    })
 }
 
 /// `+1 −1`; nothing where no lines are counted.
@@ -177,7 +208,36 @@ fn number(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample;
     use super::*;
+
+    #[test]
+    fn who_was_denied_a_host_says_so_whatever_became_of_it() {
+        let said = |attempt: &str, hosts: &[&str]| {
+            let denied = hosts.iter().map(|host| host.to_string()).collect();
+            result(&Outcome { denied, ..sample::outcome(attempt) }).words
+        };
+        assert_eq!(said("good", &["blocked.test:80"]), "passed, denied blocked.test:80");
+        assert_eq!(said("good", &["a.test:80", "b.test:80", "c.test:80"]), "passed, denied a.test:80 +2");
+        assert_eq!(said("idle", &["a.test:80"]), "changed nothing, denied a.test:80");
+        assert_eq!(said("bad", &["a.test:80"]), "fails test (exit 1), denied a.test:80");
+        assert_eq!(said("slow", &["a.test:80"]), "timed out, denied a.test:80");
+        assert_eq!(said("wrong", &["a.test:80", "b.test:80"]), "denied a.test:80 +1");
+        assert_eq!(said("good", &[]), "passed");
+    }
+
+    #[test]
+    fn what_was_changed_elsewhere_stands_beside_the_files() {
+        let said = |files, deleted_lines, outside, ignored| {
+            change(&Changes { files, deleted_lines, outside, ignored, ..Changes::default() }).text()
+        };
+        assert_eq!(said(1, 9, 0, 0), "1 file −9");
+        assert_eq!(said(1, 9, 2, 0), "1 file −9, 2 outside");
+        assert_eq!(said(2, 0, 0, 3), "2 files, 3 ignored");
+        assert_eq!(said(3, 30, 449, 52), "3 files −30, 449 outside, 52 ignored");
+        assert_eq!(said(0, 0, 2, 3), "2 outside, 3 ignored");
+        assert_eq!(said(0, 0, 0, 0), "nothing");
+    }
 
     #[test]
     fn times() {

@@ -1,14 +1,14 @@
 //! Runs one attempt: its command in a sandbox of its own, then what it changed, then the checks.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use whatif_diff::pattern::Patterns;
-use whatif_types::experiment::{AttemptPlan, Ended, Event, Kind, Outcome, Verdict};
+use whatif_types::experiment::{AttemptPlan, Event, Kind, Outcome, Verdict};
 use whatif_types::explain::whole_message;
 use whatif_types::{MadeBy, NetMode, Sandbox, SandboxId};
 
 use super::command::{Command, how_it_ended, never_begun, variables};
-use super::measure;
+use super::measure::{self, Measurement};
 use super::output::Tail;
 use super::run::Racing;
 use super::setup::Begin;
@@ -26,23 +26,29 @@ pub(super) struct Tried {
     pub sandbox: Option<SandboxId>,
 }
 
-/// An attempt whose own command has ended.
-struct Done {
-    ended: Ended,
-    sandbox: Sandbox,
-    network: Troubles,
-    missed_network: bool,
+/// Whom an attempt tells how far it is.
+pub(super) struct Say<'a> {
+    pub event: &'a dyn Fn(Event),
+    /// Its own command has ended: that is known, and this sandbox holds what it changed.
+    pub done: &'a dyn Fn(&Outcome, &SandboxId),
 }
 
 impl Engine {
     /// To its end, whatever that is. `None` if it was stopped.
-    pub(super) fn attempt(&self, racing: &Racing, number: usize, tell: &dyn Fn(Event)) -> Option<Tried> {
+    pub(super) fn attempt(&self, racing: &Racing, number: usize, say: &Say<'_>) -> Option<Tried> {
         let plan = &racing.plan.attempts[number];
         if plan.kind == Kind::Merge {
             let because = "what was put together cannot be run again; merge it anew".to_owned();
             return Some(Tried::without_sandbox(Outcome::without_result(Verdict::Broken(because))));
         }
-        let done = match self.try_it(racing, plan, tell) {
+        let done = match self.found_done(racing, number) {
+            Some(done) => {
+                (say.event)(Event::AttemptBegan { attempt: plan.name.clone(), sandbox: done.1.name.clone() });
+                Ok(Some(done))
+            }
+            None => self.try_it(racing, plan, say),
+        };
+        let (outcome, sandbox) = match done {
             Ok(done) => done?,
             // What is not there, or is no program, is the attempt's fault.
             Err(EngineError::Command(failed)) => {
@@ -51,14 +57,19 @@ impl Engine {
             }
             Err(error) => return Some(Tried::without_sandbox(broken(&error))),
         };
-        let sandbox = Some(done.sandbox.id.clone());
-        // If it was stopped, its sandbox is one that nobody knows of, and goes with all such.
-        let outcome = self.judge_attempt(racing, plan, done, tell).unwrap_or_else(|error| Some(broken(&error)))?;
-        Some(Tried { outcome, sandbox })
+        let judged = self.judge_attempt(racing, plan, outcome, &sandbox, say.event);
+        let outcome = judged.unwrap_or_else(|error| Some(broken(&error)))?;
+        Some(Tried { outcome, sandbox: Some(sandbox.id) })
+    }
+
+    /// One that somebody ran before and did not come to judge.
+    fn found_done(&self, racing: &Racing, number: usize) -> Option<(Outcome, Sandbox)> {
+        let (outcome, id) = racing.done.get(number)?.as_ref()?;
+        Some((outcome.clone(), self.store.get(id).ok()??))
     }
 
     /// Its own command.
-    fn try_it(&self, racing: &Racing, plan: &AttemptPlan, tell: &dyn Fn(Event)) -> Result<Option<Done>, EngineError> {
+    fn try_it(&self, racing: &Racing, plan: &AttemptPlan, say: &Say<'_>) -> Result<Option<(Outcome, Sandbox)>, EngineError> {
         let command = Command {
             sandbox: format!("{}.{}", racing.name, plan.name),
             arguments: plan.arguments.clone(),
@@ -67,13 +78,20 @@ impl Engine {
             heard: Heard::Both,
         };
         let mut tail = Tail::default();
-        let mut began = |sandbox: &str| tell(Event::AttemptBegan { attempt: plan.name.clone(), sandbox: sandbox.to_owned() });
+        let mut began =
+            |sandbox: &str| (say.event)(Event::AttemptBegan { attempt: plan.name.clone(), sandbox: sandbox.to_owned() });
         let ran = self.run_in_race(racing, &command, &mut began, &mut |piece| tail.feed(piece))?;
         let Some((run, exited)) = ran else { return Ok(None) };
         let missed_network = exited.missed_network && run.sandbox.details.net == NetMode::None;
         let finished = self.finish(run, &exited, Keep::Stopped)?;
-        let ended = how_it_ended(&exited, &tail);
-        Ok(Some(Done { ended, sandbox: finished.sandbox, network: finished.network, missed_network }))
+        let mut outcome = Outcome::without_result(Verdict::Failed);
+        outcome.ended = Some(how_it_ended(&exited, &tail));
+        outcome.denied = denied(&finished.network);
+        if missed_network {
+            outcome.remarks.push("it tried to reach a network and had none".to_owned());
+        }
+        (say.done)(&outcome, &finished.sandbox.id);
+        Ok(Some((outcome, finished.sandbox)))
     }
 
     /// Whoever failed by itself is not checked, but what it changed can be looked at.
@@ -81,22 +99,15 @@ impl Engine {
         &self,
         racing: &Racing,
         plan: &AttemptPlan,
-        done: Done,
+        mut outcome: Outcome,
+        sandbox: &Sandbox,
         tell: &dyn Fn(Event),
     ) -> Result<Option<Outcome>, EngineError> {
-        let Done { ended, sandbox, network, missed_network } = done;
-        let mut outcome = Outcome::without_result(Verdict::Failed);
-        outcome.denied = denied(&network);
-        if missed_network {
-            outcome.remarks.push("it tried to reach a network and had none".to_owned());
-        }
-        let is_success = ended.is_success();
-        outcome.ended = Some(ended);
-        if !is_success {
-            self.add_changes(racing, &sandbox, &mut outcome)?;
+        if outcome.ended.as_ref().is_some_and(|ended| !ended.is_success()) {
+            self.add_changes(racing, sandbox, &mut outcome)?;
             return Ok(Some(outcome));
         }
-        self.judge_changes(racing, plan, &sandbox, outcome, tell)
+        self.judge_changes(racing, plan, sandbox, outcome, tell)
     }
 
     /// Whether what a sandbox holds passes. `None` if it was stopped.
@@ -108,11 +119,9 @@ impl Engine {
         mut outcome: Outcome,
         tell: &dyn Fn(Event),
     ) -> Result<Option<Outcome>, EngineError> {
-        let paths = self.add_changes(racing, sandbox, &mut outcome)?;
-        let protected = Patterns::new(&racing.plan.protect, &[&sandbox.project])?;
-        let touched: Vec<String> = paths.iter().filter(|p| protected.matches(p)).map(|p| shown(p, sandbox)).collect();
-        if !touched.is_empty() {
-            outcome.verdict = Verdict::Forbidden(some_of(&touched));
+        let held = self.add_changes(racing, sandbox, &mut outcome)?;
+        if let Some(touched) = self.forbidden(racing, sandbox, &held)? {
+            outcome.verdict = Verdict::Forbidden(touched);
             return Ok(Some(outcome));
         }
         if !racing.plan.checks.is_empty() {
@@ -126,12 +135,28 @@ impl Engine {
         Ok(Some(outcome))
     }
 
-    /// Returns the paths of everything it changed.
-    fn add_changes(&self, racing: &Racing, sandbox: &Sandbox, outcome: &mut Outcome) -> Result<Vec<PathBuf>, EngineError> {
-        let (changes, paths) = self.measure_changes(sandbox, racing.begin.as_ref())?;
-        outcome.changes = changes;
+    /// What it changed and must not. Where nobody can look, it may have changed anything.
+    fn forbidden(&self, racing: &Racing, sandbox: &Sandbox, held: &Measurement) -> Result<Option<String>, EngineError> {
+        if racing.plan.protect.is_empty() {
+            return Ok(None);
+        }
+        let protected = Patterns::new(&racing.plan.protect, &[&sandbox.project])?;
+        let touched = held.paths.iter().filter(|path| protected.matches(path)).chain(&held.unreadable);
+        let names: Vec<String> = touched.map(|path| shown(path, sandbox)).collect();
+        Ok((!names.is_empty()).then(|| some_of(&names)))
+    }
+
+    fn add_changes(&self, racing: &Racing, sandbox: &Sandbox, outcome: &mut Outcome) -> Result<Measurement, EngineError> {
+        let held = self.measure_changes(sandbox, &racing.under)?;
+        outcome.changes = held.changes.clone();
         measure::note_own(outcome);
-        Ok(paths)
+        for (what, paths) in [("could not be looked into", &held.unreadable), ("needs its own approval", &held.risky)] {
+            if !paths.is_empty() {
+                let names: Vec<String> = paths.iter().map(|path| shown(path, sandbox)).collect();
+                outcome.remarks.push(format!("{what}: {}", some_of(&names)));
+            }
+        }
+        Ok(held)
     }
 }
 

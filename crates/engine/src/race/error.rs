@@ -33,13 +33,17 @@ pub enum RaceError {
     NoWinner { name: String },
     #[error("attempt '{attempt}' has not ended yet")]
     NotEnded { attempt: String },
+    #[error("attempt '{attempt}' was applied already")]
+    AppliedAlready { attempt: String },
+    #[error("'{attempt}' is named twice")]
+    NamedTwice { attempt: String },
     #[error("attempt '{attempt}' has no sandbox any more")]
     NoSandbox { attempt: String },
     #[error("both '{one}' and '{other}' changed the same: {}", clashes.iter().map(|c| c.path.to_os().display().to_string()).collect::<Vec<_>>().join(", "))]
     Clash { one: String, other: String, clashes: Vec<Clash> },
     #[error("attempt '{attempt}' cannot be merged: reality moved where it changed something")]
     Behind { attempt: String, sandbox: String },
-    #[error("nothing of '{attempt}' fits {}", patterns.join(", "))]
+    #[error("nothing of '{attempt}' {}", if patterns.is_empty() { "is left to take".to_owned() } else { format!("fits {}", patterns.join(", ")) })]
     NothingFits { attempt: String, patterns: Vec<String> },
     #[error("race '{race}' was begun with variables that are not written down: {}", names.join(", "))]
     NeedsEnv { race: String, names: Vec<String> },
@@ -63,9 +67,10 @@ impl Explain for RaceError {
             Self::SetupFailed { .. } => "setup_command_failed",
             Self::NoWinner { .. } => "no_winner",
             Self::NotEnded { .. } => "not_ended",
+            Self::AppliedAlready { .. } => "applied_already",
             Self::NoSandbox { .. } => "no_sandbox",
             Self::Clash { .. } | Self::Behind { .. } => "conflict",
-            Self::NothingFits { .. } | Self::NeedsEnv { .. } | Self::Usage { .. } => "usage",
+            Self::NothingFits { .. } | Self::NamedTwice { .. } | Self::NeedsEnv { .. } | Self::Usage { .. } => "usage",
         }
     }
 
@@ -78,6 +83,10 @@ impl Explain for RaceError {
             Self::NothingLeft { .. } => vec!["run it all once more: whatif race rerun".to_owned()],
             Self::SetupFailed { .. } => vec!["no attempt was begun; when what it needs is there: whatif race resume".to_owned()],
             Self::NoWinner { .. } => vec!["'whatif race show' says why; name an attempt to apply it all the same".to_owned()],
+            Self::AppliedAlready { .. } => {
+                vec!["'whatif history' lists applies; 'whatif undo' takes one back, and undoing that applies it again".to_owned()]
+            }
+            Self::NamedTwice { .. } => vec!["name each attempt once".to_owned()],
             Self::NotEnded { .. } => vec!["go on with the race first: whatif race resume".to_owned()],
             Self::NoSandbox { attempt } => vec![format!("run it again: whatif race rerun {attempt}")],
             Self::Clash { one, other, .. } => {
@@ -105,7 +114,9 @@ impl Explain for RaceError {
 
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage { .. } | Self::NothingFits { .. } | Self::NeedsEnv { .. } => whatif_types::explain::EXIT_USAGE,
+            Self::Usage { .. } | Self::NothingFits { .. } | Self::NamedTwice { .. } | Self::NeedsEnv { .. } => {
+                whatif_types::explain::EXIT_USAGE
+            }
             Self::Clash { .. } | Self::Behind { .. } => whatif_types::explain::EXIT_CONFLICT,
             _ => whatif_types::explain::EXIT_FAILED,
         }

@@ -4,6 +4,7 @@ use serde_json::json;
 use whatif_keeper::protocol::Exited;
 use whatif_race::rank;
 use whatif_types::experiment::{Event, Experiment, Judged};
+use whatif_types::explain::whole_message;
 use whatif_types::text::Text;
 
 use super::command::Command;
@@ -28,9 +29,16 @@ impl Engine {
         while let Some(among) = rank::level_at_the_top(&experiment.details.plan, &outcomes(experiment), &experiment.details.judged)
         {
             tell(Some(&Event::JudgeBegan { among: among.clone() }));
-            let brief = self.brief(experiment, &among)?;
-            let judged = self.beside(racing, tell, |engine, _| engine.run_judge(racing, script, brief, among))?;
-            let Some(judged) = judged else { return Ok(()) };
+            let asked = {
+                let (experiment, among) = (&*experiment, among.clone());
+                self.beside(racing, tell, move |engine, _| {
+                    let brief = engine.brief(experiment, &among)?;
+                    engine.run_judge(racing, script, brief, among)
+                })
+            };
+            // Whatever keeps us from asking, everything else is known.
+            let unheard = |error: EngineError| Some(Judged { among, better: None, because: could_not_be_asked(&error) });
+            let Some(judged) = asked.unwrap_or_else(unheard) else { return Ok(()) };
             experiment.details.judged.push(judged);
             self.store.update_experiment(experiment)?;
         }
@@ -84,6 +92,10 @@ impl Engine {
         }
         Ok(json!({ "race": experiment.name, "attempts": attempts }).to_string())
     }
+}
+
+fn could_not_be_asked(error: &EngineError) -> String {
+    format!("the judge could not be asked: {}", whole_message(error))
 }
 
 fn no_answer(exited: &Exited, said: &str) -> String {

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 
 use whatif_diff::{Change, ChangeKind, Depth, Found, Kind, between, digest, shown_path};
 use whatif_race::spread;
-use whatif_types::Sandbox;
 use whatif_types::experiment::{ChangedFile, Changes, Ended, Measured, Outcome};
 use whatif_types::text::Text;
+use whatif_types::{LayerId, Sandbox};
 
-use super::setup::Begin;
 use crate::{Engine, EngineError};
 
 /// So many are listed; all are counted.
@@ -17,33 +16,52 @@ const MOST_LISTED: usize = 200;
 /// Larger files are told apart by their size.
 const LARGEST_READ: u64 = 16 << 20;
 
+/// What a sandbox holds.
+pub(super) struct Measurement {
+    pub changes: Changes,
+    /// Of everything that changed.
+    pub paths: Vec<PathBuf>,
+    /// Directories in which anything may have changed.
+    pub unreadable: Vec<PathBuf>,
+    /// What tools of the host would execute, and the like.
+    pub risky: Vec<PathBuf>,
+}
+
 impl Engine {
     /// The changes in numbers, and the paths of all of them, ignored ones too.
     /// What was set up before is nobody's merit.
-    pub(super) fn measure_changes(&self, sandbox: &Sandbox, begin: Option<&Begin>) -> Result<(Changes, Vec<PathBuf>), EngineError> {
+    pub(super) fn measure_changes(&self, sandbox: &Sandbox, under: &[LayerId]) -> Result<Measurement, EngineError> {
         let mut found = self.find_changes(sandbox)?;
-        if let Some(begin) = begin {
-            let before = self.changes_at(&begin.sandbox, &begin.snapshot)?;
+        if !under.is_empty() {
+            let before = self.changes_in(sandbox, under)?;
             found = Found { changes: between(&before, &found, true), ..found };
         }
         let paths = found.changes.iter().map(|change| change.path.clone()).collect();
-        let set = self.sort_out(sandbox, found, Depth::Names)?;
+        let unreadable = found.unreadable.clone();
+        let set = self.sort_out(sandbox, found, Depth::Review)?;
         let mut changes = Changes { bytes: set.bytes, ..Changes::default() };
+        let (mut directories, mut risky) = (0, Vec::new());
         for change in &set.changes {
             // A new directory is told by what is in it.
             if change.is_directory() && matches!(change.kind, ChangeKind::Add | ChangeKind::Delete) {
+                directories += u64::from(!change.outside && !change.ignored);
                 continue;
             }
+            let needs_approval = change.flags.iter().any(|flag| flag.needs_approval());
+            risky.extend(needs_approval.then(|| change.path.clone()));
             if change.outside {
                 changes.outside += 1;
-            } else if change.ignored {
+            } else if change.ignored && !needs_approval {
                 changes.ignored += 1;
             } else {
                 count(&mut changes, change, sandbox);
             }
         }
-        changes.ignored += set.collapsed.iter().map(|c| c.files).sum::<u64>();
-        Ok((changes, paths))
+        if changes.files == 0 {
+            // Empty ones, then.
+            changes.files = directories;
+        }
+        Ok(Measurement { changes, paths, unreadable, risky })
     }
 }
 

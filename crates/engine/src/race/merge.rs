@@ -1,18 +1,14 @@
 //! Puts parts of several attempts together into one more attempt, which is judged like the others.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+mod compose;
 
-use whatif_apply::{Change as Act, Operation, Plan, Source};
-use whatif_diff::content;
-use whatif_patch::{Merge, Region, merge};
 use whatif_types::experiment::{Attempt, AttemptPlan, Event, Experiment, Kind, Outcome, Verdict};
-use whatif_types::name;
-use whatif_types::text::Text;
+use whatif_types::{Sandbox, name};
 
-use super::records::wish;
+use self::compose::{Contribution, compose};
+use super::RaceError;
+use super::records::Claimed;
 use super::run::{Racing, Tell};
-use super::{Clash, RaceError};
 use crate::apply::{ApplyRequest, Prepared};
 use crate::{Engine, EngineError, NewSandbox};
 
@@ -33,41 +29,35 @@ pub struct Merged {
 }
 
 impl Engine {
-    /// Where several changed the same, texts are merged; what cannot be is refused, and nothing is made.
+    /// Where several changed the same, texts are merged; what cannot be is refused, and nothing is made. `None` if it was
+    /// stopped; then nothing is left of it.
     pub fn merge_attempts(
         &self,
-        mut experiment: Experiment,
+        experiment: &Experiment,
         parts: &[Part],
         name: Option<&str>,
         env: &[String],
         tell: &mut Tell<'_>,
-    ) -> Result<Merged, EngineError> {
-        let _lock = self.claim_race(&experiment)?;
+    ) -> Result<Option<Merged>, EngineError> {
+        let Claimed { mut experiment, lock: _lock } = self.claim_race(experiment)?;
         let attempt = self.describe(&experiment, parts, name)?;
-        let mut prepared = Vec::new();
-        for part in parts {
-            prepared.push((part.attempt.as_str(), self.prepare_part(&experiment, part)?));
-        }
-        let plan = compose(&prepared)?;
         let number = experiment.records.len();
-        let new = NewSandbox {
-            name: self.free_name(format!("{}.{}", experiment.name, attempt.name))?,
-            backend: prepared.first().map(|(_, first)| first.sandbox.details.backend),
-            ..wish(&experiment, env)?
-        };
-        let Some((_, first)) = prepared.first() else { return Err(RaceError::NoRaceHere.into()) };
-        let sandbox = self.keep_filled(self.filled(&new, &first.sandbox, &plan)?)?;
-        // Their sandboxes are free again while the checks run.
-        drop(prepared);
-
         experiment.details.plan.attempts.push(attempt.clone());
-        let racing = Racing { begin: self.recorded_start(&experiment)?, ..Racing::of(&experiment, env)? };
+        // The budget was for the race.
+        let mut racing = Racing { begin: self.recorded_start(&experiment)?, deadline: None, ..Racing::of(&experiment, env)? };
+        racing.under = self.layers_under(&racing)?;
+        let sandbox = self.put_together(&experiment, &racing, parts, &attempt)?;
+        tell(Some(&racing.began(1, true)));
         tell(Some(&Event::AttemptBegan { attempt: attempt.name.clone(), sandbox: sandbox.name.clone() }));
-        let outcome = Outcome::without_result(Verdict::Failed);
+        let mut outcome = Outcome::without_result(Verdict::Failed);
+        outcome.remarks = already_real(&experiment, parts);
         let judged = self.beside(&racing, tell, |engine, say| engine.judge_changes(&racing, &attempt, &sandbox, outcome, say));
         let outcome = match judged {
             Ok(Some(outcome)) => outcome,
-            Ok(None) => Outcome::without_result(Verdict::Cancelled("it was interrupted".to_owned())),
+            Ok(None) => {
+                self.remove_unused(&sandbox)?;
+                return Ok(None);
+            }
             Err(error) => super::attempt::broken(&error),
         };
         tell(Some(&Event::AttemptEnded { attempt: attempt.name, outcome: Box::new(outcome.clone()) }));
@@ -75,7 +65,37 @@ impl Engine {
         experiment.records.push(Attempt::waiting());
         self.end_attempt(&mut experiment, number, outcome, Some(sandbox.id))?;
         self.store.update_experiment(&mut experiment)?;
-        Ok(Merged { experiment, number })
+        let (race, ranking) = (experiment.name.clone(), self.ranking(&experiment));
+        tell(Some(&Event::Ended { race, ranking, spent_ms: racing.spent_ms(), interrupted: false }));
+        Ok(Some(Merged { experiment, number }))
+    }
+
+    /// A sandbox that holds the parts, over what was set up for all.
+    fn put_together(
+        &self,
+        experiment: &Experiment,
+        racing: &Racing,
+        parts: &[Part],
+        attempt: &AttemptPlan,
+    ) -> Result<Sandbox, EngineError> {
+        let mut prepared = Vec::new();
+        if let Some(begin) = &racing.begin {
+            prepared.push((None, self.prepare_all(&begin.sandbox)?));
+        }
+        for part in parts {
+            prepared.push((Some(part.attempt.as_str()), self.prepare_part(experiment, part)?));
+        }
+        let contributions: Vec<Contribution<'_>> =
+            prepared.iter().map(|(attempt, prepared)| Contribution { attempt: *attempt, plan: &prepared.plan }).collect();
+        let plan = compose(&contributions, &experiment.project)?;
+        let like = self.sandbox_of(experiment, self.find_attempt(experiment, &parts[0].attempt)?)?;
+        let new = NewSandbox {
+            name: self.free_name(format!("{}.{}", experiment.name, attempt.name))?,
+            backend: Some(like.details.backend),
+            template: None,
+            ..racing.wish.clone()
+        };
+        self.keep_filled(self.filled(&new, &like, &plan)?)
     }
 
     /// None, for one that is made up, if it cannot be had.
@@ -87,6 +107,10 @@ impl Engine {
     fn describe(&self, experiment: &Experiment, parts: &[Part], name: Option<&str>) -> Result<AttemptPlan, EngineError> {
         if parts.len() < 2 {
             return Err(RaceError::usage("one attempt alone is no merge", "name two: whatif race merge A B").into());
+        }
+        let numbers = parts.iter().map(|part| self.find_attempt(experiment, &part.attempt)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(twice) = (1..numbers.len()).find(|at| numbers[..*at].contains(&numbers[*at])) {
+            return Err(RaceError::NamedTwice { attempt: parts[twice].attempt.clone() }.into());
         }
         let given = name.map_or_else(|| parts.iter().map(|p| p.attempt.as_str()).collect::<Vec<_>>().join("-"), str::to_owned);
         name::validate(&given)?;
@@ -112,126 +136,34 @@ impl Engine {
     fn prepare_part(&self, experiment: &Experiment, part: &Part) -> Result<Prepared, EngineError> {
         let number = self.find_attempt(experiment, &part.attempt)?;
         let sandbox = self.sandbox_of(experiment, number)?;
-        let takes_all = part.files.is_empty();
-        let request = ApplyRequest {
-            name: Some(sandbox.name.clone()),
-            files: part.files.clone(),
-            all: takes_all,
-            outside: takes_all,
-            ..ApplyRequest::default()
+        let nothing_fits = || RaceError::NothingFits { attempt: part.attempt.clone(), patterns: part.files.clone() };
+        let prepared = if part.files.is_empty() {
+            self.prepare_all(&sandbox)?
+        } else {
+            let name = Some(sandbox.name.clone());
+            let request = ApplyRequest { name, files: part.files.clone(), ..ApplyRequest::default() };
+            self.prepare_apply(&request).map_err(|error| match error {
+                EngineError::Usage { .. } => nothing_fits().into(),
+                other => other,
+            })?
         };
-        let prepared = self.prepare_apply(&request)?;
         if !prepared.conflicts.is_empty() {
             return Err(RaceError::Behind { attempt: part.attempt.clone(), sandbox: sandbox.name }.into());
         }
         if prepared.plan.operations.is_empty() {
-            return Err(RaceError::NothingFits { attempt: part.attempt.clone(), patterns: part.files.clone() }.into());
+            return Err(nothing_fits().into());
         }
         Ok(prepared)
     }
-}
 
-/// One plan of several.
-fn compose(prepared: &[(&str, Prepared)]) -> Result<Plan, RaceError> {
-    let mut all = Plan { roots: Vec::new(), operations: Vec::new(), about: serde_json::Value::Null };
-    let mut owners: HashMap<PathBuf, (usize, &str)> = HashMap::new();
-    for (attempt, part) in prepared {
-        // Where each operation of this part is in the whole.
-        let mut places = Vec::with_capacity(part.plan.operations.len());
-        let mut clashes: HashMap<&str, Vec<Clash>> = HashMap::new();
-        for operation in &part.plan.operations {
-            let path = operation.absolute(&part.plan.roots);
-            if let Some((known, owner)) = owners.get(&path) {
-                places.push(*known);
-                match both(&path, &all.operations[*known], operation) {
-                    Ok(merged) => all.operations[*known].change = merged,
-                    Err(Disagreement { why, regions }) => {
-                        clashes.entry(owner).or_default().push(Clash { path: shown(&path, part), why, regions });
-                    }
-                }
-                continue;
-            }
-            let root = root_of(&mut all, &part.plan.roots[operation.root]);
-            owners.insert(path, (all.operations.len(), attempt));
-            places.push(all.operations.len());
-            all.operations.push(Operation { root, ..operation.clone() });
-        }
-        if let Some((owner, clashes)) = clashes.into_iter().min_by_key(|(owner, _)| owner.to_owned()) {
-            return Err(RaceError::Clash { one: owner.to_owned(), other: (*attempt).to_owned(), clashes });
-        }
-        // Links of this part lead to operations of this part.
-        for (number, operation) in part.plan.operations.iter().enumerate() {
-            if let Act::Put { source: Source::HardLink(other), .. } = &operation.change
-                && let (Some(place), Some(target)) = (places.get(number), places.get(*other))
-                && let Act::Put { source, .. } = &mut all.operations[*place].change
-            {
-                *source = Source::HardLink(*target);
-            }
-        }
-    }
-    Ok(all)
-}
-
-fn root_of(plan: &mut Plan, root: &Path) -> usize {
-    plan.roots.iter().position(|known| known == root).unwrap_or_else(|| {
-        plan.roots.push(root.to_owned());
-        plan.roots.len() - 1
-    })
-}
-
-fn shown(path: &Path, part: &Prepared) -> Text {
-    Text::from(path.strip_prefix(&part.sandbox.project).unwrap_or(path))
-}
-
-/// Why somebody has to decide.
-struct Disagreement {
-    why: &'static str,
-    regions: Vec<Region>,
-}
-
-/// What becomes of a path that two changed.
-fn both(path: &Path, one: &Operation, other: &Operation) -> Result<Act, Disagreement> {
-    let disagree = |why| Disagreement { why, regions: Vec::new() };
-    match (&one.change, &other.change) {
-        (a, b) if a == b => Ok(a.clone()),
-        (Act::Put { source: Source::Directory, .. }, Act::Put { source: Source::Directory, .. }) => Ok(one.change.clone()),
-        (Act::Put { source: a, attributes }, Act::Put { source: b, attributes: others }) => {
-            let (ours, theirs) = bytes(a).zip(bytes(b)).ok_or_else(|| disagree("it is not a file in both"))?;
-            let same_mode = attributes.mode == others.mode;
-            let attributes = if same_mode { Some(attributes.clone()) } else { mode_of(path, attributes, others) };
-            let attributes = attributes.ok_or_else(|| disagree("each gave it another mode"))?;
-            if ours == theirs {
-                return Ok(Act::Put { source: a.clone(), attributes });
-            }
-            let base = if path.exists() { content::read(path).ok() } else { Some(Vec::new()) };
-            let base = base.ok_or_else(|| disagree("what they started from cannot be read"))?;
-            if [&base, &ours, &theirs].iter().any(|text| text.contains(&0)) {
-                return Err(disagree("it is not text"));
-            }
-            match merge(&base, &ours, &theirs) {
-                Merge::Clean(merged) => Ok(Act::Put { source: Source::Bytes(merged), attributes }),
-                Merge::Conflicted(found) => Err(Disagreement { why: "both changed the same lines", regions: found.regions }),
-            }
-        }
-        (Act::Remove, _) | (_, Act::Remove) => Err(disagree("one removed it, the other changed it")),
-        _ => Err(disagree("each changed it in another way")),
+    fn prepare_all(&self, sandbox: &Sandbox) -> Result<Prepared, EngineError> {
+        let name = Some(sandbox.name.clone());
+        self.prepare_apply(&ApplyRequest { name, all: true, outside: true, ..ApplyRequest::default() })
     }
 }
 
-fn bytes(source: &Source) -> Option<Vec<u8>> {
-    match source {
-        Source::File(path) | Source::Original(path) => content::read(path).ok(),
-        Source::Bytes(bytes) => Some(bytes.clone()),
-        Source::Link(_) | Source::Directory | Source::HardLink(_) => None,
-    }
-}
-
-/// The attributes of whoever changed the mode; `None` if both did.
-fn mode_of(path: &Path, one: &whatif_apply::Attributes, other: &whatif_apply::Attributes) -> Option<whatif_apply::Attributes> {
-    let real = whatif_apply::Identity::of(path).ok()?.mode;
-    match (one.mode == real, other.mode == real) {
-        (true, _) => Some(other.clone()),
-        (_, true) => Some(one.clone()),
-        _ => None,
-    }
+/// What an apply took out of an attempt is not part of a merge.
+fn already_real(experiment: &Experiment, parts: &[Part]) -> Vec<String> {
+    let applied = parts.iter().filter(|part| experiment.details.applied.contains(&part.attempt));
+    applied.map(|part| format!("'{}' was applied before; what is real already was not taken again", part.attempt)).collect()
 }

@@ -18,6 +18,13 @@ use crate::{Engine, EngineError, NewSandbox, now};
 const PATIENCE: Duration = Duration::from_secs(1);
 const GLANCE: Duration = Duration::from_millis(60);
 
+/// A race as it is now, which nobody else changes meanwhile.
+#[derive(Debug)]
+pub struct Claimed {
+    pub experiment: Experiment,
+    pub(super) lock: SandboxLock,
+}
+
 /// Whether anybody is at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -35,8 +42,7 @@ impl Engine {
             return Ok(found.ok_or_else(|| RaceError::NoSuchRace { name: name.escape_debug().to_string() })?);
         }
         let project = self.context.project_of(&self.context.cwd);
-        let latest = self.store.list_experiments()?.into_iter().find(|e| e.project == project);
-        Ok(latest.ok_or(RaceError::NoRaceHere)?)
+        Ok(self.store.latest_experiment(&project)?.ok_or(RaceError::NoRaceHere)?)
     }
 
     /// Newest first.
@@ -82,7 +88,19 @@ impl Engine {
             return Err(RaceError::NotEnded { attempt: attempt() }.into());
         }
         let found = record.sandbox.as_ref().map(|id| self.store.get(id)).transpose()?.flatten();
-        Ok(found.ok_or_else(|| RaceError::NoSandbox { attempt: attempt() })?)
+        Ok(found.ok_or_else(|| match experiment.details.applied.contains(&attempt()) {
+            true => RaceError::AppliedAlready { attempt: attempt() },
+            false => RaceError::NoSandbox { attempt: attempt() },
+        })?)
+    }
+
+    /// Whether an attempt's sandbox still is what was judged. Commands may have been run in it since.
+    pub fn is_as_judged(&self, experiment: &Experiment, number: usize) -> Result<bool, EngineError> {
+        let sandbox = self.sandbox_of(experiment, number)?;
+        // Without checks nothing was judged.
+        let Some(snapshot) = &experiment.records[number].snapshot else { return Ok(true) };
+        let stands_there = sandbox.details.position.at.as_ref() == Some(snapshot) && sandbox.details.based_at.is_none();
+        Ok(stands_there && self.heads_are_empty(&sandbox)?)
     }
 
     /// Removes a race and all of its sandboxes.
@@ -90,35 +108,45 @@ impl Engine {
         drop(self.claim_race(experiment)?);
         self.remove_sandboxes(experiment, &|_| true)?;
         // Last, so that whoever comes after a crash still knows what belongs to it.
-        let _lock = self.claim_race(experiment)?;
+        let _claimed = self.claim_race(experiment)?;
         self.store.delete_experiment(&experiment.id)?;
         let _ = std::fs::remove_dir_all(self.race_directory(&experiment.id));
         Ok(())
     }
 
-    /// An attempt was made real: the others are not needed any more, nor is it itself if nothing of it is left.
-    pub fn settle_race(&self, experiment: &mut Experiment, number: usize) -> Result<usize, EngineError> {
-        let lock = self.claim_race(experiment)?;
-        let winner = self.sandbox_of(experiment, number).ok().filter(|s| s.details.changed_files > 0).map(|s| s.id);
+    /// Removes the record of a race that cannot be read. What it left is for `gc`.
+    pub fn remove_unreadable_race(&self, name: &str) -> Result<(), EngineError> {
+        Ok(self.store.delete_experiment_named(name)?)
+    }
+
+    /// An attempt was made real: the others are not needed any more, nor is it itself if nothing of it is left that matters.
+    pub fn settle_race(&self, claimed: Claimed, number: usize) -> Result<usize, EngineError> {
+        let Claimed { mut experiment, lock } = claimed;
+        let mut rest = None;
+        if let Ok(winner) = self.sandbox_of(&experiment, number)
+            && self.summarize(&winner)?.matters
+        {
+            rest = Some(winner.id);
+        }
+        experiment.details.applied.push(experiment.details.plan.attempts[number].name.clone());
+        experiment.details.start = None;
+        self.store.update_experiment(&mut experiment)?;
         for number in 0..experiment.records.len() {
             let record = &mut experiment.records[number];
-            if record.sandbox.is_some() && record.sandbox != winner {
+            if record.sandbox.is_some() && record.sandbox != rest {
                 record.sandbox = None;
                 self.store.put_attempt(&experiment.id, number, record)?;
             }
         }
-        experiment.details.applied.push(experiment.details.plan.attempts[number].name.clone());
-        experiment.details.start = None;
-        self.store.update_experiment(experiment)?;
         drop(lock);
-        self.remove_sandboxes(experiment, &|id| Some(id) != winner.as_ref())
+        self.remove_sandboxes(&experiment, &|id| Some(id) != rest.as_ref())
     }
 
     /// An attempt was made real in part, or the others are still wanted.
-    pub fn note_applied(&self, experiment: &mut Experiment, number: usize) -> Result<(), EngineError> {
-        let _lock = self.claim_race(experiment)?;
+    pub fn note_applied(&self, claimed: Claimed, number: usize) -> Result<(), EngineError> {
+        let Claimed { mut experiment, lock: _lock } = claimed;
         experiment.details.applied.push(experiment.details.plan.attempts[number].name.clone());
-        Ok(self.store.update_experiment(experiment)?)
+        Ok(self.store.update_experiment(&mut experiment)?)
     }
 
     /// Refuses a race that lacks variables it was begun with.
@@ -127,49 +155,46 @@ impl Engine {
     }
 
     /// Forgets what came of some attempts, so that they are run again; of all if none is named.
-    pub fn reset_race(&self, experiment: &mut Experiment, numbers: &[usize]) -> Result<(), EngineError> {
-        let lock = self.claim_race(experiment)?;
-        let mut ids: Vec<SandboxId> = Vec::new();
-        let numbers: Vec<usize> = if numbers.is_empty() {
-            // From reality as it is now.
-            ids.extend(experiment.details.start.take().map(|start| start.sandbox));
-            experiment.details.began_at = now();
-            self.drop_merged(experiment, &mut ids);
-            (0..experiment.records.len()).collect()
-        } else {
-            numbers.to_vec()
-        };
+    pub fn reset_race(&self, experiment: &Experiment, attempts: &[String]) -> Result<Experiment, EngineError> {
+        let Claimed { mut experiment, lock } = self.claim_race(experiment)?;
+        let mut numbers = attempts.iter().map(|name| self.find_attempt(&experiment, name)).collect::<Result<Vec<usize>, _>>()?;
         if let Some(number) = numbers.iter().find(|n| experiment.details.plan.attempts[**n].kind == Kind::Merge) {
             let message = format!("'{}' was put together from others", experiment.details.plan.attempts[*number].name);
             return Err(RaceError::usage(message, "run those again, and merge them anew: whatif race merge A B").into());
         }
+        let mut ids: Vec<SandboxId> = Vec::new();
+        if attempts.is_empty() {
+            // From reality as it is now.
+            ids.extend(experiment.details.start.take().map(|start| start.sandbox));
+            experiment.details.began_at = now();
+            drop_merged(&mut experiment, &mut ids);
+            numbers = (0..experiment.records.len()).collect();
+        }
+        experiment.details.ended_at = None;
+        experiment.details.spent_ms = 0;
+        experiment.details.judged.clear();
+        // Before its attempts: one that waits in a race that has ended would wait for ever.
+        self.store.update_experiment(&mut experiment)?;
         for number in numbers {
             ids.extend(experiment.records[number].sandbox.clone());
             experiment.records[number] = Attempt::waiting();
             self.store.put_attempt(&experiment.id, number, &experiment.records[number])?;
         }
-        experiment.details.ended_at = None;
-        experiment.details.spent_ms = 0;
-        experiment.details.judged.clear();
-        self.store.update_experiment(experiment)?;
         drop(lock);
-        self.remove_sandboxes(experiment, &|id| ids.contains(id)).map(|_| ())
+        self.remove_sandboxes(&experiment, &|id| ids.contains(id))?;
+        Ok(experiment)
     }
 
-    /// What was put together from attempts that will be others goes; it always comes last.
-    fn drop_merged(&self, experiment: &mut Experiment, ids: &mut Vec<SandboxId>) {
-        let attempts = &mut experiment.details.plan.attempts;
-        let own = attempts.iter().position(|a| a.kind == Kind::Merge).unwrap_or(attempts.len());
-        attempts.truncate(own);
-        ids.extend(experiment.records.drain(own..).filter_map(|record| record.sandbox));
-    }
-
-    /// The right to change a race. One command has it at a time, for as long as it runs.
-    pub(super) fn claim_race(&self, experiment: &Experiment) -> Result<SandboxLock, EngineError> {
+    /// The right to change a race, for as long as the result lives. What was known of it before may be outdated.
+    pub fn claim_race(&self, experiment: &Experiment) -> Result<Claimed, EngineError> {
         let place = self.race_directory(&experiment.id);
         DirBuilder::new().mode(0o700).recursive(true).create(&place).map_err(|e| EngineError::io("create", &place, e))?;
-        let lock = take_soon(&place, PATIENCE)?;
-        Ok(lock.ok_or_else(|| RaceError::UnderWay { name: experiment.name.clone() })?)
+        let lock = take_soon(&place, PATIENCE)?.ok_or_else(|| RaceError::UnderWay { name: experiment.name.clone() })?;
+        let Some(experiment) = self.store.find_experiment(experiment.id.as_str())? else {
+            let _ = std::fs::remove_dir_all(&place);
+            return Err(RaceError::NoSuchRace { name: experiment.name.clone() }.into());
+        };
+        Ok(Claimed { experiment, lock })
     }
 
     /// Takes away what nobody will come back to: the sandboxes of attempts that did not end.
@@ -210,6 +235,14 @@ impl Engine {
     pub(crate) fn races_directory(&self) -> PathBuf {
         self.state.root().join("races")
     }
+}
+
+/// What was put together from attempts that will be others goes; it always comes last.
+fn drop_merged(experiment: &mut Experiment, ids: &mut Vec<SandboxId>) {
+    let attempts = &mut experiment.details.plan.attempts;
+    let own = attempts.iter().position(|a| a.kind == Kind::Merge).unwrap_or(attempts.len());
+    attempts.truncate(own);
+    ids.extend(experiment.records.drain(own..).filter_map(|record| record.sandbox));
 }
 
 /// A process that was started while the lock was held has it until it is another program, and so does whoever only looked.

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use whatif_race::rank;
 use whatif_types::experiment::{Attempt, AttemptState, Event, Experiment, ExperimentPlan, Outcome, Ranking, Verdict};
-use whatif_types::{SandboxId, Span};
+use whatif_types::{LayerId, SandboxId, Span};
 
 use super::RaceError;
-use super::records::{outcomes, wish};
+use super::records::{Claimed, outcomes, wish};
 use super::setup::Begin;
 use super::stop::{Stop, Why};
 use crate::{Engine, EngineError, NewSandbox, now};
@@ -39,6 +39,10 @@ pub(super) struct Racing {
     pub wish: NewSandbox,
     /// What attempts begin over, if that is more than reality.
     pub begin: Option<Begin>,
+    /// The layers that every attempt has under it: a set-up, a template.
+    pub under: Vec<LayerId>,
+    /// What is known of attempts that are not judged yet, by their number.
+    pub done: Vec<Option<(Outcome, SandboxId)>>,
     pub began: Instant,
     /// By those who ran it before.
     pub spent_before: Duration,
@@ -56,11 +60,23 @@ impl Racing {
             plan: experiment.details.plan.clone(),
             wish: wish(experiment, env)?,
             begin: None,
+            under: Vec::new(),
+            done: experiment.records.iter().map(|record| record.so_far.clone().zip(record.sandbox.clone())).collect(),
             deadline: budget.map(|budget| began + budget.saturating_sub(spent_before)),
             began,
             spent_before,
             stop: Stop::new()?,
         })
+    }
+
+    pub fn began(&self, jobs: u32, resumed: bool) -> Event {
+        Event::Began {
+            race: self.name.clone(),
+            attempts: self.plan.attempts.iter().map(|a| a.name.clone()).collect(),
+            checks: self.plan.checks.iter().map(|c| c.name.clone()).collect(),
+            jobs,
+            resumed,
+        }
     }
 
     /// By all who ran it.
@@ -80,8 +96,8 @@ impl Racing {
 impl Engine {
     /// Runs all attempts that have not ended. Whoever is told can stop it; what has ended by then stays.
     /// `env` are variables for all of its commands, beside those that are recorded.
-    pub fn race(&self, mut experiment: Experiment, env: &[String], tell: &mut Tell<'_>) -> Result<Raced, EngineError> {
-        let _lock = self.claim_race(&experiment)?;
+    pub fn race(&self, experiment: &Experiment, env: &[String], tell: &mut Tell<'_>) -> Result<Raced, EngineError> {
+        let Claimed { mut experiment, lock: _lock } = self.claim_race(experiment)?;
         if experiment.is_ended() {
             return Err(RaceError::NothingLeft { name: experiment.name }.into());
         }
@@ -89,24 +105,19 @@ impl Engine {
         self.clear_leftovers(&experiment)?;
         let resumed = self.begin_anew_what_was_running(&mut experiment)?;
         let jobs = jobs(&experiment.details.plan);
-        tell(Some(&Event::Began {
-            race: experiment.name.clone(),
-            attempts: experiment.details.plan.attempts.iter().map(|a| a.name.clone()).collect(),
-            checks: experiment.details.plan.checks.iter().map(|c| c.name.clone()).collect(),
-            jobs,
-            resumed,
-        }));
+        tell(Some(&racing.began(jobs, resumed)));
         for (number, outcome) in outcomes(&experiment) {
             racing.notice(&racing.plan.attempts[number].name, outcome);
         }
         let left = left(&experiment);
         if racing.stop.why().is_none() && !left.is_empty() {
             racing.begin = self.set_up(&mut experiment, &racing, tell)?;
+            racing.under = self.layers_under(&racing)?;
         }
         self.run_all(&mut experiment, &racing, jobs, left, tell)?;
         self.cancel_the_rest(&mut experiment, &racing, tell)?;
         self.clear_leftovers(&experiment)?;
-        if racing.stop.why() != Some(&Why::Interrupted) {
+        if racing.stop.why().is_none() {
             self.ask_the_judge(&mut experiment, &racing, tell)?;
         }
         let interrupted = racing.stop.why() == Some(&Why::Interrupted);
@@ -128,7 +139,10 @@ impl Engine {
         let resumed = experiment.details.spent_ms > 0 || experiment.records.iter().any(|r| r.state != AttemptState::Waiting);
         for (number, record) in experiment.records.iter_mut().enumerate() {
             if record.state == AttemptState::Running {
-                *record = Attempt::waiting();
+                // What has done its work is only judged anew.
+                let done = record.so_far.take().filter(|_| record.sandbox.is_some());
+                let sandbox = record.sandbox.take().filter(|_| done.is_some());
+                *record = Attempt { so_far: done, sandbox, ..Attempt::waiting() };
                 self.store.put_attempt(&experiment.id, number, record)?;
             }
         }
@@ -140,13 +154,15 @@ impl Engine {
         let because = match racing.stop.why() {
             Some(Why::Won(name)) => format!("'{name}' passed first"),
             Some(Why::Budget) => "the budget is used up".to_owned(),
-            Some(Why::Interrupted) | None => return self.begin_anew_what_was_running(experiment).map(|_| ()),
+            // Those under way begin anew when it is resumed.
+            Some(Why::Interrupted) | None => return Ok(()),
         };
         for number in left(experiment) {
             let outcome = Outcome::without_result(Verdict::Cancelled(because.clone()));
             let event =
                 Event::AttemptEnded { attempt: racing.plan.attempts[number].name.clone(), outcome: Box::new(outcome.clone()) };
-            self.end_attempt(experiment, number, outcome, None)?;
+            let sandbox = experiment.records[number].sandbox.clone();
+            self.end_attempt(experiment, number, outcome, sandbox)?;
             tell(Some(&event));
         }
         Ok(())
@@ -166,7 +182,12 @@ impl Engine {
         outcome: Outcome,
         sandbox: Option<SandboxId>,
     ) -> Result<(), EngineError> {
-        experiment.records[number] = Attempt { state: AttemptState::Ended, sandbox, outcome: Some(outcome) };
+        let snapshot = match &sandbox {
+            Some(id) => self.store.get(id)?.and_then(|sandbox| sandbox.details.position.at),
+            None => None,
+        };
+        experiment.records[number] =
+            Attempt { state: AttemptState::Ended, sandbox, snapshot, so_far: None, outcome: Some(outcome) };
         Ok(self.store.put_attempt(&experiment.id, number, &experiment.records[number])?)
     }
 }

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use whatif_types::experiment::{Event, Experiment, Outcome};
 use whatif_types::{SandboxId, Size};
 
-use super::attempt::{Tried, broken};
+use super::attempt::{Say, Tried, broken};
 use super::moves::Moves;
 use super::room;
 use super::run::{Flow, Racing, Tell};
@@ -25,7 +25,17 @@ const LOOK: Duration = Duration::from_millis(200);
 /// What a worker says.
 enum Message {
     Event(Event),
-    Ended { number: usize, outcome: Outcome, sandbox: Option<SandboxId> },
+    /// Its own command has ended, and its changes are there; it is not judged yet.
+    Done {
+        number: usize,
+        so_far: Outcome,
+        sandbox: SandboxId,
+    },
+    Ended {
+        number: usize,
+        outcome: Outcome,
+        sandbox: Option<SandboxId>,
+    },
 }
 
 struct Queue {
@@ -69,13 +79,21 @@ impl Engine {
                     }
                     Ok(tell(Some(&event)))
                 }
+                Message::Done { number, so_far, sandbox } => {
+                    experiment.records[number].so_far = Some(so_far);
+                    experiment.records[number].sandbox = Some(sandbox);
+                    self.store.put_attempt(&experiment.id, number, &experiment.records[number])?;
+                    Ok(tell(None))
+                }
                 Message::Ended { number, outcome, sandbox } => {
                     let attempt = racing.plan.attempts[number].name.clone();
                     racing.notice(&attempt, &outcome);
                     self.end_attempt(experiment, number, outcome.clone(), sandbox)?;
-                    // Whoever resumes it has so much less.
-                    experiment.details.spent_ms = racing.spent_ms();
-                    self.store.update_experiment(experiment)?;
+                    if racing.deadline.is_some() {
+                        // Whoever resumes it has so much less.
+                        experiment.details.spent_ms = racing.spent_ms();
+                        self.store.update_experiment(experiment)?;
+                    }
                     Ok(tell(Some(&Event::AttemptEnded { attempt, outcome: Box::new(outcome) })))
                 }
             });
@@ -134,8 +152,11 @@ fn work(context: Context, racing: &Racing, queue: &Queue, sender: &Sender<Messag
     let engine = open(context);
     let tell = |event: Event| _ = sender.send(Message::Event(event));
     while let Some(number) = queue.next(racing) {
+        let done = |so_far: &Outcome, sandbox: &SandboxId| {
+            let _ = sender.send(Message::Done { number, so_far: so_far.clone(), sandbox: sandbox.clone() });
+        };
         let tried = match &engine {
-            Ok(engine) => engine.attempt(racing, number, &tell),
+            Ok(engine) => engine.attempt(racing, number, &Say { event: &tell, done: &done }),
             Err(error) => Some(Tried::without_sandbox(broken(error))),
         };
         let peak = tried.as_ref().map_or(0, |tried| tried.outcome.peak_memory());

@@ -3,7 +3,7 @@
 use whatif_types::experiment::{Ended, Event, Experiment, StartState};
 use whatif_types::sandbox::Position;
 use whatif_types::text::Text;
-use whatif_types::{MadeBy, Sandbox, Snapshot};
+use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot};
 
 use super::RaceError;
 use super::command::{Command, how_it_ended};
@@ -59,6 +59,17 @@ impl Engine {
         experiment.details.start = Some(StartState { sandbox: sandbox.id.clone(), label: snapshot.label.clone() });
         self.store.update_experiment(experiment)?;
         Ok(Some(Begin { sandbox, snapshot }))
+    }
+
+    /// What an attempt has under it before it does anything.
+    pub(super) fn layers_under(&self, racing: &Racing) -> Result<Vec<LayerId>, EngineError> {
+        if let Some(begin) = &racing.begin {
+            return Ok(begin.snapshot.details.stack.clone());
+        }
+        match &racing.wish.template {
+            Some(name) => Ok(self.template(name)?.details.position.stack),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// What was set up before, while that is there.

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt;
 
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use whatif_keeper::client::ClientError;
-use whatif_keeper::protocol::{Access, EntryKind, Failed};
+use whatif_keeper::protocol::{Access, Failed};
 use whatif_race::counts::junit;
 use whatif_types::experiment::{AttemptPlan, CheckOutcome, CheckPlan, Ended, Event, MetricPlan, Outcome, TestCounts};
 use whatif_types::{NetMode, Span};
@@ -22,8 +24,8 @@ use crate::exec::{Surroundings, hand_over};
 use crate::network::Published;
 use crate::{CommandSpec, Engine, EngineError};
 
-/// Larger reports are not read.
-const LARGEST_REPORT: u64 = 64 << 20;
+/// One more than what is read of it, so that it shows.
+const LARGEST_REPORT: u64 = (64 << 20) + 1;
 
 /// One time that a check was run.
 struct Checked {
@@ -127,9 +129,7 @@ impl Judging<'_> {
 
     /// `None` if it was stopped.
     fn check(&mut self, created: &mut Created, check: &CheckPlan) -> Result<Option<Checked>, EngineError> {
-        if let Some(report) = &check.report {
-            empty_report(created, report)?;
-        }
+        let began = clock_gettime(ClockId::RealtimeCoarse);
         let (engine, racing, sandbox) = (self.engine, self.racing, &created.sandbox);
         let config = engine.context.config_for(&sandbox.project)?;
         let pipes = Pipes::new(None, Heard::Both)?;
@@ -158,7 +158,7 @@ impl Judging<'_> {
             self.remark(format!("'{}' tried to reach a network and had none", check.name));
         }
         if let Some(report) = &check.report {
-            match read_report(created, report) {
+            match read_report(created, report, began) {
                 Ok(counts) => tests = Some(counts),
                 Err(why) => self.remark(format!("the report {report} of '{}' cannot be read: {why}", check.name)),
             }
@@ -182,18 +182,14 @@ enum Flow {
     Stopped,
 }
 
-/// One that was there before is not the check's.
-fn empty_report(created: &mut Created, report: &str) -> Result<(), EngineError> {
-    let path = created.sandbox.details.cwd.join(report);
-    if created.client.examine(&path)?.is_some_and(|entry| entry.kind == EntryKind::File) {
-        created.client.open(&path, Access::Replace { mode: 0o644 })?;
-    }
-    Ok(())
-}
-
-fn read_report(created: &mut Created, report: &str) -> Result<TestCounts, String> {
+fn read_report(created: &mut Created, report: &str, began: Timespec) -> Result<TestCounts, String> {
     let path = created.sandbox.details.cwd.join(report);
     let (file, _) = created.client.open(&path, Access::Read).map_err(|e| e.to_string())?;
+    let metadata = file.metadata().map_err(|e| e.to_string())?;
+    // One that the attempt brought along is not the check's; this time cannot be set by anybody.
+    if (metadata.ctime(), metadata.ctime_nsec()) < (began.tv_sec, began.tv_nsec) {
+        return Err("it was there before the check began".to_owned());
+    }
     let mut xml = Vec::new();
     file.take(LARGEST_REPORT).read_to_end(&mut xml).map_err(|e| e.to_string())?;
     junit::count(&xml).map_err(|e| e.to_string())

@@ -1,6 +1,6 @@
 //! What an attempt came to, as far as that comes before all else.
 
-use whatif_types::experiment::{CheckOutcome, ExperimentPlan, Outcome, Verdict};
+use whatif_types::experiment::{Changes, CheckOutcome, ExperimentPlan, Outcome, Verdict};
 
 /// The best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +37,25 @@ impl Class {
     /// Of others, nothing is known that could be compared.
     pub fn is_checked(self) -> bool {
         self.has_passed() || self == Self::FailedChecks
+    }
+}
+
+/// How far what it changed is of use. The best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    Project,
+    /// Only what the project ignores, or what lies outside: logs and caches, mostly. An apply leaves it out unless told otherwise.
+    Elsewhere,
+    Nowhere,
+}
+
+impl Reach {
+    pub fn of(changes: &Changes) -> Self {
+        match changes {
+            Changes { files: 1.., .. } => Self::Project,
+            changes if changes.is_empty() => Self::Nowhere,
+            _ => Self::Elsewhere,
+        }
     }
 }
 

@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 
 use whatif_types::experiment::{CheckOutcome, Judged, Outcome};
 
+use super::class::Reach;
+use super::score::Score;
 use super::{Class, Contender};
-use crate::rank::score::Score;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Criterion {
     Class,
-    /// Who did nothing has nothing to keep, whatever became of it.
+    /// Who did nothing has nothing to keep, whatever became of it; who only left something elsewhere has hardly more.
     Changed,
     /// Among those that fail checks: required checks that pass.
     Required,
@@ -52,7 +53,7 @@ impl Criterion {
         };
         match self {
             Self::Class => by(group, |one| one.class),
-            Self::Changed => by(group, |one| one.outcome.changes.is_empty()),
+            Self::Changed => by(group, |one| Reach::of(&one.outcome.changes)),
             Self::Required if class == Class::FailedChecks => by(group, |one| Reverse(required(one.outcome).0)),
             // Those without counts come last: nobody knows how many fail.
             Self::FailedTests if class == Class::FailedChecks => by(group, |one| failed_tests(one.outcome).unwrap_or(u64::MAX)),

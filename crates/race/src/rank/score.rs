@@ -2,6 +2,8 @@
 
 use whatif_types::experiment::{Better, ExperimentPlan, Measured, Outcome};
 
+use super::class::Reach;
+
 /// Measured for every attempt; all but the tests are better when they are lower.
 pub const BUILT_IN: [&str; 8] = ["duration", "cpu", "memory", "attempt_duration", "lines", "files", "bytes", "tests"];
 
@@ -50,7 +52,7 @@ pub fn scores<'a>(plan: &'a ExperimentPlan, outcomes: &[&'a Outcome]) -> Vec<Opt
     }
     let mut parts: Vec<Vec<Part>> = vec![Vec::new(); outcomes.len()];
     for Weighted { metric, better, share } in weighted {
-        let values: Vec<Option<Spread>> = outcomes.iter().map(|outcome| Spread::of(outcome.metrics.get(metric)?, better)).collect();
+        let values: Vec<Option<Spread>> = outcomes.iter().map(|outcome| Spread::of(measured(outcome, metric)?, better)).collect();
         let field = Field::of(&values);
         for (parts, value) in parts.iter_mut().zip(&values) {
             let reached = value.zip(field).map_or(0.0, |(value, field)| field.reached(value));
@@ -72,7 +74,7 @@ fn weighted<'a>(plan: &'a ExperimentPlan, outcomes: &[&Outcome]) -> Vec<Weighted
         Weighted { metric: name, better, share: *weight }
     });
     let counts = |one: &Weighted| one.share.is_finite() && one.share > 0.0;
-    let is_known = |one: &Weighted| outcomes.iter().any(|outcome| outcome.metrics.contains_key(one.metric));
+    let is_known = |one: &Weighted| outcomes.iter().any(|outcome| measured(outcome, one.metric).is_some());
     let mut all: Vec<_> = custom.chain(built_in).filter(|one| counts(one) && is_known(one)).collect();
     // Divided twice, because the sum of large weights may be too large.
     let largest = all.iter().map(|one| one.share).fold(0.0, f64::max);
@@ -81,6 +83,12 @@ fn weighted<'a>(plan: &'a ExperimentPlan, outcomes: &[&Outcome]) -> Vec<Weighted
         one.share = one.share / largest / sum;
     }
     all
+}
+
+/// Of nothing in the project there is no size: it would be the smallest of all.
+fn measured<'a>(outcome: &'a Outcome, metric: &str) -> Option<&'a Measured> {
+    let is_size = matches!(metric, "lines" | "files" | "bytes");
+    outcome.metrics.get(metric).filter(|_| !is_size || Reach::of(&outcome.changes) == Reach::Project)
 }
 
 /// A measured number, turned so that lower is better.

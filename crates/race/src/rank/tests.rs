@@ -1,3 +1,4 @@
+mod changed;
 mod properties;
 
 use std::collections::BTreeMap;
@@ -134,22 +135,6 @@ fn who_was_cancelled_is_not_said_to_fail() {
 }
 
 #[test]
-fn who_changes_nothing_has_nothing_to_keep() {
-    let unchanged = Outcome { changes: Changes::default(), ..passed() };
-    assert_ranked(
-        &plan(),
-        &[unchanged.clone(), passed()],
-        &[],
-        &["1. b: passes 2 of 2 checks, 12 tests, +1 −1 in 1 file", "2. a: behind 'b': passes, but changed nothing"],
-        "'b' passes and changes something; 'a' passes without a change",
-    );
-    let alone = ranked(&plan(), &[unchanged], &[]);
-    assert_eq!(alone.winner, None);
-    assert_eq!(alone.because, "'a' passes, but it changed nothing, so there is nothing to apply");
-    assert_eq!(lines(&alone), ["1. a: passes 2 of 2 checks, 12 tests, but changed nothing"]);
-}
-
-#[test]
 fn each_way_not_to_pass_has_its_place_and_its_words() {
     let timed_out = Ended { timed_out: true, ..ended(-1) };
     let out_of_memory = Ended { limit_hit: Some(LimitHit::Memory), ..ended(137) };
@@ -204,28 +189,6 @@ fn those_that_fail_checks_are_compared_by_how_far_they_come() {
 }
 
 #[test]
-fn doing_nothing_is_not_close() {
-    let nothing = Outcome { changes: Changes::default(), ..failing(Some((11, 1))) };
-    assert_ranked(
-        &plan(),
-        &[nothing, failing(None)],
-        &[],
-        &["1. b: fails 'test' (exit code 1)", "2. a: fails 'test' (exit code 1, 1 of 12 tests fail); behind 'b': changed nothing"],
-        "none of 2 attempts passes; 'b' comes closest: fails 'test' (exit code 1)",
-    );
-}
-
-#[test]
-fn changes_elsewhere_are_changes() {
-    let outside = Outcome { changes: Changes { outside: 2, ignored: 5, ..Changes::default() }, ..passed() };
-    let ignored = Outcome { changes: Changes { ignored: 1, ..Changes::default() }, ..passed() };
-    let why = |outcome| ranked(&plan(), &[outcome], &[]).places[0].why.clone();
-    assert_eq!(why(outside.clone()), "passes 2 of 2 checks, 12 tests, 2 paths changed outside the project");
-    assert_eq!(why(ignored), "passes 2 of 2 checks, 12 tests, 1 path changed that the project ignores");
-    assert_eq!(ranked(&plan(), &[outside], &[]).winner.as_deref(), Some("a"));
-}
-
-#[test]
 fn failing_checks_are_named_with_what_happened() {
     let with = |checks: Vec<CheckOutcome>| Outcome { checks, ..failing(None) };
     let flaky = with(vec![check("test", true, &[0, 1, 0], None)]);
@@ -271,7 +234,11 @@ fn the_score_is_relative_to_the_best() {
             "2. a: behind 'b': lower score (75.0 against 100.0; speed 30 against 40)",
             "3. c: behind 'a': lower score (0.0 against 75.0; speed none against 30)",
         ],
-        "'b' and 'a' pass; 'b' has the higher score (100.0 against 75.0; speed 40 against 30)",
+        "3 attempts pass; 'b' has a higher score than 'a' (100.0 against 75.0; speed 40 against 30)",
+    );
+    assert_eq!(
+        ranked(&plan, &outcomes[..2], &[]).because,
+        "'b' and 'a' pass; 'b' has the higher score (100.0 against 75.0; speed 40 against 30)"
     );
     let scores: Vec<_> = ranked(&plan, &outcomes, &[]).places.iter().map(|one| one.score).collect();
     assert_eq!(scores, [Some(100.0), Some(75.0), Some(0.0)]);
@@ -392,6 +359,31 @@ fn the_smaller_change_is_better() {
 }
 
 #[test]
+fn of_more_than_two_that_pass_none_is_left_out() {
+    let of = |files, lines| Outcome { changes: changes(files, lines, 0), ..passed() };
+    let because = |outcomes: &[Outcome]| ranked(&plan(), outcomes, &[]).because;
+    assert_eq!(
+        because(&[of(1, 7), of(1, 6), of(1, 5), failing(None)]),
+        "3 attempts pass; 'c' is a smaller change than 'b' (5 lines against 6)"
+    );
+    assert_eq!(because(&[of(3, 5), of(2, 5), of(1, 5)]), "3 attempts pass; 'c' changes fewer files than 'b' (1 against 2)");
+    let with = |tests, lint| {
+        let checks = vec![check("test", true, &[0], Some((tests, 0))), check("lint", false, &[lint], None)];
+        Outcome { checks, ..passed() }
+    };
+    assert_eq!(
+        because(&[with(12, 1), with(12, 0), with(12, 1)]),
+        "3 attempts pass; 'b' passes more optional checks than 'a' (1 against 0)"
+    );
+    assert_eq!(
+        because(&[with(10, 0), with(11, 0), with(12, 0)]),
+        "3 attempts pass; 'c' passes more tests than 'b' (12 against 11)"
+    );
+    let nothing = || Outcome { changes: Changes::default(), ..passed() };
+    assert_eq!(because(&[nothing(), nothing(), passed()]), "3 attempts pass; only 'c' changes something");
+}
+
+#[test]
 fn those_that_nothing_sets_apart_share_a_place() {
     let worse = Outcome { changes: changes(1, 9, 0), ..passed() };
     assert_ranked(
@@ -403,8 +395,13 @@ fn those_that_nothing_sets_apart_share_a_place() {
             "1. c: level with 'b'; listed later",
             "3. a: behind 'c': larger change (9 lines against 2)",
         ],
-        "'b' and 'c' pass and nothing sets them apart; 'b' is listed first",
+        "3 attempts pass; nothing sets 'b' and 'c' apart; 'b' is listed first",
     );
+    let worse = Outcome { changes: changes(1, 9, 0), ..passed() };
+    let of_four = ranked(&plan(), &[passed(), passed(), passed(), worse], &[]);
+    assert_eq!(of_four.because, "4 attempts pass; nothing sets the first 3 apart; 'a' is listed first");
+    let two = ranked(&plan(), &[passed(), passed(), failing(None)], &[]);
+    assert_eq!(two.because, "'a' and 'b' pass and nothing sets them apart; 'a' is listed first");
     let three = ranked(&plan(), &[passed(), passed(), passed()], &[word(&["a", "b", "c"], None, "")]);
     assert_eq!(three.because, "3 attempts pass and nothing sets them apart; 'a' is listed first; the judge gave no answer");
 }
@@ -428,7 +425,7 @@ fn the_judge_is_asked_before_the_size_of_the_change_decides() {
             "2. c: level with 'a'; listed later",
             "4. d: fails 'test' (exit code 1)",
         ],
-        "'b' and 'a' pass; the judge prefers 'b' (keeps the old behaviour)",
+        "3 attempts pass; the judge prefers 'b' (keeps the old behaviour)",
     );
 
     // What it said about others says nothing about these.

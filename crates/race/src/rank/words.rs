@@ -3,6 +3,7 @@
 use whatif_types::LimitHit;
 use whatif_types::experiment::{Changes, CheckOutcome, Ended, Judged, Outcome, Verdict};
 
+use super::class::Reach;
 use super::criterion::{self, Criterion};
 use super::{Class, Contender, Placed};
 
@@ -17,16 +18,24 @@ fn sentence(order: &[Placed], judged: &[Judged]) -> String {
     };
     let name = first.name;
     match first.class {
-        Class::Passed => match order.get(1) {
-            None => format!("'{name}' {}", passes(first.outcome)),
-            Some(second) if !second.contender.class.has_passed() => only(first, order),
-            Some(second) if second.apart.is_none() => level(first, order, judged),
-            Some(second) => ahead(first, second, judged),
-        },
+        Class::Passed if order.len() == 1 => format!("'{name}' {}", passes(first.outcome)),
+        Class::Passed if Reach::of(&first.outcome.changes) == Reach::Elsewhere => {
+            format!("{}; what '{name}' changed is not in the project", lead(first, order, judged))
+        }
+        Class::Passed => lead(first, order, judged),
         Class::ChangedNothing => format!("'{name}' passes, but it changed nothing, so there is nothing to apply"),
         _ if order.len() == 1 => format!("'{name}' does not pass: {}", trouble(first)),
         Class::FailedChecks => format!("none of {} attempts passes; '{name}' comes closest: {}", order.len(), trouble(first)),
         _ => format!("none of {} attempts passes", order.len()),
+    }
+}
+
+/// What sets the first apart from the others.
+fn lead(first: &Contender, order: &[Placed], judged: &[Judged]) -> String {
+    match &order[1] {
+        second if !second.contender.class.has_passed() => only(first, order),
+        second if second.apart.is_none() => level(first, order, judged),
+        second => ahead(first, second, order, judged),
     }
 }
 
@@ -55,13 +64,26 @@ fn only(first: &Contender, order: &[Placed]) -> String {
 
 /// Nothing sets the first ones apart.
 fn level(first: &Contender, order: &[Placed], judged: &[Judged]) -> String {
-    let others = order.iter().skip(1).take_while(|placed| placed.apart.is_none()).count();
+    let level = 1 + order.iter().skip(1).take_while(|placed| placed.apart.is_none()).count();
     let (name, second) = (first.name, order[1].contender);
-    let who = match others {
-        1 => format!("'{name}' and '{}'", second.name),
-        _ => format!("{} attempts", others + 1),
+    let apart = match (passing(order) > level, level) {
+        (false, _) => " and nothing sets them apart".to_owned(),
+        (true, 2) => format!("; nothing sets '{name}' and '{}' apart", second.name),
+        (true, _) => format!("; nothing sets the first {level} apart"),
     };
-    format!("{who} pass and nothing sets them apart; '{name}' is listed first{}", no_answer(first, second, judged))
+    format!("{}{apart}; '{name}' is listed first{}", all_pass(order), no_answer(first, second, judged))
+}
+
+fn passing(order: &[Placed]) -> usize {
+    order.iter().filter(|placed| placed.contender.class.has_passed()).count()
+}
+
+/// Two by name, more by number: whoever is not named might be thought to fail.
+fn all_pass(order: &[Placed]) -> String {
+    match passing(order) {
+        2 => format!("'{}' and '{}' pass", order[0].contender.name, order[1].contender.name),
+        passing => format!("{passing} attempts pass"),
+    }
 }
 
 /// One line: what sets it apart from the one before; of the first, what it has.
@@ -109,38 +131,46 @@ fn less(criterion: Criterion, this: &Contender, before: &Contender, judged: &[Ju
             format!("fewer tests passed ({} against {})", criterion::passed_tests(own), criterion::passed_tests(other))
         }
         Criterion::Judge => format!("the judge prefers '{}'{}", before.name, reasons(before, this, judged)),
-        Criterion::Changed => "changed nothing".to_owned(),
+        Criterion::Changed if own.changes.is_empty() => "changed nothing".to_owned(),
+        Criterion::Changed => "changed nothing in the project".to_owned(),
         Criterion::Lines => format!("larger change ({} against {})", lines(own), criterion::lines(other)),
         Criterion::Files => format!("change in more files ({} against {})", own.changes.files, other.changes.files),
     }
 }
 
 /// The same about the one that comes first, for the one sentence.
-fn ahead(first: &Contender, second: &Placed, judged: &[Judged]) -> String {
+fn ahead(first: &Contender, second: &Placed, order: &[Placed], judged: &[Judged]) -> String {
     let (name, behind) = (first.name, second.contender);
     let (own, other) = (first.outcome, behind.outcome);
-    let both = format!("'{name}' and '{}' pass", behind.name);
+    let pass = all_pass(order);
+    // Of two it is clear which one is meant.
+    let than = if passing(order) > 2 { format!(" than '{}'", behind.name) } else { String::new() };
+    let article = if than.is_empty() { "the" } else { "a" };
     match second.apart {
-        Some(Criterion::Class) => format!("'{name}' passes and changes something; '{}' passes without a change", behind.name),
+        Some(Criterion::Class) if than.is_empty() => {
+            format!("'{name}' passes and changes something; '{}' passes without a change", behind.name)
+        }
+        Some(Criterion::Class) => format!("{pass}; only '{name}' changes something"),
+        Some(Criterion::Changed) => format!("{pass}; only '{name}' changes the project"),
         Some(Criterion::Optional) => format!(
-            "{both}; '{name}' passes more optional checks ({} against {})",
+            "{pass}; '{name}' passes more optional checks{than} ({} against {})",
             criterion::optional(own).0,
             criterion::optional(other).0
         ),
-        Some(Criterion::Score) => format!("{both}; '{name}' has the higher score ({})", score_numbers(first, behind)),
+        Some(Criterion::Score) => format!("{pass}; '{name}' has {article} higher score{than} ({})", score_numbers(first, behind)),
         Some(Criterion::PassedTests) => format!(
-            "{both}; '{name}' passes more tests ({} against {})",
+            "{pass}; '{name}' passes more tests{than} ({} against {})",
             criterion::passed_tests(own),
             criterion::passed_tests(other)
         ),
-        Some(Criterion::Judge) => format!("{both}; the judge prefers '{name}'{}", reasons(first, behind, judged)),
+        Some(Criterion::Judge) => format!("{pass}; the judge prefers '{name}'{}", reasons(first, behind, judged)),
         Some(Criterion::Files) => {
             let numbers = format!("({} against {})", own.changes.files, other.changes.files);
-            format!("{both}; '{name}' changes fewer files {numbers}{}", no_answer(first, behind, judged))
+            format!("{pass}; '{name}' changes fewer files{than} {numbers}{}", no_answer(first, behind, judged))
         }
-        Some(Criterion::Lines | Criterion::Required | Criterion::FailedTests | Criterion::Changed) | None => {
+        Some(Criterion::Lines | Criterion::Required | Criterion::FailedTests) | None => {
             let numbers = format!("({} against {})", lines(own), criterion::lines(other));
-            format!("{both}; '{name}' is the smaller change {numbers}{}", no_answer(first, behind, judged))
+            format!("{pass}; '{name}' is {article} smaller change{than} {numbers}{}", no_answer(first, behind, judged))
         }
     }
 }
@@ -211,7 +241,7 @@ fn number(value: f64) -> String {
         return format!("{value:.0}");
     }
     match value.abs() {
-        0.001..100.0 => format!("{value:.3}").trim_end_matches('0').to_owned(),
+        0.001..100.0 => format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').to_owned(),
         100.0..1e15 => format!("{value:.1}"),
         _ => format!("{value:e}"),
     }
@@ -234,12 +264,13 @@ fn passes(outcome: &Outcome) -> String {
         tests => parts.push(counted(tests, "test")),
     }
     let Changes { files, added_lines, deleted_lines, ignored, outside, .. } = outcome.changes;
-    match (files, outside, ignored) {
-        (0, 0, 0) => return format!("{}, but changed nothing", parts.join(", ")),
-        (0, 0, _) => parts.push(format!("{} changed that the project ignores", counted(ignored, "path"))),
-        (0, ..) => parts.push(format!("{} changed outside the project", counted(outside, "path"))),
-        _ => parts.push(format!("+{added_lines} −{deleted_lines} in {}", counted(files, "file"))),
+    match Reach::of(&outcome.changes) {
+        Reach::Nowhere => parts.push("but changed nothing".to_owned()),
+        Reach::Elsewhere => parts.push("but changed nothing in the project".to_owned()),
+        Reach::Project => parts.push(format!("+{added_lines} −{deleted_lines} in {}", counted(files, "file"))),
     }
+    let elsewhere = [(outside, "outside"), (ignored, "ignored")];
+    parts.extend(elsewhere.iter().filter(|(paths, _)| *paths > 0).map(|(paths, place)| format!("{paths} {place}")));
     parts.join(", ")
 }
 

@@ -27,7 +27,9 @@ pub(super) fn insert(connection: &Connection, experiment: &Experiment) -> Result
 }
 
 pub(super) fn put_attempt(connection: &Connection, id: &ExperimentId, number: usize, attempt: &Attempt) -> Result<(), StoreError> {
-    let sql = "INSERT OR REPLACE INTO attempts (experiment, number, details) VALUES (?1, ?2, ?3)";
+    // One of a race that is gone would be nobody's.
+    let sql = "INSERT OR REPLACE INTO attempts (experiment, number, details) \
+               SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM experiments WHERE id = ?1)";
     connection.prepare_cached(sql)?.execute(params![id.as_str(), number as i64, to_json(attempt)?])?;
     Ok(())
 }
@@ -44,6 +46,28 @@ pub(super) fn update(connection: &Connection, experiment: &Experiment) -> Result
     let sql = "UPDATE experiments SET version = version + 1, details = ?1 WHERE id = ?2 AND version = ?3";
     let parameters = params![to_json(&experiment.details)?, experiment.id.as_str(), experiment.version as i64];
     Ok(connection.prepare_cached(sql)?.execute(parameters)? > 0)
+}
+
+/// Those of another version may not be readable; they must not keep anybody from the others.
+pub(super) fn select_readable(connection: &Connection, rest: &str) -> Result<Vec<Experiment>, StoreError> {
+    let mut select_names = connection.prepare_cached(&format!("SELECT id FROM experiments {rest}"))?;
+    let ids = select_names.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        match select(connection, "WHERE id = ?1", [&id]) {
+            Ok(one) => found.extend(one),
+            Err(StoreError::Malformed(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// Whatever is in it.
+pub(super) fn delete_named(connection: &Connection, name: &str) -> Result<(), StoreError> {
+    let mut select = connection.prepare_cached("SELECT id FROM experiments WHERE name = ?1 OR id = ?1")?;
+    let ids = select.query_map([name], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    ids.iter().filter_map(|id| ExperimentId::parse(id)).try_for_each(|id| delete(connection, &id))
 }
 
 pub(super) fn select(connection: &Connection, rest: &str, parameters: impl Params) -> Result<Vec<Experiment>, StoreError> {

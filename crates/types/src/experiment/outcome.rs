@@ -103,8 +103,9 @@ impl CheckOutcome {
     /// One more time.
     pub fn add(&mut self, ended: Ended, tests: Option<TestCounts>) {
         self.runs.push(ended);
-        let worse = |new: &TestCounts| self.tests.as_ref().is_none_or(|known| new.failed > known.failed);
-        if let Some(tests) = tests.filter(worse) {
+        let rank = |counts: &TestCounts| (counts.failed, std::cmp::Reverse(counts.passed));
+        let is_worse = |new: &TestCounts| self.tests.as_ref().is_none_or(|known| rank(new) > rank(known));
+        if let Some(tests) = tests.filter(is_worse) {
             self.tests = Some(tests);
         }
     }

@@ -1,8 +1,9 @@
 use std::process::ExitCode;
 
-use whatif_engine::race::{Experiment, RaceError, Standing};
+use whatif_engine::race::{Claimed, Experiment};
 use whatif_engine::{Engine, EngineError};
 use whatif_types::experiment::Verdict;
+use whatif_types::explain::whole_message;
 
 use super::Which;
 use crate::commands::apply::{self, Ending};
@@ -29,32 +30,55 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
-    let mut experiment = args.which.find(engine)?;
-    if engine.standing(&experiment)? == Standing::Running {
-        return Err(RaceError::UnderWay { name: experiment.name }.into());
-    }
-    let number = engine.find_attempt(&experiment, args.apply.name().unwrap_or("best"))?;
-    let sandbox = engine.sandbox_of(&experiment, number)?;
-    let passes = experiment.records[number].outcome.as_ref().is_some_and(|outcome| outcome.verdict == Verdict::Passed);
-    if !passes {
+    // Held until it is real and noted: nobody merges or runs anything of it meanwhile.
+    let claimed = engine.claim_race(&args.which.find(engine)?)?;
+    let experiment = &claimed.experiment;
+    let number = engine.find_attempt(experiment, args.apply.name().unwrap_or("best"))?;
+    let sandbox = engine.sandbox_of(experiment, number)?;
+    let doubt = doubt(engine, experiment, number)?;
+    let note = |text: String| output.note(format!("{} {text}", output.paint_note(Style::Yellow, "whatif:")));
+    if let Some(doubt) = doubt {
         let name = &experiment.details.plan.attempts[number].name;
-        output.note(format!("{} '{name}' does not pass; the other attempts stay", output.paint_note(Style::Yellow, "whatif:")));
+        note(format!("'{name}' {doubt}; the other attempts stay"));
     }
-    let is_whole = args.apply.takes_the_whole();
-    match apply::perform(engine, &args.apply.of(sandbox.name), output)? {
-        Ending::Applied if is_whole && passes && !args.keep => settle(engine, &mut experiment, number, output)?,
-        Ending::Applied => engine.note_applied(&mut experiment, number)?,
-        Ending::Nothing => {}
-        Ending::Refused(code) => return Ok(code),
+    let takes_ignored = args.apply.takes_ignored();
+    let ending = apply::perform(engine, &args.apply.of(sandbox.name), output)?;
+    let Ending::Applied { is_whole } = ending else {
+        return Ok(if let Ending::Refused(code) = ending { code } else { ExitCode::SUCCESS });
+    };
+    let changes = experiment.records[number].outcome.as_ref().map(|outcome| &outcome.changes);
+    if !takes_ignored && changes.is_some_and(|changes| changes.ignored > 0) {
+        note("its checks ran with ignored files that are not taken; make them anew, or: whatif race apply … --ignored".to_owned());
+    }
+    // What is real is real, whatever can be noted about it.
+    let noted = if is_whole && doubt.is_none() && !args.keep {
+        settle(engine, claimed, number, output)
+    } else {
+        engine.note_applied(claimed, number)
+    };
+    if let Err(error) = noted {
+        note(format!("it is applied, but the race could not be tidied up: {}", whole_message(&error)));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Why what is applied may not be what a winner is.
+fn doubt(engine: &Engine, experiment: &Experiment, number: usize) -> Result<Option<&'static str>, EngineError> {
+    let outcome = experiment.records[number].outcome.as_ref();
+    if outcome.is_none_or(|outcome| outcome.verdict != Verdict::Passed) {
+        return Ok(Some("does not pass"));
+    }
+    Ok((!engine.is_as_judged(experiment, number)?).then_some("was changed since it was judged"))
+}
+
 /// What is real needs no sandboxes any more.
-fn settle(engine: &Engine, experiment: &mut Experiment, number: usize, output: &Output) -> Result<(), EngineError> {
-    let removed = engine.settle_race(experiment, number)?;
+fn settle(engine: &Engine, claimed: Claimed, number: usize, output: &Output) -> Result<(), EngineError> {
+    let race = claimed.experiment.name.clone();
+    let removed = engine.settle_race(claimed, number)?;
     in_background(&["tidy", "--layers"]);
-    let sandboxes = counted(removed as u64, "sandbox").replace("sandboxs", "sandboxes");
-    output.note(format!("{} {sandboxes} of race {} removed", output.paint_note(Style::Dim, "whatif:"), experiment.name));
+    if removed > 0 {
+        let sandboxes = counted(removed as u64, "sandbox").replace("sandboxs", "sandboxes");
+        output.note(format!("{} {sandboxes} of race {race} removed", output.paint_note(Style::Dim, "whatif:")));
+    }
     Ok(())
 }

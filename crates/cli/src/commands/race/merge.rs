@@ -4,7 +4,7 @@ use whatif_engine::race::{Merged, Part, RaceError};
 use whatif_engine::{Engine, EngineError};
 
 use super::show::{is_latest, standing};
-use super::watch::Watching;
+use super::watch::{EXIT_INTERRUPTED, Watching};
 use super::{Variables, Which};
 use crate::apply_report::show_conflict;
 use crate::commands::Outcome;
@@ -35,14 +35,14 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let parts = args.parts()?;
     let mut watching = Watching::start(&experiment, output)?;
     let (name, env) = (args.name.as_deref(), &args.variables.env);
-    let merged = engine.merge_attempts(experiment, &parts, name, env, &mut |event| watching.take(event));
+    let merged = engine.merge_attempts(&experiment, &parts, name, env, &mut |event| watching.take(event));
     drop(watching);
     if let Err(EngineError::Race(RaceError::Clash { one, other, clashes })) = &merged {
         for clash in clashes {
             show_conflict(&visible_path(&clash.path.to_path()), clash.why, &clash.regions, [one, other], output);
         }
     }
-    let Merged { experiment, number } = merged?;
+    let Some(Merged { experiment, number }) = merged? else { return Ok(ExitCode::from(EXIT_INTERRUPTED)) };
     let ranking = engine.ranking(&experiment);
     if !output.json {
         let shown = Shown {

@@ -8,7 +8,7 @@ use whatif_engine::race::attempts::{Patch, Wanted};
 use whatif_engine::race::file::File;
 use whatif_engine::race::{ExperimentPlan, NewRace, RaceError, RaceName, metric};
 use whatif_engine::{Engine, EngineError, NewSandbox};
-use whatif_types::experiment::CheckPlan;
+use whatif_types::experiment::{CheckPlan, Kind};
 use whatif_types::network::NetChoice;
 use whatif_types::text::Text;
 use whatif_types::{Explain, Limits, Span};
@@ -20,7 +20,7 @@ const SUBCOMMANDS: [&str; 9] = ["ls", "show", "diff", "apply", "merge", "resume"
 const FILE: &str = "experiment.toml";
 const LARGEST_FILE: u64 = 1 << 20;
 /// Patches are read as a whole.
-const LARGEST_PATCH: u64 = 64 << 20;
+const LARGEST_PATCH: u64 = 8 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
@@ -111,7 +111,7 @@ impl Options {
             if self.file.is_none() {
                 from_file.trust_little(path, engine)?;
             }
-            plan = plan_of(read, path)?;
+            plan = if self.file.is_some() { plan_of(read, path)? } else { plan_read_inside(read, path)? };
         }
         self.add_to(&mut plan, engine, file.is_some())?;
         let given = self.sandbox.name.clone();
@@ -273,6 +273,25 @@ fn read_file(path: &Path) -> Result<File, EngineError> {
 fn plan_of(file: File, path: &Path) -> Result<ExperimentPlan, EngineError> {
     let beside = path.parent().unwrap_or(Path::new("."));
     file.into_plan(&mut |name| read_patch(&beside.join(name))).map_err(|error| in_file(path, error))
+}
+
+/// A file that nobody named must not have anything read for it that its attempts could not read themselves.
+fn plan_read_inside(file: File, path: &Path) -> Result<ExperimentPlan, EngineError> {
+    let mut named = Vec::new();
+    let mut plan = file
+        .into_plan(&mut |name| {
+            named.push(name.to_owned());
+            Ok(Text::Plain("read inside".to_owned()))
+        })
+        .map_err(|error| in_file(path, error))?;
+    let patches = plan.attempts.iter_mut().filter(|attempt| attempt.kind == Kind::Patch);
+    for (attempt, name) in patches.zip(named) {
+        let script = std::mem::take(&mut attempt.arguments);
+        let around = ["/bin/sh", "-c", "exec \"$@\" < \"$0\""].map(Text::from);
+        attempt.arguments = around.into_iter().chain([Text::from(&name)]).chain(script).collect();
+        attempt.input = None;
+    }
+    Ok(plan)
 }
 
 fn read_patch(path: &Path) -> Result<Text, String> {

@@ -32,16 +32,17 @@ pub struct RerunArgs {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let experiment = engine.find_race(args.name.as_deref().or(args.race.as_deref()))?;
-    watch::run(engine, experiment, &args.variables.env, output)
+    // Whoever resumes after a crash cannot know that it was through.
+    if experiment.is_ended() {
+        super::show::show(engine, &experiment, output)?;
+        return Ok(watch::by_winner(&engine.ranking(&experiment)));
+    }
+    watch::run(engine, &experiment, &args.variables.env, output)
 }
 
 pub fn rerun(engine: &Engine, args: &RerunArgs, output: &Output) -> Outcome {
-    let mut experiment = args.which.find(engine)?;
-    let mut numbers = Vec::new();
-    for name in &args.attempts {
-        numbers.push(engine.find_attempt(&experiment, name)?);
-    }
+    let experiment = args.which.find(engine)?;
     engine.check_race_env(&experiment, &args.variables.env)?;
-    engine.reset_race(&mut experiment, &numbers)?;
-    watch::run(engine, experiment, &args.variables.env, output)
+    let experiment = engine.reset_race(&experiment, &args.attempts)?;
+    watch::run(engine, &experiment, &args.variables.env, output)
 }

@@ -1,7 +1,8 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::Engine;
+use whatif_engine::race::Experiment;
+use whatif_engine::{Engine, EngineError, StoreError};
 
 use crate::commands::Outcome;
 use crate::output::Output;
@@ -20,11 +21,27 @@ pub struct Args {
     yes: bool,
 }
 
+/// Those that can be read; the records of others go at once.
+fn readable(engine: &Engine, names: &[String], output: &Output) -> Result<Vec<Experiment>, EngineError> {
+    let mut found = Vec::new();
+    for name in names {
+        match engine.find_race(Some(name)) {
+            Err(EngineError::Store(StoreError::Malformed(_))) => {
+                engine.remove_unreadable_race(name)?;
+                output
+                    .line(format!("the record of race {name}, which could not be read, is gone; its sandboxes are in 'whatif ls'"));
+            }
+            other => found.push(other?),
+        }
+    }
+    Ok(found)
+}
+
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let experiments = match args.names.as_slice() {
         _ if args.all => engine.races()?,
         [] => vec![engine.find_race(None)?],
-        names => names.iter().map(|name| engine.find_race(Some(name))).collect::<Result<_, _>>()?,
+        names => readable(engine, names, output)?,
     };
     // One that cannot be removed does not keep the others.
     let mut removed = Vec::new();

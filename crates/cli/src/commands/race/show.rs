@@ -19,19 +19,20 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let experiment = engine.find_race(args.name.as_deref().or(args.race.as_deref()))?;
-    let ranking = engine.ranking(&experiment);
-    let shown = Shown {
-        experiment: &experiment,
-        ranking: &ranking,
-        standing: standing(engine, &experiment)?,
-        is_latest: is_latest(engine, &experiment),
-    };
+    show(engine, &experiment, output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn show(engine: &Engine, experiment: &Experiment, output: &Output) -> Result<(), EngineError> {
+    let ranking = engine.ranking(experiment);
+    let (standing, is_latest) = (standing(engine, experiment)?, is_latest(engine, experiment));
+    let shown = Shown { experiment, ranking: &ranking, standing, is_latest };
     if output.json {
         output.document(&race::document(shown));
     } else {
         race::report(shown, Detail::Full, output);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 pub fn standing(engine: &Engine, experiment: &Experiment) -> Result<Standing, EngineError> {

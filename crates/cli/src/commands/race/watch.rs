@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
-use whatif_engine::race::{Event, Experiment, Flow, Raced};
+use whatif_engine::race::{Event, Experiment, Flow, Raced, Ranking};
 use whatif_engine::{Engine, EngineError};
 
 use crate::commands::Outcome;
@@ -12,10 +12,10 @@ use crate::output::{Output, Style};
 use crate::race::{Board, Detail, Live, Shown, Standing};
 
 /// Like a program that was ended by an interrupt.
-const EXIT_INTERRUPTED: u8 = 130;
+pub const EXIT_INTERRUPTED: u8 = 130;
 
-pub fn run(engine: &Engine, experiment: Experiment, env: &[String], output: &Output) -> Outcome {
-    let mut watching = Watching::start(&experiment, output)?;
+pub fn run(engine: &Engine, experiment: &Experiment, env: &[String], output: &Output) -> Outcome {
+    let mut watching = Watching::start(experiment, output)?;
     let raced = engine.race(experiment, env, &mut |event| watching.take(event));
     drop(watching);
     // Layers of what was cancelled are nobody's.
@@ -25,11 +25,12 @@ pub fn run(engine: &Engine, experiment: Experiment, env: &[String], output: &Out
     if !output.json {
         crate::race::report(Shown { experiment: &experiment, ranking: &ranking, standing, is_latest: true }, Detail::Short, output);
     }
-    Ok(match (interrupted, ranking.winner.is_some()) {
-        (true, _) => ExitCode::from(EXIT_INTERRUPTED),
-        (false, true) => ExitCode::SUCCESS,
-        (false, false) => ExitCode::FAILURE,
-    })
+    Ok(if interrupted { ExitCode::from(EXIT_INTERRUPTED) } else { by_winner(&ranking) })
+}
+
+/// There is one, or there is none.
+pub fn by_winner(ranking: &Ranking) -> ExitCode {
+    if ranking.winner.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Whoever watches a race.
@@ -64,7 +65,13 @@ impl<'a> Watching<'a> {
         if let Some(live) = &mut self.live {
             live.draw(&self.board);
         }
-        if !whatif_sys::signals::take(&self.signals).is_empty() && !self.is_stopping {
+        let is_wanted = !whatif_sys::signals::take(&self.signals).is_empty();
+        if is_wanted && self.is_stopping {
+            // Whoever asks twice does not want to wait. What runs notices, and the next command clears it away.
+            self.live = None;
+            std::process::exit(EXIT_INTERRUPTED.into());
+        }
+        if is_wanted {
             self.is_stopping = true;
             if let Some(live) = &mut self.live {
                 live.clear();

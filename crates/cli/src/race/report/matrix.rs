@@ -10,6 +10,8 @@ use crate::race::grid::{self, Column};
 use crate::race::line::{Line, cut_start};
 use crate::race::{Shown, words};
 
+/// More columns than a window has room for; their cells are compared with each other.
+const MOST_ATTEMPTS: usize = 20;
 const MOST_ROWS: usize = 20;
 const MOST_SHARED: usize = 5;
 const LEAST_PATH: usize = 24;
@@ -25,7 +27,7 @@ enum Form {
 }
 
 pub fn table(race: Shown<'_>, extent: Extent, room: usize) -> Vec<Line> {
-    let matrix = matrix(race);
+    let matrix = matrix(race, MOST_ATTEMPTS);
     if matrix.attempts.is_empty() {
         return Vec::new();
     }
@@ -38,7 +40,7 @@ pub fn table(race: Shown<'_>, extent: Extent, room: usize) -> Vec<Line> {
         lines.extend(rows(&matrix, room));
     }
     if !matrix.shared.is_empty() {
-        lines.push(shared(&matrix.shared).cut(room));
+        lines.push(shared(&matrix).cut(room));
     }
     lines
 }
@@ -56,8 +58,8 @@ fn rows(matrix: &Matrix<'_>, room: usize) -> Vec<Line> {
     if matrix.rows.len() > MOST_ROWS {
         notes.push(format!("… and {} more", matrix.rows.len() - MOST_ROWS));
     }
-    if count < all {
-        notes.push(format!("of the best {count} of {all}"));
+    if count < all + matrix.left_out {
+        notes.push(format!("of the best {count} of {}", all + matrix.left_out));
     }
     if matches!(form, Form::Letters) {
         notes.push("the same letter: the same content".to_owned());
@@ -133,8 +135,16 @@ fn in_words(file: &ChangedFile) -> Line {
 }
 
 /// `the same in all: Cargo.lock (+1 −1), …`.
-fn shared(files: &[&ChangedFile]) -> Line {
-    let mut line = Line::painted(Style::Dim, "the same in all: ");
+fn shared(matrix: &Matrix<'_>) -> Line {
+    let files = &matrix.shared;
+    let (shown, left_out) = (matrix.attempts.len(), matrix.left_out);
+    let mut line = Line::painted(
+        Style::Dim,
+        match left_out {
+            0 => "the same in all: ".to_owned(),
+            _ => format!("the same in the best {shown} of {}: ", shown + left_out),
+        },
+    );
     for (at, file) in files.iter().take(MOST_SHARED).enumerate() {
         line = line
             .plus(if at == 0 { "" } else { ", " })

@@ -1,5 +1,7 @@
 //! What one can do next.
 
+use std::collections::HashSet;
+
 use whatif_types::experiment::Verdict;
 
 use crate::output::Style;
@@ -24,12 +26,11 @@ pub fn lines(race: Shown<'_>, detail: Detail, room: usize) -> Vec<Line> {
 fn steps(race: Shown<'_>, detail: Detail) -> Vec<(String, String)> {
     let places = &race.ranking.places;
     let best = places.first().map(|p| p.attempt.as_str());
-    let is_there =
-        |name: &str| race.experiment.attempts().any(|(planned, recorded)| planned.name == name && recorded.sandbox.is_some());
+    let is_there = whole_attempts(race);
     // A name that cannot be shown cannot be copied either.
-    let can_be_named = |name: &&str| visible(name) == **name && is_there(name);
+    let can_be_named = |name: &&str| visible(name) == **name && is_there.contains(name);
     let changed = race.ranked().filter(|(_, o)| !o.changes.list.is_empty()).map(|(name, _)| name).filter(can_be_named);
-    let changed: Vec<&str> = changed.collect();
+    let changed: Vec<&str> = changed.take(2).collect();
     let mut steps = Vec::new();
     if race.standing == Standing::Running {
         return steps;
@@ -38,9 +39,8 @@ fn steps(race: Shown<'_>, detail: Detail) -> Vec<(String, String)> {
         steps.push(("go on".to_owned(), command("resume", race)));
     }
     // By name: the head of a long report is out of sight.
-    if let Some(winner) = race.ranking.winner.as_deref().filter(|name| is_there(name) && race.experiment.details.applied.is_empty())
-    {
-        steps.push((format!("keep {}", visible(winner)), command("apply best", race)));
+    if let Some(winner) = race.ranking.winner.as_deref().filter(|name| is_there.contains(name)) {
+        steps.push((format!("keep {}", visible(winner)), command(&format!("apply best{}", beyond_the_project(race)), race)));
     }
     match changed[..] {
         [one, other, ..] => steps.push(("compare".to_owned(), command(&format!("diff {} {}", quoted(one), quoted(other)), race))),
@@ -55,6 +55,21 @@ fn steps(race: Shown<'_>, detail: Detail) -> Vec<(String, String)> {
         steps.push(("all of it".to_owned(), command("show", race)));
     }
     steps
+}
+
+/// Those whose sandbox has all that they did: what was applied is not in it any more.
+fn whole_attempts(race: Shown<'_>) -> HashSet<&str> {
+    let applied = &race.experiment.details.applied;
+    let attempts =
+        race.experiment.attempts().filter(|(planned, recorded)| recorded.sandbox.is_some() && !applied.contains(&planned.name));
+    attempts.map(|(planned, _)| planned.name.as_str()).collect()
+}
+
+/// Options without which there would be nothing to apply of the winner.
+fn beyond_the_project(race: Shown<'_>) -> String {
+    let changes = race.ranked().next().map(|(_, outcome)| &outcome.changes).filter(|changes| changes.files == 0);
+    let option = |paths: u64, option: &str| if paths > 0 { format!(" {option}") } else { String::new() };
+    changes.map(|c| option(c.outside, "--outside") + &option(c.ignored, "--ignored")).unwrap_or_default()
 }
 
 /// As it is typed.

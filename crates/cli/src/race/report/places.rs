@@ -1,12 +1,12 @@
 //! The table of attempts, and why each stands where it stands.
 
-use whatif_types::experiment::{AttemptState, CheckOutcome, Outcome, Ranked};
+use whatif_types::experiment::{AttemptState, CheckOutcome};
 
 use super::{Extent, more};
 use crate::output::{Style, bytes};
 use crate::race::grid::{self, Column};
 use crate::race::line::{Line, wrapped};
-use crate::race::{Shown, Standing, metrics, words};
+use crate::race::{PlacedAttempt, Shown, Standing, metrics, words};
 
 const MOST_IN_SHORT: usize = 30;
 const MOST_REASONS_IN_SHORT: usize = 10;
@@ -21,12 +21,7 @@ const LONGEST_NAME: usize = 20;
 pub fn table(race: Shown<'_>, extent: Extent, room: usize) -> Vec<Line> {
     let plan = &race.experiment.details.plan;
     let metrics = metrics(plan);
-    let mut rows: Vec<Vec<Line>> = Vec::new();
-    for place in &race.ranking.places {
-        if let Some(outcome) = race.outcome(&place.attempt) {
-            rows.push(cells(race, place, outcome, &metrics));
-        }
-    }
+    let mut rows: Vec<Vec<Line>> = race.placed().map(|placed| cells(race, placed, &metrics)).collect();
     for (planned, recorded) in race.experiment.attempts().filter(|(_, recorded)| recorded.outcome.is_none()) {
         let state = match (recorded.state, race.standing) {
             (AttemptState::Running, Standing::Running) => "running",
@@ -58,7 +53,7 @@ fn columns(race: Shown<'_>, metrics: &[String]) -> Vec<Column> {
         columns.push(Column::with_room("CHECKS", 60).number());
     }
     columns.push(Column::with_room("TESTS", 80).number());
-    columns.push(Column::with_room("CHANGE", 85));
+    columns.push(Column::with_room("CHANGE", 85).at_least(words::LEAST_CHANGE));
     columns.push(Column::with_room("SCORE", 95).number());
     columns.extend(metrics.iter().map(|m| Column::with_room(m, 75).number()));
     columns.push(Column::with_room("TIME", 70).number());
@@ -68,8 +63,9 @@ fn columns(race: Shown<'_>, metrics: &[String]) -> Vec<Column> {
     columns
 }
 
-fn cells(race: Shown<'_>, place: &Ranked, outcome: &Outcome, metrics: &[String]) -> Vec<Line> {
+fn cells(race: Shown<'_>, placed: PlacedAttempt<'_>, metrics: &[String]) -> Vec<Line> {
     let plan = &race.experiment.details.plan;
+    let PlacedAttempt { place, outcome, .. } = placed;
     let wins = race.ranking.winner.as_ref() == Some(&place.attempt);
     let name = if wins { Line::painted(Style::Bold, &place.attempt) } else { Line::plain(&place.attempt) };
     let result = words::result(outcome);
@@ -94,9 +90,7 @@ fn cells(race: Shown<'_>, place: &Ranked, outcome: &Outcome, metrics: &[String])
     cells.push(when_it_ran(Line::plain(words::time(wall))));
     cells.push(unless_metric("cpu", Line::plain(words::time(cpu))));
     cells.push(unless_metric("memory", Line::plain(bytes(memory))));
-    let about =
-        race.experiment.attempts().find(|(planned, _)| planned.name == place.attempt).map(|(planned, _)| planned.about.as_str());
-    cells.push(Line::painted(Style::Dim, about.unwrap_or_default()));
+    cells.push(Line::painted(Style::Dim, &placed.plan.about));
     cells
 }
 

@@ -1,4 +1,4 @@
-use whatif_types::experiment::{Attempt, AttemptState, CheckOutcome, Experiment, Ranking, Verdict};
+use whatif_types::experiment::{Attempt, AttemptState, Changes, CheckOutcome, Experiment, Ranking, Verdict};
 
 use super::*;
 use crate::race::sample::{self, PLAIN};
@@ -359,6 +359,45 @@ fn nothing_is_proposed_that_needs_a_sandbox_that_is_gone() {
 good wins: 'good' and 'large' pass; 'good' is the smaller change (2 lines against 42)
 applied: good"
     );
+}
+
+#[test]
+fn what_was_applied_is_not_proposed_again_and_the_others_still_are() {
+    let mut experiment = sample::experiment("fix-add", &["good", "large", "bad"]);
+    experiment.details.applied.push("good".to_owned());
+    let ranking = sample::ranking(&experiment);
+    let next = |experiment: &Experiment| text(&next::lines(sample::shown(experiment, &ranking), Detail::Full, 80));
+    assert_eq!(next(&experiment), "  compare: whatif race diff large bad");
+    experiment.records[1].sandbox = None;
+    experiment.records[2].sandbox = None;
+    assert_eq!(next(&experiment), "", "what is left of it lies outside the project");
+    experiment = sample::experiment("fix-add", &["good", "large", "bad"]);
+    experiment.details.applied.push("bad".to_owned());
+    assert_eq!(next(&experiment), "  keep good: whatif race apply best   compare: whatif race diff good large");
+}
+
+#[test]
+fn a_winner_that_changed_nothing_in_the_project_is_applied_with_what_it_changed() {
+    let steps = |outside, ignored, is_latest| {
+        let mut experiment = sample::experiment("fix-add", &["good"]);
+        experiment.records[0].outcome.as_mut().unwrap().changes = Changes { outside, ignored, ..Changes::default() };
+        let ranking = sample::ranking(&experiment);
+        text(&next::lines(Shown { is_latest, ..sample::shown(&experiment, &ranking) }, Detail::Full, 80))
+    };
+    assert_eq!(steps(2, 0, true), "  keep good: whatif race apply best --outside");
+    assert_eq!(steps(0, 1, true), "  keep good: whatif race apply best --ignored");
+    assert_eq!(steps(2, 1, false), "  keep good: whatif race apply best --outside --ignored --race fix-add");
+}
+
+#[test]
+fn eighty_columns_have_room_for_what_was_changed_elsewhere_and_denied() {
+    let experiment = sample::experiment("fix-add", &["good", "rude", "large"]);
+    let table = |room| {
+        let ranking = sample::ranking(&experiment);
+        text(&places::table(sample::shown(&experiment, &ranking), Extent::Full, room))
+    };
+    assert_eq!(table(80), "");
+    assert_eq!(table(120), "");
 }
 
 #[test]

@@ -34,12 +34,12 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
     let checks = prop_oneof![2 => Just(passed().checks), 1 => prop::collection::vec(any_check(), 0..4)];
     let measured = (any_number(), any_number(), any_number()).prop_map(|(low, value, high)| Measured { value, low, high, runs: 2 });
     let metrics = prop::collection::btree_map(prop::sample::select(vec!["speed".to_owned(), "cpu".to_owned()]), measured, 0..3);
-    (verdict, prop::option::of(any_ended()), checks, (0..3_u64, 0..3_u64), metrics).prop_map(
-        |(verdict, ended, checks, (files, lines), metrics)| Outcome {
+    (verdict, prop::option::of(any_ended()), checks, (0..3_u64, 0..3_u64, 0..2_u64, 0..2_u64), metrics).prop_map(
+        |(verdict, ended, checks, (files, lines, outside, ignored), metrics)| Outcome {
             verdict,
             ended,
             checks,
-            changes: changes(files, lines, 0),
+            changes: Changes { outside, ignored, ..changes(files, lines, 0) },
             metrics,
             ..passed()
         },
@@ -76,6 +76,8 @@ proptest! {
             let outcome = &outcomes[NAMES.iter().position(|name| name == winner).unwrap()];
             prop_assert!(outcome.checks.iter().filter(|check| check.required).all(CheckOutcome::has_passed));
             prop_assert!(!outcome.changes.is_empty());
+            let would_do = |other: &Outcome| Class::of(&plan, other) == Class::Passed && other.changes.files > 0;
+            prop_assert!(outcome.changes.files > 0 || !outcomes.iter().any(would_do), "who changed the project comes first");
         }
         if let Some(names) = level_at_the_top(&plan, &in_order, &judged) {
             prop_assert!(names.len() > 1 && names.is_sorted());

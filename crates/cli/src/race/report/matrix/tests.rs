@@ -82,6 +82,17 @@ the same in all: src/file-10.rs (+1 −1)"
 }
 
 #[test]
+fn of_a_thousand_attempts_the_best_are_compared() {
+    let names: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
+    let digests: Vec<String> = (1..=1000).map(|n| format!("digest {n}")).collect();
+    let lists: Vec<_> = digests.iter().map(|digest| [("a", '~', 1, 1, "same"), ("b", '~', 1, 1, digest.as_str())]).collect();
+    let attempts: Vec<(&str, &[_])> = names.iter().zip(&lists).map(|(name, list)| (name.as_str(), &list[..])).collect();
+    assert_eq!(files(&attempts, 80), "");
+    let alike: Vec<(&str, &[_])> = attempts.iter().map(|(name, list)| (*name, &list[..1])).collect();
+    assert_eq!(files(&alike, 80), "the same in the best 20 of 1000: a (+1 −1)");
+}
+
+#[test]
 fn what_is_not_listed_is_not_known() {
     let mut experiment = sample::experiment("fix-add", &["good", "large"]);
     experiment.records[0].outcome.as_mut().unwrap().changes.files = 900;
