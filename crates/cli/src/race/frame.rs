@@ -27,7 +27,7 @@ pub fn frame(board: &Board, now: Instant, room: usize, height: usize) -> Vec<Lin
     let has_headings = height >= LEAST_WITH_HEADINGS;
     let left = height.saturating_sub(lines.len() + footer.len() + usize::from(has_headings));
     let (shown, rest) = choose(board, left);
-    let rows: Vec<Vec<Line>> = shown.iter().map(|row| cells(board, row, now)).collect();
+    let rows: Vec<Vec<Line>> = shown.iter().map(|row| cells(board, row, now, room)).collect();
     lines.extend(grid::lines(&columns(board), &rows, room).into_iter().skip(usize::from(!has_headings)));
     lines.extend(rest.map(|line| line.cut(room)));
     lines.extend(footer);
@@ -78,7 +78,7 @@ fn columns(board: &Board) -> Vec<Column> {
         Column::always("ATTEMPT").at_least(10),
         Column::always("STATE").at_least(20).reserving(state),
         Column::with_room("TESTS", 80).number(),
-        Column::with_room("CHANGE", 70).at_least(words::LEAST_CHANGE).reserving(14),
+        Column::with_room("CHANGE", 70).reserving(14),
         Column::with_room("TIME", 90).number().reserving(5),
     ];
     if !board.has_metric("cpu") {
@@ -92,7 +92,7 @@ fn columns(board: &Board) -> Vec<Column> {
     columns
 }
 
-fn cells(board: &Board, row: &Row, now: Instant) -> Vec<Line> {
+fn cells(board: &Board, row: &Row, now: Instant, room: usize) -> Vec<Line> {
     let (mark, words) = state(board, row, now);
     let time = row.time(now).map(|t| words::time(u64::try_from(t.as_millis()).unwrap_or(u64::MAX)));
     let seen = |value: u64, text: String| if value > 0 { Line::plain(text) } else { Line::default() };
@@ -100,7 +100,10 @@ fn cells(board: &Board, row: &Row, now: Instant) -> Vec<Line> {
         mark.plus(" ").with(Style::Bold, &row.name),
         words,
         words::tests(row.tests.iter().map(|(_, counts)| counts)),
-        row.outcome().filter(|o| words::was_run(o)).map(|o| words::change(&o.changes)).unwrap_or_default(),
+        row.outcome()
+            .filter(|o| words::was_run(o))
+            .map(|o| words::change(&o.changes, words::room_for_change(room)))
+            .unwrap_or_default(),
         Line::plain(time.unwrap_or_default()),
     ];
     if !board.has_metric("cpu") {

@@ -42,7 +42,7 @@ fn ended(attempt: &str, outcome: &Outcome) -> Line {
     }
     if words::was_run(outcome) {
         if !outcome.changes.is_empty() {
-            line = line.plus(", ").then(words::change(&outcome.changes));
+            line = line.plus(", ").then(words::change(&outcome.changes, usize::MAX));
         }
         line = line.plus(format!(", {}", words::time(words::used(outcome).0)));
     }

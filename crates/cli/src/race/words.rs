@@ -11,9 +11,6 @@ pub const FAILED: &str = "✘";
 pub const NEITHER: &str = "–";
 pub const WAITING: &str = "·";
 
-/// Of what was changed: enough for files and lines, and what lies outside. What is ignored may be cut.
-pub const LEAST_CHANGE: usize = 28;
-
 /// A mark, its colour, and words.
 #[derive(Clone, Debug)]
 pub struct Result {
@@ -109,9 +106,9 @@ pub fn ending(ended: &Ended) -> String {
     }
 }
 
-/// `1 file +1 −1, 2 outside, 3 ignored`.
+/// `1 file +1 −1, 2 outside, 3 ignored`; with less room than that, `1 file +1 −1, 5 elsewhere`.
 #[must_use]
-pub fn change(changes: &Changes) -> Line {
+pub fn change(changes: &Changes, room: usize) -> Line {
     if changes.is_empty() {
         return Line::painted(Style::Dim, "nothing");
     }
@@ -120,12 +117,24 @@ pub fn change(changes: &Changes) -> Line {
         0 => Line::default(),
         files => Line::plain(counted(files, "file")).plus(if lines.is_empty() { "" } else { " " }).then(lines),
     };
-    // What may do harm comes first: the end is cut where there is no room.
-    let elsewhere = [(changes.outside, "outside"), (changes.ignored, "ignored")];
-    elsewhere.iter().filter(|(paths, _)| *paths > 0).fold(files, |line, (paths, place)| {
-        let gap = if line.is_empty() { "" } else { ", " };
-        line.with(Style::Dim, format!("{gap}{paths} {place}"))
-    })
+    let with = |places: &[(u64, &str)]| {
+        places.iter().filter(|(paths, _)| *paths > 0).fold(files.clone(), |line, (paths, place)| {
+            let gap = if line.is_empty() { "" } else { ", " };
+            line.with(Style::Dim, format!("{gap}{paths} {place}"))
+        })
+    };
+    let whole = with(&[(changes.outside, "outside"), (changes.ignored, "ignored")]);
+    if whole.width() <= room || changes.outside == 0 || changes.ignored == 0 {
+        return whole;
+    }
+    // Not cut: a number without its end is another one.
+    with(&[(changes.outside.saturating_add(changes.ignored), "elsewhere")])
+}
+
+/// Of a table that wide, for what was changed.
+#[must_use]
+pub fn room_for_change(table: usize) -> usize {
+    table * 2 / 5
 }
 
 /// `+1 −1`; nothing where no lines are counted.
@@ -229,12 +238,14 @@ mod tests {
     #[test]
     fn what_was_changed_elsewhere_stands_beside_the_files() {
         let said = |files, deleted_lines, outside, ignored| {
-            change(&Changes { files, deleted_lines, outside, ignored, ..Changes::default() }).text()
+            change(&Changes { files, deleted_lines, outside, ignored, ..Changes::default() }, 32).text()
         };
         assert_eq!(said(1, 9, 0, 0), "1 file −9");
         assert_eq!(said(1, 9, 2, 0), "1 file −9, 2 outside");
         assert_eq!(said(2, 0, 0, 3), "2 files, 3 ignored");
-        assert_eq!(said(3, 30, 449, 52), "3 files −30, 449 outside, 52 ignored");
+        assert_eq!(said(1, 9, 2, 52), "1 file −9, 2 outside, 52 ignored");
+        assert_eq!(said(3, 30, 449, 52), "3 files −30, 501 elsewhere");
+        assert_eq!(said(3000, 123_456, 4_490_000, 0), "3000 files −123456, 4490000 outside");
         assert_eq!(said(0, 0, 2, 3), "2 outside, 3 ignored");
         assert_eq!(said(0, 0, 0, 0), "nothing");
     }

@@ -33,6 +33,8 @@ pub enum RaceError {
     NoWinner { name: String },
     #[error("attempt '{attempt}' has not ended yet")]
     NotEnded { attempt: String },
+    #[error("'{attempt}' was changed since it was judged, so it is not known to be the best any more")]
+    ChangedSince { attempt: String },
     #[error("attempt '{attempt}' was applied already")]
     AppliedAlready { attempt: String },
     #[error("'{attempt}' is named twice")]
@@ -68,6 +70,7 @@ impl Explain for RaceError {
             Self::NoWinner { .. } => "no_winner",
             Self::NotEnded { .. } => "not_ended",
             Self::AppliedAlready { .. } => "applied_already",
+            Self::ChangedSince { .. } => "changed_since_judged",
             Self::NoSandbox { .. } => "no_sandbox",
             Self::Clash { .. } | Self::Behind { .. } => "conflict",
             Self::NothingFits { .. } | Self::NamedTwice { .. } | Self::NeedsEnv { .. } | Self::Usage { .. } => "usage",
@@ -83,6 +86,10 @@ impl Explain for RaceError {
             Self::NothingLeft { .. } => vec!["run it all once more: whatif race rerun".to_owned()],
             Self::SetupFailed { .. } => vec!["no attempt was begun; when what it needs is there: whatif race resume".to_owned()],
             Self::NoWinner { .. } => vec!["'whatif race show' says why; name an attempt to apply it all the same".to_owned()],
+            Self::ChangedSince { attempt } => vec![
+                format!("judge it anew: whatif race rerun {attempt}"),
+                format!("or apply it as it is, by its name: whatif race apply {attempt}"),
+            ],
             Self::AppliedAlready { .. } => {
                 vec!["'whatif history' lists applies; 'whatif undo' takes one back, and undoing that applies it again".to_owned()]
             }

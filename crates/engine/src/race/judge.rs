@@ -59,8 +59,10 @@ impl Engine {
         let Some((run, exited)) = self.run_in_race(racing, &command, &mut |_| {}, &mut hear)? else { return Ok(None) };
         self.abandon(run)?;
         let said = String::from_utf8_lossy(&said);
-        // The first line that is a name and nothing else.
-        let named = said.lines().map(str::trim).find(|line| among.iter().any(|name| name == line));
+        // A line that is a name and nothing else; one name.
+        let mut names = said.lines().map(str::trim).filter(|line| among.iter().any(|name| name == line));
+        let first = names.next();
+        let named = first.filter(|first| names.all(|name| name == *first));
         Ok(Some(match named.filter(|_| exited.code == 0 && !exited.timed_out) {
             Some(name) => {
                 let rest: Vec<&str> = said.lines().filter(|line| line.trim() != name).collect();

@@ -1,16 +1,19 @@
 //! Records what is to be raced. Everything that can be wrong about it is found here, before anything runs.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use whatif_diff::pattern::Patterns;
 use whatif_race::metric::Extractor;
 use whatif_race::rank::BUILT_IN;
 use whatif_store::StoreError;
-use whatif_types::experiment::{Attempt, Experiment, ExperimentDetails, ExperimentPlan};
+use whatif_types::experiment::{Attempt, Experiment, ExperimentDetails, ExperimentPlan, Kind};
+use whatif_types::text::Text;
 use whatif_types::{ExperimentId, name};
 
 use super::RaceError;
 use crate::create::{new_id, with_a_name};
+use crate::git::Git;
 use crate::{Engine, EngineError, NewSandbox, now};
 
 /// More than anybody can look at.
@@ -39,12 +42,13 @@ pub struct NewRace {
 impl Engine {
     /// Records a race. Nothing runs yet.
     pub fn new_race(&self, new: NewRace) -> Result<Experiment, EngineError> {
-        let NewRace { name, plan, sandbox } = new;
+        let NewRace { name, mut plan, sandbox } = new;
         if let RaceName::Exactly(given) | RaceName::LikeThis(given) = &name {
             name::validate(given)?;
         }
         let validated = self.validate(&sandbox)?;
         check_plan(&plan)?;
+        self.pin_commits(&mut plan, &validated.project)?;
         Patterns::new(&plan.protect, &[&validated.project])?;
         if !sandbox.publish.is_empty() {
             return Err(RaceError::usage("a port can lead to one sandbox only", "leave out --publish").into());
@@ -89,6 +93,28 @@ impl Engine {
             })?,
         }
         Ok(experiment)
+    }
+
+    /// What a name such as HEAD means now, so that it means that for whoever begins later. Where git cannot be asked, the
+    /// attempt will be told so itself.
+    fn pin_commits(&self, plan: &mut ExperimentPlan, project: &Path) -> Result<(), EngineError> {
+        let Ok(git) = Git::find(project, &self.context.home, self.context.is_root()) else { return Ok(()) };
+        for attempt in plan.attempts.iter_mut().filter(|attempt| attempt.kind == Kind::Revert) {
+            let Some(Text::Plain(named)) = attempt.arguments.last() else { continue };
+            let commit = format!("{named}^{{commit}}");
+            let found = git.read(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]);
+            let Ok(id) = found else {
+                let message = format!("there is no commit '{}' to take back", named.escape_debug());
+                return Err(RaceError::usage(message, "'git log' lists them").into());
+            };
+            if !id.starts_with(named.as_str()) {
+                attempt.about = format!("{} ({})", attempt.about, id.get(..8).unwrap_or(&id));
+            }
+            if let Some(last) = attempt.arguments.last_mut() {
+                *last = Text::Plain(id);
+            }
+        }
+        Ok(())
     }
 
     fn insert_like(&self, experiment: &mut Experiment, name: &str) -> Result<(), EngineError> {

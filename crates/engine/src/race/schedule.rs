@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use whatif_types::experiment::{Event, Experiment, Outcome};
+use whatif_types::experiment::{AttemptState, Event, Experiment, Outcome};
 use whatif_types::{SandboxId, Size};
 
 use super::attempt::{Say, Tried, broken};
@@ -64,6 +64,10 @@ impl Engine {
         let state = State { waiting: left.into(), running: 0, largest };
         let queue = Queue { state: Mutex::new(state), freed: Condvar::new() };
         let mut moves = Moves::new(experiment);
+        if experiment.records.iter().any(|record| record.state == AttemptState::Ended) {
+            // Those that ended before may have started from something else.
+            moves.look_once_more(self, tell);
+        }
         let (sender, messages) = mpsc::channel();
         std::thread::scope(|scope| {
             for _ in 0..workers {

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use whatif_engine::race::{Claimed, Experiment};
+use whatif_engine::race::{Claimed, Experiment, RaceError};
 use whatif_engine::{Engine, EngineError};
 use whatif_types::experiment::Verdict;
 use whatif_types::explain::whole_message;
@@ -36,6 +36,9 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let number = engine.find_attempt(experiment, args.apply.name().unwrap_or("best"))?;
     let sandbox = engine.sandbox_of(experiment, number)?;
     let doubt = doubt(engine, experiment, number)?;
+    if doubt == Some(CHANGED) && args.apply.name() == Some("best") {
+        return Err(RaceError::ChangedSince { attempt: experiment.details.plan.attempts[number].name.clone() }.into());
+    }
     let note = |text: String| output.note(format!("{} {text}", output.paint_note(Style::Yellow, "whatif:")));
     if let Some(doubt) = doubt {
         let name = &experiment.details.plan.attempts[number].name;
@@ -62,13 +65,18 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+const CHANGED: &str = "was changed since it was judged";
+
 /// Why what is applied may not be what a winner is.
 fn doubt(engine: &Engine, experiment: &Experiment, number: usize) -> Result<Option<&'static str>, EngineError> {
     let outcome = experiment.records[number].outcome.as_ref();
     if outcome.is_none_or(|outcome| outcome.verdict != Verdict::Passed) {
         return Ok(Some("does not pass"));
     }
-    Ok((!engine.is_as_judged(experiment, number)?).then_some("was changed since it was judged"))
+    if !engine.is_as_judged(experiment, number)? {
+        return Ok(Some(CHANGED));
+    }
+    Ok((!experiment.is_ended()).then_some("is of a race that has not ended"))
 }
 
 /// What is real needs no sandboxes any more.

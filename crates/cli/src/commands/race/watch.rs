@@ -1,11 +1,13 @@
 //! A race in the foreground: a live table for people, a line for each event for programs, and an end when somebody wants one.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
 use whatif_engine::race::{Event, Experiment, Flow, Raced, Ranking};
 use whatif_engine::{Engine, EngineError};
+use whatif_types::text::Text;
 
 use crate::commands::Outcome;
 use crate::output::{Output, Style};
@@ -39,6 +41,7 @@ pub struct Watching<'a> {
     board: Board,
     live: Option<Live>,
     signals: std::os::fd::OwnedFd,
+    project: PathBuf,
     is_stopping: bool,
 }
 
@@ -50,10 +53,29 @@ impl<'a> Watching<'a> {
             path: "signals".into(),
             source,
         })?;
-        Ok(Self { output, board: Board::new(experiment), live: Live::start(output), signals, is_stopping: false })
+        Ok(Self {
+            output,
+            board: Board::new(experiment),
+            live: Live::start(output),
+            signals,
+            project: experiment.project.clone(),
+            is_stopping: false,
+        })
+    }
+
+    /// A report that is written into the project is a change of reality, but nobody's surprise.
+    fn is_our_own_doing(&self, event: &Event) -> bool {
+        let Event::RealityMoved { paths } = event else { return false };
+        let ours = [rustix::fs::fstat(std::io::stdout()), rustix::fs::fstat(std::io::stderr())];
+        let is_ours = |path: &Text| {
+            let at = rustix::fs::stat(self.project.join(path.to_path()));
+            at.is_ok_and(|at| ours.iter().flatten().any(|our| (our.st_dev, our.st_ino) == (at.st_dev, at.st_ino)))
+        };
+        paths.iter().all(is_ours)
     }
 
     pub fn take(&mut self, event: Option<&Event>) -> Flow {
+        let event = event.filter(|event| !self.is_our_own_doing(event));
         if let Some(event) = event {
             self.board.take(event, Instant::now());
             if self.output.json {

@@ -21,7 +21,7 @@ const LONGEST_NAME: usize = 20;
 pub fn table(race: Shown<'_>, extent: Extent, room: usize) -> Vec<Line> {
     let plan = &race.experiment.details.plan;
     let metrics = metrics(plan);
-    let mut rows: Vec<Vec<Line>> = race.placed().map(|placed| cells(race, placed, &metrics)).collect();
+    let mut rows: Vec<Vec<Line>> = race.placed().map(|placed| cells(race, placed, &metrics, room)).collect();
     for (planned, recorded) in race.experiment.attempts().filter(|(_, recorded)| recorded.outcome.is_none()) {
         let state = match (recorded.state, race.standing) {
             (AttemptState::Running, Standing::Running) => "running",
@@ -53,7 +53,7 @@ fn columns(race: Shown<'_>, metrics: &[String]) -> Vec<Column> {
         columns.push(Column::with_room("CHECKS", 60).number());
     }
     columns.push(Column::with_room("TESTS", 80).number());
-    columns.push(Column::with_room("CHANGE", 85).at_least(words::LEAST_CHANGE));
+    columns.push(Column::with_room("CHANGE", 85));
     columns.push(Column::with_room("SCORE", 95).number());
     columns.extend(metrics.iter().map(|m| Column::with_room(m, 75).number()));
     columns.push(Column::with_room("TIME", 70).number());
@@ -63,7 +63,7 @@ fn columns(race: Shown<'_>, metrics: &[String]) -> Vec<Column> {
     columns
 }
 
-fn cells(race: Shown<'_>, placed: PlacedAttempt<'_>, metrics: &[String]) -> Vec<Line> {
+fn cells(race: Shown<'_>, placed: PlacedAttempt<'_>, metrics: &[String], room: usize) -> Vec<Line> {
     let plan = &race.experiment.details.plan;
     let PlacedAttempt { place, outcome, .. } = placed;
     let wins = race.ranking.winner.as_ref() == Some(&place.attempt);
@@ -82,7 +82,7 @@ fn cells(race: Shown<'_>, placed: PlacedAttempt<'_>, metrics: &[String]) -> Vec<
     let when_it_ran = |line: Line| if ran { line } else { Line::default() };
     let (wall, cpu, memory) = words::used(outcome);
     cells.push(words::tests(outcome.checks.iter().filter_map(|c| c.tests.as_ref())));
-    cells.push(when_it_ran(words::change(&outcome.changes)));
+    cells.push(when_it_ran(words::change(&outcome.changes, words::room_for_change(room))));
     cells.push(place.score.map(|score| Line::plain(format!("{score:.1}"))).unwrap_or_default());
     cells.extend(metrics.iter().map(|m| outcome.metrics.get(m).map(|v| Line::plain(words::measured(m, v))).unwrap_or_default()));
     let unless_metric =

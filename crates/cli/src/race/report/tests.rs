@@ -216,6 +216,26 @@ which files each attempt changed: whatif race show"
     assert!(full.len() > 100 && full.iter().all(|line| line.width() <= 80));
 }
 
+/// Each in its own way, so that nothing is put together. This takes minutes where every attempt is compared with all others.
+#[test]
+fn a_thousand_attempts() {
+    let names: Vec<String> = (1..=1000).map(|n| format!("way-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut experiment = sample::experiment("many", &names);
+    for (at, recorded) in experiment.records.iter_mut().enumerate() {
+        let mut outcome = sample::outcome(if at < 500 { "large" } else { "bad" });
+        outcome.checks[0].runs[0].tail.push_str(&format!("{at} is too much"));
+        outcome.changes.list.iter_mut().for_each(|file| file.digest = format!("{} {at}", file.digest));
+        outcome.remarks.push(format!("took {at} steps"));
+        recorded.outcome = Some(outcome);
+    }
+    let ranking = sample::ranking(&experiment);
+    let full = text(&lines(sample::shown(&experiment, &ranking), Detail::Full, 80));
+    for part in ["1000  way-1000", "  │ 999 is too much", "! way-1000: took 999 steps", "of the best 9 of 1000"] {
+        assert!(full.contains(part), "{part}");
+    }
+}
+
 #[test]
 fn the_same_failure_is_shown_once_and_only_its_end() {
     let mut experiment = sample::experiment("fix-add", &["bad", "worse", "wrong"]);
@@ -396,8 +416,22 @@ fn eighty_columns_have_room_for_what_was_changed_elsewhere_and_denied() {
         let ranking = sample::ranking(&experiment);
         text(&places::table(sample::shown(&experiment, &ranking), Extent::Full, room))
     };
-    assert_eq!(table(80), "");
-    assert_eq!(table(120), "");
+    assert_eq!(
+        table(80),
+        "\
+#  ATTEMPT  RESULT                       TESTS  CHANGE                      TIME
+1  good     ✔ passed                       6/6  1 file +1 −1                2.4s
+2  rude     ✔ passed, denied blocked.t…    6/6  1 file +1 −1, 54 elsewhere  2.4s
+3  large    ✔ passed                       6/6  3 files +40 −11             2.4s"
+    );
+    assert_eq!(
+        table(120),
+        "\
+#  ATTEMPT  RESULT                               TESTS  CHANGE                               TIME   CPU    MEMORY
+1  good     ✔ passed                               6/6  1 file +1 −1                         2.4s  1.2s  20.0 MiB
+2  rude     ✔ passed, denied blocked.test:80 +1    6/6  1 file +1 −1, 2 outside, 52 ignored  2.4s  1.2s  20.0 MiB
+3  large    ✔ passed                               6/6  3 files +40 −11                      2.4s  1.2s  20.0 MiB"
+    );
 }
 
 #[test]

@@ -76,7 +76,7 @@ src/file-11.rs  ~A     ·      ·      ·      ·      ·      ·      ·      �
     assert_eq!(
         lines[21..].join("\n"),
         "  … and 8 more; of the best 9 of 30; the same letter: the same content
-the same in all: src/file-10.rs (+1 −1)"
+the same in the best 20 of 30: src/file-10.rs (+1 −1)"
     );
     assert_eq!(lines.len(), 23);
 }
@@ -87,7 +87,15 @@ fn of_a_thousand_attempts_the_best_are_compared() {
     let digests: Vec<String> = (1..=1000).map(|n| format!("digest {n}")).collect();
     let lists: Vec<_> = digests.iter().map(|digest| [("a", '~', 1, 1, "same"), ("b", '~', 1, 1, digest.as_str())]).collect();
     let attempts: Vec<(&str, &[_])> = names.iter().zip(&lists).map(|(name, list)| (name.as_str(), &list[..])).collect();
-    assert_eq!(files(&attempts, 80), "");
+    assert_eq!(
+        files(&attempts, 80),
+        "\
+FILE  1   2   3   4   5   6   7   8   9   10  11  12  13  14  15  16  17  18  19
+b     ~A  ~B  ~C  ~D  ~E  ~F  ~G  ~H  ~I  ~J  ~K  ~L  ~M  ~N  ~O  ~P  ~Q  ~R  ~S
+  of the best 19 of 1000; the same letter: the same content
+the same in the best 20 of 1000: a (+1 −1)"
+    );
+    assert!(files(&attempts, 300).contains("  of the best 20 of 1000\n"));
     let alike: Vec<(&str, &[_])> = attempts.iter().map(|(name, list)| (*name, &list[..1])).collect();
     assert_eq!(files(&alike, 80), "the same in the best 20 of 1000: a (+1 −1)");
 }
