@@ -12,7 +12,7 @@ pub mod digest;
 pub mod ignored;
 pub mod marks;
 pub mod node;
-mod noise;
+pub mod noise;
 pub mod pattern;
 mod rename;
 pub mod risk;

@@ -29,7 +29,8 @@ const NOISE_SYSTEM: [&str; 8] = [
 const NOISE_ENDINGS: [&str; 4] = [".pyc", ".log", ".lesshst", "_history"];
 
 /// `project` is never noise as a whole: a project in `/var/tmp` or `~/.cache` is still what the user works on.
-pub(crate) fn is_noise(path: &Path, project: &Path) -> bool {
+#[must_use]
+pub fn is_noise(path: &Path, project: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     if NOISE_ENDINGS.iter().any(|e| name.ends_with(e)) {
         return true;

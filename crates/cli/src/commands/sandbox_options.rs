@@ -71,6 +71,7 @@ impl SandboxOptions {
 
 fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
+        Some((key, _)) if key.starts_with("whatif.") => Err("labels that begin with 'whatif.' are whatif's own".to_owned()),
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("a label is KEY=VALUE".to_owned()),
     }

@@ -134,7 +134,7 @@ pub fn change(changes: &Changes, room: usize) -> Line {
 /// Of a table that wide, for what was changed.
 #[must_use]
 pub fn room_for_change(table: usize) -> usize {
-    table * 2 / 5
+    table / 4
 }
 
 /// `+1 −1`; nothing where no lines are counted.

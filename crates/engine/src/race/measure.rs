@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use whatif_diff::noise::is_noise;
 use whatif_diff::{Change, ChangeKind, Depth, Found, Kind, between, digest, shown_path};
 use whatif_race::spread;
 use whatif_types::experiment::{ChangedFile, Changes, Ended, Measured, Outcome};
@@ -50,7 +51,8 @@ impl Engine {
             let needs_approval = change.flags.iter().any(|flag| flag.needs_approval());
             risky.extend(needs_approval.then(|| change.path.clone()));
             if change.outside {
-                changes.outside += 1;
+                // Caches and logs are no more than what every tool leaves.
+                changes.outside += u64::from(!is_noise(&change.path, &sandbox.project));
             } else if change.ignored && !needs_approval {
                 changes.ignored += 1;
             } else {

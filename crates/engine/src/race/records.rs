@@ -37,12 +37,25 @@ pub enum Standing {
 impl Engine {
     /// By name, or the latest of this project.
     pub fn find_race(&self, name: Option<&str>) -> Result<Experiment, EngineError> {
-        if let Some(name) = name {
-            let found = self.store.find_experiment(name)?;
-            return Ok(found.ok_or_else(|| RaceError::NoSuchRace { name: name.escape_debug().to_string() })?);
+        let mut experiment = match name {
+            Some(name) => {
+                let found = self.store.find_experiment(name)?;
+                found.ok_or_else(|| RaceError::NoSuchRace { name: name.escape_debug().to_string() })?
+            }
+            None => {
+                let project = self.context.project_of(&self.context.cwd);
+                self.store.latest_experiment(&project)?.ok_or(RaceError::NoRaceHere)?
+            }
+        };
+        // Somebody may have removed some.
+        for record in &mut experiment.records {
+            if let Some(id) = &record.sandbox
+                && self.store.get(id)?.is_none()
+            {
+                record.sandbox = None;
+            }
         }
-        let project = self.context.project_of(&self.context.cwd);
-        Ok(self.store.latest_experiment(&project)?.ok_or(RaceError::NoRaceHere)?)
+        Ok(experiment)
     }
 
     /// Newest first.
@@ -173,6 +186,8 @@ impl Engine {
         experiment.details.ended_at = None;
         experiment.details.spent_ms = 0;
         experiment.details.judged.clear();
+        let again: Vec<&str> = numbers.iter().map(|n| experiment.details.plan.attempts[*n].name.as_str()).collect();
+        experiment.details.applied.retain(|name| !again.contains(&name.as_str()));
         // Before its attempts: one that waits in a race that has ended would wait for ever.
         self.store.update_experiment(&mut experiment)?;
         for number in numbers {

@@ -113,19 +113,18 @@ impl Spread {
     }
 }
 
-/// The best and the worst there is.
+/// The best there is.
 #[derive(Clone, Copy, Debug)]
 struct Field {
     best: Spread,
-    worst: f64,
 }
 
 impl Field {
     fn of(values: &[Option<Spread>]) -> Option<Self> {
-        let known = || values.iter().flatten().copied();
         // Of several that are the best, the one that is most certain to be.
-        let best = known().min_by(|one, other| one.value.total_cmp(&other.value).then(one.high.total_cmp(&other.high)))?;
-        Some(Self { best, worst: known().map(|one| one.value).fold(best.value, f64::max) })
+        let known = values.iter().flatten().copied();
+        let best = known.min_by(|one, other| one.value.total_cmp(&other.value).then(one.high.total_cmp(&other.high)))?;
+        Some(Self { best })
     }
 
     /// Out of 1.
@@ -135,9 +134,10 @@ impl Field {
         }
         let ratio = match of.better {
             Better::Lower if self.best.value > 0.0 => self.best.value / of.value,
-            Better::Higher if of.value <= 0.0 => of.value / self.best.value,
-            // No number is a multiple of nothing, or of less: what counts is where it lies between the best and the worst.
-            _ => (self.worst / 2.0 - of.value / 2.0) / (self.worst / 2.0 - self.best.value / 2.0),
+            Better::Higher if self.best.value < 0.0 => of.value / self.best.value,
+            // No number is a multiple of nothing, or of less: what counts is how far it is from the best. How far others
+            // are says nothing about this one.
+            _ => 1.0 / (1.0 + (of.value - self.best.value)),
         };
         if ratio.is_finite() { ratio.clamp(0.0, 1.0) } else { 0.0 }
     }

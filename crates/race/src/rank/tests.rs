@@ -311,16 +311,18 @@ fn nothing_and_less_than_nothing_have_a_score_too() {
         let ranking = ranked(&plan, &outcomes, &[]);
         NAMES[..3]
             .iter()
-            .map(|name| ranking.places.iter().find(|one| one.attempt == *name).unwrap().score.unwrap())
+            .map(|name| ranking.places.iter().find(|one| one.attempt == *name).unwrap().score.unwrap().round())
             .collect::<Vec<_>>()
     };
-    assert_eq!(score(Better::Lower, [0.0, 5.0, 10.0]), [100.0, 50.0, 0.0]);
-    assert_eq!(score(Better::Lower, [-10.0, 0.0, 10.0]), [100.0, 50.0, 0.0]);
+    assert_eq!(score(Better::Lower, [0.0, 5.0, 10.0]), [100.0, 17.0, 9.0]);
+    assert_eq!(score(Better::Lower, [-10.0, 0.0, 10.0]), [100.0, 9.0, 5.0]);
+    // How far off a third one is says nothing about the others.
+    assert_eq!(score(Better::Lower, [0.0, 3.0, 1000.0]), [100.0, 25.0, 0.0]);
     assert_eq!(score(Better::Higher, [0.0, 5.0, 10.0]), [0.0, 50.0, 100.0]);
     assert_eq!(score(Better::Higher, [-10.0, 0.0, 10.0]), [0.0, 0.0, 100.0]);
-    assert_eq!(score(Better::Higher, [-4.0, -2.0, -2.0]), [0.0, 100.0, 100.0]);
+    assert_eq!(score(Better::Higher, [-4.0, -2.0, -2.0]), [33.0, 100.0, 100.0]);
     assert_eq!(score(Better::Lower, [0.0, 0.0, 0.0]), [100.0, 100.0, 100.0]);
-    assert_eq!(score(Better::Lower, [f64::MIN, 0.0, f64::MAX]), [100.0, 50.0, 0.0]);
+    assert_eq!(score(Better::Lower, [f64::MIN, 0.0, f64::MAX]), [100.0, 0.0, 0.0]);
     assert_eq!(score(Better::Lower, [f64::MIN_POSITIVE, 1.0, f64::MAX])[0], 100.0);
     assert_eq!(score(Better::Lower, [1.0, f64::NAN, f64::INFINITY]), [100.0, 0.0, 0.0]);
 }

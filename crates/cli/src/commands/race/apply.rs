@@ -51,7 +51,8 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     };
     let changes = experiment.records[number].outcome.as_ref().map(|outcome| &outcome.changes);
     if !takes_ignored && changes.is_some_and(|changes| changes.ignored > 0) {
-        note("its checks ran with ignored files that are not taken; make them anew, or: whatif race apply … --ignored".to_owned());
+        let again = format!("whatif race apply {} --ignored", experiment.details.plan.attempts[number].name);
+        note(format!("its checks ran with ignored files that were not taken: make them anew, or take them too: {again}"));
     }
     // What is real is real, whatever can be noted about it.
     let noted = if is_whole && doubt.is_none() && !args.keep {

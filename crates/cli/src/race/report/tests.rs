@@ -427,10 +427,10 @@ fn eighty_columns_have_room_for_what_was_changed_elsewhere_and_denied() {
     assert_eq!(
         table(120),
         "\
-#  ATTEMPT  RESULT                               TESTS  CHANGE                               TIME   CPU    MEMORY
-1  good     ✔ passed                               6/6  1 file +1 −1                         2.4s  1.2s  20.0 MiB
-2  rude     ✔ passed, denied blocked.test:80 +1    6/6  1 file +1 −1, 2 outside, 52 ignored  2.4s  1.2s  20.0 MiB
-3  large    ✔ passed                               6/6  3 files +40 −11                      2.4s  1.2s  20.0 MiB"
+#  ATTEMPT  RESULT                               TESTS  CHANGE                      TIME   CPU    MEMORY
+1  good     ✔ passed                               6/6  1 file +1 −1                2.4s  1.2s  20.0 MiB
+2  rude     ✔ passed, denied blocked.test:80 +1    6/6  1 file +1 −1, 54 elsewhere  2.4s  1.2s  20.0 MiB
+3  large    ✔ passed                               6/6  3 files +40 −11             2.4s  1.2s  20.0 MiB"
     );
 }
 
