@@ -155,7 +155,11 @@ impl Engine {
         let mut known = BTreeSet::new();
         for sandbox in self.store.list()? {
             let was_active = sandbox.status == Status::Active;
-            let sandbox = if collected.dry_run { sandbox } else { self.refreshed(sandbox)? };
+            let sandbox = match if collected.dry_run { Ok(sandbox) } else { self.refreshed(sandbox) } {
+                // It went meanwhile.
+                Err(EngineError::NoSuchSandbox { .. }) => continue,
+                other => other?,
+            };
             if was_active && sandbox.status == Status::Stopped {
                 collected.found_stopped.push(sandbox.name.clone());
             }

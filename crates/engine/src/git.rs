@@ -59,6 +59,8 @@ impl Git {
             }
         }
         command.env("HOME", &self.home).env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").current_dir(&self.root);
+        // An object that is not there is not fetched: the repository would say how, and that can be a command.
+        command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
         for setting in settings {
             command.args(["-c", setting]);
         }

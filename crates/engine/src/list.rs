@@ -31,7 +31,9 @@ pub struct Listed {
 impl Engine {
     /// `whatif ls`: newest first.
     pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
-        self.store.list()?.into_iter().map(|sandbox| self.listed(self.refreshed(sandbox)?)).collect()
+        let all = self.store.list()?.into_iter().map(|sandbox| self.listed(self.refreshed(sandbox)?));
+        // One that went meanwhile is not there.
+        all.filter(|listed| !matches!(listed, Err(EngineError::NoSuchSandbox { .. }))).collect()
     }
 
     /// The line for one sandbox. A running one is looked at; for a stopped one the record is true.

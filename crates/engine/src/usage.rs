@@ -100,6 +100,11 @@ impl Engine {
                 layer_bytes: s.details.stack.last().and_then(|l| bytes_of.get(l)).copied().unwrap_or(0),
                 own_bytes: only(&Owner::Snapshot(format!("{}@{}", sandbox.name, s.label))),
             });
+            let hint = match self.heaviest(sandbox) {
+                // It went meanwhile.
+                Err(EngineError::NoSuchSandbox { .. }) => continue,
+                other => other?,
+            };
             sandboxes.push(SandboxUsage {
                 name: sandbox.name.clone(),
                 head_bytes: head.bytes,
@@ -107,7 +112,7 @@ impl Engine {
                 layers_bytes: sum(&sandbox.details.position.stack),
                 own_bytes: rest.bytes + only(&Owner::Sandbox(sandbox.name.clone())),
                 snapshots: snapshots.collect(),
-                hint: self.heaviest(sandbox)?,
+                hint,
             });
         }
         let templates = lineage.templates.iter().map(|t| TemplateUsage {

@@ -1,4 +1,5 @@
 use whatif_engine::Engine;
+use whatif_engine::race::Event;
 
 use super::{Variables, Which, watch};
 use crate::commands::Outcome;
@@ -34,8 +35,15 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let experiment = engine.find_race(args.name.as_deref().or(args.race.as_deref()))?;
     // Whoever resumes after a crash cannot know that it was through.
     if experiment.is_ended() {
-        super::show::show(engine, &experiment, output)?;
-        return Ok(watch::by_winner(&engine.ranking(&experiment)));
+        let ranking = engine.ranking(&experiment);
+        let code = watch::by_winner(&ranking);
+        if output.json {
+            let (race, spent_ms) = (experiment.name.clone(), experiment.details.spent_ms);
+            watch::tell_program(&Event::Ended { race, ranking, spent_ms, interrupted: false }, output);
+        } else {
+            super::show::show(engine, &experiment, output)?;
+        }
+        return Ok(code);
     }
     watch::run(engine, &experiment, &args.variables.env, output)
 }

@@ -79,7 +79,7 @@ impl<'a> Watching<'a> {
         if let Some(event) = event {
             self.board.take(event, Instant::now());
             if self.output.json {
-                self.output.document(&stamped(event));
+                tell_program(event, self.output);
             } else if self.live.is_none() {
                 crate::race::told(event, self.output);
             }
@@ -104,9 +104,10 @@ impl<'a> Watching<'a> {
     }
 }
 
-fn stamped(event: &Event) -> serde_json::Value {
+/// One line for an event.
+pub fn tell_program(event: &Event, output: &Output) {
     let mut value = serde_json::to_value(event).unwrap_or_default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
     value["at_ms"] = serde_json::json!(now);
-    value
+    output.document(&value);
 }
