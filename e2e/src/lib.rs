@@ -14,6 +14,8 @@ mod inventory;
 pub mod network_clients;
 mod outer_root;
 pub mod outside;
+pub mod projects;
+pub mod racing;
 mod random;
 mod reboot;
 mod scenario;

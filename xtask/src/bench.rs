@@ -14,6 +14,7 @@ pub mod network;
 mod part;
 mod peers;
 mod process;
+mod race;
 mod report;
 mod repository;
 mod scratch;
@@ -70,6 +71,7 @@ struct Effort {
     fleet: usize,
     diff_rounds: usize,
     apply_rounds: usize,
+    race_rounds: usize,
     network: network::Effort,
     snapshots: snapshots::Effort,
 }
@@ -80,6 +82,7 @@ const QUICK: Effort = Effort {
     fleet: 200,
     diff_rounds: 10,
     apply_rounds: 5,
+    race_rounds: 3,
     network: network::QUICK,
     snapshots: snapshots::QUICK,
 };
@@ -89,6 +92,7 @@ const FULL: Effort = Effort {
     fleet: 200,
     diff_rounds: 30,
     apply_rounds: 5,
+    race_rounds: 7,
     network: network::FULL,
     snapshots: snapshots::FULL,
 };
@@ -134,6 +138,10 @@ fn measure(scratch: &Scratch, effort: &Effort, options: &Options) -> Result<Repo
     }
     if options.wants(Part::Snapshots) {
         snapshots::measure(scratch, &effort.snapshots, &mut report)?;
+    }
+    if options.wants(Part::Race) {
+        say(&format!("races, {} rounds", effort.race_rounds));
+        race::measure(scratch, effort.race_rounds, &mut report)?;
     }
     // Last, because the disk is busy for a while after a million files.
     if options.wants(Part::Trees) {

@@ -11,11 +11,12 @@ pub enum Part {
     Diff,
     Apply,
     Snapshots,
+    Race,
     Trees,
 }
 
 impl Part {
-    const ALL: [(&'static str, Self); 8] = [
+    const ALL: [(&'static str, Self); 9] = [
         ("commands", Self::Commands),
         ("limits", Self::Limits),
         ("network", Self::Network),
@@ -23,6 +24,7 @@ impl Part {
         ("diff", Self::Diff),
         ("apply", Self::Apply),
         ("snapshots", Self::Snapshots),
+        ("race", Self::Race),
         ("trees", Self::Trees),
     ];
 
