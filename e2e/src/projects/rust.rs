@@ -88,7 +88,12 @@ fn toolchain(w: &World) -> Option<String> {
 fn share(sysroot: &Path, own: &Path) -> Option<()> {
     std::fs::create_dir_all(own).ok()?;
     let copy = |how: &str, from: &str, to: PathBuf| {
-        Command::new("/usr/bin/cp").args([how, "--"]).arg(sysroot.join(from)).arg(to).status().is_ok_and(|status| status.success())
+        Command::new("/usr/bin/cp")
+            .args([how, "-T", "--"])
+            .arg(sysroot.join(from))
+            .arg(to)
+            .status()
+            .is_ok_and(|status| status.success())
     };
     for from in ["bin", "lib"] {
         (copy("-al", from, own.join(from)) || copy("-a", from, own.join(from))).then_some(())?;
