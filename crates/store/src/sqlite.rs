@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
@@ -137,8 +137,19 @@ impl SqliteStore {
     }
 }
 
-/// Opens the records, making or upgrading them if needed.
+/// Opens the records, making or upgrading them if needed. Two who are the first take turns: SQLite itself does not wait when
+/// the way of writing is to be changed.
 fn open(path: &Path) -> Result<Connection, StoreError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match open_once(path) {
+            Err(StoreError::Database(error)) if is_busy(&error) && Instant::now() < deadline => std::thread::sleep(PATIENCE / 2000),
+            other => return other,
+        }
+    }
+}
+
+fn open_once(path: &Path) -> Result<Connection, StoreError> {
     let fresh = !path.exists();
     if fresh {
         // Before SQLite makes it with the modes of the umask.
@@ -185,6 +196,10 @@ fn keep_reserve(path: &Path) {
 fn is_full(error: &rusqlite::Error) -> bool {
     // Without room even for its index, SQLite cannot open the log.
     matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 fn is_read_only(error: &rusqlite::Error) -> bool {

@@ -187,6 +187,26 @@ fn two_writers_at_once_take_turns() {
     assert_eq!(scratch.store().list().unwrap().len(), 32);
 }
 
+/// Nobody has made the records yet, and everybody is the first.
+#[test]
+fn many_who_are_the_first_take_turns() {
+    for round in 0..20 {
+        let scratch = Scratch::new(&format!("first-{round}"));
+        let start = std::sync::Arc::new(std::sync::Barrier::new(4));
+        let threads: Vec<_> = (0..4_u8)
+            .map(|thread| {
+                let (store, start) = (scratch.store(), start.clone());
+                std::thread::spawn(move || {
+                    start.wait();
+                    store.insert(&sandbox_of(thread, 0), None).unwrap();
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        assert_eq!(scratch.store().list().unwrap().len(), 4);
+    }
+}
+
 fn sandbox_of(thread: u8, i: u8) -> Sandbox {
     let mut made = sandbox(i, &format!("t{thread}-{i}"));
     made.id = SandboxId::from_random([thread, i, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
