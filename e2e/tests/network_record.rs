@@ -61,12 +61,10 @@ hello('evil.test', 5432); hello('{METADATA}', 80); hello('inner.test', 80)
 fn a_run_reports_what_it_was_denied(w: &World, _: &Outside) {
     let program = "[hello('db.internal', 5432) for _ in range(3)]; hello('evil.test', 80); sys.exit(3)";
     let outcome = keep(w, "report", "allow=shop.test", program).exits(3);
-    let parts = [
-        "4 connections denied",
-        "db.internal:5432, evil.test:80",
-        "--net allow=db.internal:5432,evil.test",
-        "whatif net allow report",
-    ];
+    // A reset that comes before the client has looked makes it try the next address of the name, too.
+    let count = |n: usize| outcome.stderr.contains(&format!("{n} connections denied"));
+    assert!((4..=8).any(count), "{}", outcome.stderr);
+    let parts = ["db.internal:5432, evil.test:80", "--net allow=db.internal:5432,evil.test", "whatif net allow report"];
     for part in parts {
         assert!(outcome.stderr.contains(part), "{part} is missing:\n{}", outcome.stderr);
     }
