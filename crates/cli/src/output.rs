@@ -179,8 +179,13 @@ pub fn bytes(count: u64) -> String {
     if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
-/// `1 file`, `2 files`.
+/// `1 file`, `2 files`, `2 sandboxes`.
 #[must_use]
 pub fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+    let ending = match count {
+        1 => "",
+        _ if noun.ends_with('x') => "es",
+        _ => "s",
+    };
+    format!("{count} {noun}{ending}")
 }

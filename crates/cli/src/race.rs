@@ -25,6 +25,7 @@ pub use self::list::list;
 pub use self::live::Live;
 pub use self::report::report;
 pub use self::told::told;
+pub use whatif_engine::race::Standing;
 
 /// A race with what is known about it besides its record.
 #[derive(Clone, Copy, Debug)]
@@ -44,30 +45,11 @@ struct PlacedAttempt<'a> {
     outcome: &'a Outcome,
 }
 
-/// Only who asks for the race's lock knows whether somebody runs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    Running,
-    /// It can be resumed.
-    Interrupted,
-    Ended,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Right after a race: of many attempts only what one reads at once.
     Short,
     Full,
-}
-
-impl Standing {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Interrupted => "interrupted",
-            Self::Ended => "ended",
-        }
-    }
 }
 
 impl<'a> Shown<'a> {

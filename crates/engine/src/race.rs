@@ -6,6 +6,7 @@
 //! attempts are ranked, and everything that is read from what they print, are in the crate `race`.
 
 mod attempt;
+mod beside;
 mod command;
 mod error;
 mod judge;
@@ -27,5 +28,6 @@ pub use self::merge::{Merged, Part};
 pub use self::new::{NewRace, RaceName};
 pub use self::records::{Claimed, Standing};
 pub use self::run::{Flow, Raced};
+pub use whatif_race::plan::PlanError;
 pub use whatif_race::{attempts, file, metric};
 pub use whatif_types::experiment::{Event, Experiment, ExperimentPlan, Ranking};

@@ -16,6 +16,7 @@ use whatif_types::text::Text;
 pub(crate) use self::draft::Draft;
 pub use self::error::AttemptsError;
 pub(crate) use self::matrix::{Matrix, Values};
+pub use self::naming::RESERVED;
 pub(crate) use self::naming::{Name, name_all};
 pub(crate) use self::template::{Template, fill};
 

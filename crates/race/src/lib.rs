@@ -9,5 +9,6 @@ pub mod counts;
 pub mod file;
 mod lines;
 pub mod metric;
+pub mod plan;
 pub mod rank;
 pub mod spread;

@@ -39,12 +39,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             }
             let ready = engine.fill_pool()?;
             output.document(&json!({ "ready": ready }));
-            output.line(format!("{} ready", counted(ready as u64, "sandbox").replace("sandboxs", "sandboxes")));
+            output.line(format!("{} ready", counted(ready as u64, "sandbox")));
         }
         Some(Action::Drain) => {
             let drained = engine.drain_pool()?;
             output.document(&json!({ "drained": drained }));
-            output.line(format!("{} thrown away", counted(drained as u64, "sandbox").replace("sandboxs", "sandboxes")));
+            output.line(format!("{} thrown away", counted(drained as u64, "sandbox")));
         }
     }
     Ok(ExitCode::SUCCESS)

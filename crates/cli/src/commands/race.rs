@@ -2,6 +2,7 @@
 
 mod apply;
 mod diff;
+mod file;
 mod ls;
 mod merge;
 mod plan;

@@ -72,12 +72,7 @@ fn is_confirmed(names: &[String]) -> Result<bool, EngineError> {
         return Ok(true);
     }
     let mut err = std::io::stderr();
-    let _ = write!(
-        err,
-        "Remove {} with all changes ({})? [y/N] ",
-        counted(names.len() as u64, "sandbox").replace("sandboxs", "sandboxes"),
-        names.join(", ")
-    );
+    let _ = write!(err, "Remove {} with all changes ({})? [y/N] ", counted(names.len() as u64, "sandbox"), names.join(", "));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|source| EngineError::Io { action: "read", path: "the answer".into(), source })?;

@@ -24,7 +24,7 @@ pub fn document(race: Shown<'_>) -> Value {
         "race": experiment.name,
         "id": experiment.id,
         "project": Text::from(&experiment.project),
-        "state": race.standing.word(),
+        "state": race.standing.as_str(),
         "created_at": rfc3339(experiment.created_at),
         "ended_at": details.ended_at.map(rfc3339),
         "spent_ms": details.spent_ms,

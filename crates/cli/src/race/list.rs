@@ -49,7 +49,7 @@ fn cells(race: Shown<'_>, now: u64) -> Vec<Line> {
     let winner = race.ranking.winner.as_deref().unwrap_or(if ended == 0 { "" } else { "–" });
     vec![
         Line::painted(Style::Bold, &race.experiment.name),
-        Line::painted(style, race.standing.word()),
+        Line::painted(style, race.standing.as_str()),
         Line::plain(attempts),
         Line::plain(winner),
         Line::plain(race.experiment.details.applied.join(", ")),

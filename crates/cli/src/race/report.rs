@@ -85,9 +85,9 @@ fn sentence(race: Shown<'_>, room: usize) -> Vec<Line> {
     let (ended, all) = (ranking.places.len(), race.experiment.attempts().count());
     let (style, head) = match (&ranking.winner, race.standing) {
         (Some(winner), Standing::Ended) => (Style::Green, format!("{winner} wins: ")),
-        (Some(winner), standing) => (Style::Green, format!("{winner} leads ({}, {ended} of {all} done): ", standing.word())),
+        (Some(winner), standing) => (Style::Green, format!("{winner} leads ({}, {ended} of {all} done): ", standing.as_str())),
         (None, Standing::Ended) => (Style::Red, String::new()),
-        (None, standing) => (Style::Yellow, format!("{}, {ended} of {all} done: ", standing.word())),
+        (None, standing) => (Style::Yellow, format!("{}, {ended} of {all} done: ", standing.as_str())),
     };
     let mut rows = wrapped(&format!("{head}{}", ranking.because), room.saturating_sub(2)).into_iter();
     let first = rows.next().unwrap_or_default();

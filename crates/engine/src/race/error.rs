@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use whatif_patch::Region;
+use whatif_race::plan::PlanError;
 use whatif_types::Explain;
 use whatif_types::text::Text;
 
@@ -49,6 +50,8 @@ pub enum RaceError {
     NothingFits { attempt: String, patterns: Vec<String> },
     #[error("race '{race}' was begun with variables that are not written down: {}", names.join(", "))]
     NeedsEnv { race: String, names: Vec<String> },
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     #[error("{message}")]
     Usage { message: String, hint: String },
 }
@@ -63,6 +66,7 @@ impl RaceError {
 impl Explain for RaceError {
     fn code(&self) -> &'static str {
         match self {
+            Self::Plan(error) => error.code(),
             Self::NoSuchRace { .. } | Self::NoRaceHere | Self::NoSuchAttempt { .. } => "not_found",
             Self::UnderWay { .. } => "busy",
             Self::NothingLeft { .. } => "nothing_left",
@@ -79,6 +83,7 @@ impl Explain for RaceError {
 
     fn hints(&self) -> Vec<String> {
         match self {
+            Self::Plan(error) => error.hints(),
             Self::NoSuchRace { .. } => vec!["'whatif race ls' lists them".to_owned()],
             Self::NoRaceHere => vec!["begin one: whatif race 'COMMAND' 'COMMAND' --check 'COMMAND'".to_owned()],
             Self::NoSuchAttempt { known, .. } => vec![format!("its attempts are {}", known.join(", "))],
@@ -121,6 +126,7 @@ impl Explain for RaceError {
 
     fn exit_code(&self) -> u8 {
         match self {
+            Self::Plan(error) => error.exit_code(),
             Self::Usage { .. } | Self::NothingFits { .. } | Self::NamedTwice { .. } | Self::NeedsEnv { .. } => {
                 whatif_types::explain::EXIT_USAGE
             }

@@ -1,11 +1,9 @@
-//! Records what is to be raced. Everything that can be wrong about it is found here, before anything runs.
+//! Records what is to be raced.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use whatif_diff::pattern::Patterns;
-use whatif_race::metric::Extractor;
-use whatif_race::rank::BUILT_IN;
+use whatif_race::plan;
 use whatif_store::StoreError;
 use whatif_types::experiment::{Attempt, Experiment, ExperimentDetails, ExperimentPlan, Kind};
 use whatif_types::text::Text;
@@ -15,10 +13,6 @@ use super::RaceError;
 use crate::create::{new_id, with_a_name};
 use crate::git::Git;
 use crate::{Engine, EngineError, NewSandbox, now};
-
-/// More than anybody can look at.
-const MOST_ATTEMPTS: usize = 1000;
-const MOST_REPEATS: u32 = 100;
 
 /// What a race is called.
 #[derive(Clone, Debug)]
@@ -47,7 +41,7 @@ impl Engine {
             name::validate(given)?;
         }
         let validated = self.validate(&sandbox)?;
-        check_plan(&plan)?;
+        plan::check(&plan).map_err(RaceError::from)?;
         self.pin_commits(&mut plan, &validated.project)?;
         Patterns::new(&plan.protect, &[&validated.project])?;
         if !sandbox.publish.is_empty() {
@@ -102,10 +96,14 @@ impl Engine {
         for attempt in plan.attempts.iter_mut().filter(|attempt| attempt.kind == Kind::Revert) {
             let Some(Text::Plain(named)) = attempt.arguments.last() else { continue };
             let commit = format!("{named}^{{commit}}");
-            let found = git.read(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]);
-            let Ok(id) = found else {
-                let message = format!("there is no commit '{}' to take back", named.escape_debug());
-                return Err(RaceError::usage(message, "'git log' lists them").into());
+            let id = match git.read(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]) {
+                Ok(id) => id,
+                // There is no git out here.
+                Err(EngineError::Io { .. }) => return Ok(()),
+                Err(_) => {
+                    let message = format!("there is no commit '{}' to take back", named.escape_debug());
+                    return Err(RaceError::usage(message, "'git log' lists them").into());
+                }
             };
             if !id.starts_with(named.as_str()) {
                 attempt.about = format!("{} ({})", attempt.about, id.get(..8).unwrap_or(&id));
@@ -127,78 +125,4 @@ impl Engine {
             }
         }
     }
-}
-
-fn check_plan(plan: &ExperimentPlan) -> Result<(), RaceError> {
-    if plan.attempts.is_empty() {
-        return Err(RaceError::usage(
-            "there is nothing to race",
-            "name some attempts: whatif race 'COMMAND' 'COMMAND' --check 'COMMAND', or write an experiment.toml",
-        ));
-    }
-    if plan.attempts.len() > MOST_ATTEMPTS {
-        let message = format!("{} attempts are too many, {MOST_ATTEMPTS} is the most", plan.attempts.len());
-        return Err(RaceError::usage(message, "race them in groups"));
-    }
-    unique("attempt", plan.attempts.iter().map(|a| a.name.as_str()))?;
-    unique("check", plan.checks.iter().map(|c| c.name.as_str()))?;
-    unique("metric", plan.metrics.iter().map(|m| m.name.as_str()).chain(BUILT_IN))?;
-    for attempt in &plan.attempts {
-        if matches!(attempt.name.as_str(), "best" | "setup" | "judge") || name::validate(&attempt.name).is_err() {
-            let message = format!("'{}' cannot be the name of an attempt", attempt.name.escape_debug());
-            return Err(RaceError::usage(
-                message,
-                "letters, digits, '-', '_' and '.'; 'best', 'setup' and 'judge' have a meaning of their own",
-            ));
-        }
-    }
-    if plan.checks.iter().any(|check| check.run.trim().is_empty()) {
-        return Err(RaceError::usage("a check that is empty would pass whatever happens", "say what to run: --check 'COMMAND'"));
-    }
-    if !(1..=MOST_REPEATS).contains(&plan.repeats) {
-        return Err(RaceError::usage(
-            format!("checks are repeated 1 to {MOST_REPEATS} times"),
-            "choose another number: --repeats 3",
-        ));
-    }
-    if plan.jobs == Some(0) {
-        return Err(RaceError::usage("with --jobs 0 nothing would run", "leave it out, or give it a number from 1 on"));
-    }
-    for metric in &plan.metrics {
-        if let Err(error) = Extractor::new(metric) {
-            return Err(RaceError::usage(format!("metric '{}': {error}", metric.name), "a regular expression, or $.path.in.json"));
-        }
-        if let Some(check) = metric.check.as_ref().filter(|name| !plan.checks.iter().any(|c| c.name == **name)) {
-            return Err(RaceError::usage(
-                format!("metric '{}' reads from a check '{check}' that there is not", metric.name),
-                "name one of the checks",
-            ));
-        }
-    }
-    if !plan.metrics.is_empty() && plan.checks.is_empty() {
-        return Err(RaceError::usage("metrics are read from what checks print, and there is none", "add one: --check 'COMMAND'"));
-    }
-    for (metric, weight) in &plan.weights {
-        if !BUILT_IN.contains(&metric.as_str()) && !plan.metrics.iter().any(|m| m.name == *metric) {
-            let known = BUILT_IN.iter().copied().chain(plan.metrics.iter().map(|m| m.name.as_str())).collect::<Vec<_>>().join(", ");
-            return Err(RaceError::usage(format!("there is no metric '{metric}' to weigh"), format!("there are {known}")));
-        }
-        if !weight.is_finite() || *weight < 0.0 {
-            return Err(RaceError::usage(format!("{weight} is no weight"), "a weight is a number from 0 on"));
-        }
-    }
-    Ok(())
-}
-
-fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), RaceError> {
-    let mut seen = HashSet::new();
-    for name in names {
-        if !seen.insert(name) {
-            return Err(RaceError::usage(
-                format!("there are two of {what} '{}'", name.escape_debug()),
-                "give one of them another name",
-            ));
-        }
-    }
-    Ok(())
 }

@@ -34,6 +34,17 @@ pub enum Standing {
     Ended,
 }
 
+impl Standing {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Ended => "ended",
+        }
+    }
+}
+
 impl Engine {
     /// By name, or the latest of this project.
     pub fn find_race(&self, name: Option<&str>) -> Result<Experiment, EngineError> {
@@ -283,7 +294,6 @@ pub(super) fn wish(experiment: &Experiment, env: &[String]) -> Result<NewSandbox
     if !missing.is_empty() {
         return Err(RaceError::NeedsEnv { race: experiment.name.clone(), names: missing }.into());
     }
-
     let mut new: NewSandbox =
         serde_json::from_value(experiment.details.sandbox.clone()).map_err(|e| StoreError::Malformed(e.to_string()))?;
     new.cwd = Some(experiment.details.cwd.clone());

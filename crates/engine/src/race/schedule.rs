@@ -1,24 +1,20 @@
 //! Who runs when: as many at a time as there are processors and room in memory, in the order of the plan.
 
 use std::collections::VecDeque;
-use std::path::Path;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::Signal;
 use whatif_types::experiment::{AttemptState, Event, Experiment, Outcome};
 use whatif_types::{SandboxId, Size};
 
 use super::attempt::{Say, Tried, broken};
 use super::moves::Moves;
-use super::room;
 use super::run::{Flow, Racing, Tell};
-use super::stop::Why;
+use super::stop::{Stop, Why};
+use super::{beside, room};
 use crate::{Context, Engine, EngineError};
 
-/// How often whoever watches is called when nothing happens.
-const TICK: Duration = Duration::from_millis(80);
 /// How often it is looked whether there is room by now.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -38,9 +34,12 @@ enum Message {
     },
 }
 
+/// Attempts that wait for a worker and for room.
 struct Queue {
     state: Mutex<State>,
     freed: Condvar,
+    /// Whether so much memory is to be had.
+    has_room: fn(u64) -> bool,
 }
 
 struct State {
@@ -51,6 +50,7 @@ struct State {
 }
 
 impl Engine {
+    /// Those that are left, each to its end, unless somebody stops it.
     pub(super) fn run_all(
         &self,
         experiment: &mut Experiment,
@@ -59,15 +59,10 @@ impl Engine {
         left: Vec<usize>,
         tell: &mut Tell<'_>,
     ) -> Result<(), EngineError> {
-        let largest = racing.wish.limits.memory.map_or(0, |Size(bytes)| bytes);
+        let mut clerk = Clerk { engine: self, racing, moves: Moves::new(experiment), experiment };
+        clerk.look_back(tell);
         let workers = (jobs as usize).min(left.len());
-        let state = State { waiting: left.into(), running: 0, largest };
-        let queue = Queue { state: Mutex::new(state), freed: Condvar::new() };
-        let mut moves = Moves::new(experiment);
-        if experiment.records.iter().any(|record| record.state == AttemptState::Ended) {
-            // Those that ended before may have started from something else.
-            moves.look_once_more(self, tell);
-        }
+        let queue = Queue::new(left, racing.wish.limits.memory.map_or(0, |Size(bytes)| bytes), room::is_there);
         let (sender, messages) = mpsc::channel();
         std::thread::scope(|scope| {
             for _ in 0..workers {
@@ -75,87 +70,74 @@ impl Engine {
                 scope.spawn(move || work(context, racing, queue, &sender));
             }
             drop(sender);
-            let listened = listen(racing, &messages, tell, &mut |message, tell| match message {
-                Message::Event(event) => {
-                    if let Event::AttemptBegan { attempt, .. } = &event {
-                        self.note_running(experiment, attempt)?;
-                        moves.look(self, tell);
-                    }
-                    Ok(tell(Some(&event)))
-                }
-                Message::Done { number, so_far, sandbox } => {
-                    experiment.records[number].so_far = Some(so_far);
-                    experiment.records[number].sandbox = Some(sandbox);
-                    self.store.put_attempt(&experiment.id, number, &experiment.records[number])?;
-                    Ok(tell(None))
-                }
-                Message::Ended { number, outcome, sandbox } => {
-                    let attempt = racing.plan.attempts[number].name.clone();
-                    racing.notice(&attempt, &outcome);
-                    self.end_attempt(experiment, number, outcome.clone(), sandbox)?;
-                    if racing.deadline.is_some() {
-                        // Whoever resumes it has so much less.
-                        experiment.details.spent_ms = racing.spent_ms();
-                        self.store.update_experiment(experiment)?;
-                    }
-                    Ok(tell(Some(&Event::AttemptEnded { attempt, outcome: Box::new(outcome) })))
-                }
-            });
+            let listened = beside::listen(racing, &messages, tell, &mut |message, tell| clerk.take(message, tell));
             // Whatever failed here, those who work are told to stop before they are waited for.
             if listened.is_err() {
                 racing.stop.set(Why::Interrupted);
             }
             listened
         })?;
-        moves.look_once_more(self, tell);
+        clerk.moves.look_once_more(self, tell);
         Ok(())
-    }
-
-    /// Does one thing in a thread of its own, while whoever watches is told what happens, and can end it.
-    pub(super) fn beside<T: Send>(
-        &self,
-        racing: &Racing,
-        tell: &mut Tell<'_>,
-        work: impl FnOnce(&Engine, &dyn Fn(Event)) -> Result<T, EngineError> + Send,
-    ) -> Result<T, EngineError> {
-        let (sender, events) = mpsc::channel();
-        let context = self.context.clone();
-        std::thread::scope(|scope| {
-            let worker = scope.spawn(move || work(&open(context)?, &|event| _ = sender.send(event)));
-            listen(racing, &events, tell, &mut |event, tell| Ok(tell(Some(&event))))?;
-            // Whoever panics takes us along.
-            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
     }
 }
 
-/// Until nobody has anything more to say.
-fn listen<M>(
-    racing: &Racing,
-    messages: &Receiver<M>,
-    tell: &mut Tell<'_>,
-    take: &mut dyn FnMut(M, &mut Tell<'_>) -> Result<Flow, EngineError>,
-) -> Result<(), EngineError> {
-    loop {
-        let flow = match messages.recv_timeout(TICK) {
-            Ok(message) => take(message, tell)?,
-            Err(RecvTimeoutError::Timeout) => tell(None),
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-        };
-        if flow == Flow::Stop {
-            racing.stop.set(Why::Interrupted);
+/// Writes down what workers say, and passes it on.
+struct Clerk<'a> {
+    engine: &'a Engine,
+    racing: &'a Racing,
+    experiment: &'a mut Experiment,
+    moves: Moves,
+}
+
+impl Clerk<'_> {
+    /// Those that ended before may have started from something else.
+    fn look_back(&mut self, tell: &mut Tell<'_>) {
+        if self.experiment.records.iter().any(|record| record.state == AttemptState::Ended) {
+            self.moves.look_once_more(self.engine, tell);
         }
-        if racing.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            racing.stop.set(Why::Budget);
+    }
+
+    fn take(&mut self, message: Message, tell: &mut Tell<'_>) -> Result<Flow, EngineError> {
+        match message {
+            Message::Event(event) => {
+                if let Event::AttemptBegan { attempt, .. } = &event {
+                    self.engine.note_running(self.experiment, attempt)?;
+                    self.moves.look(self.engine, tell);
+                }
+                Ok(tell(Some(&event)))
+            }
+            Message::Done { number, so_far, sandbox } => {
+                let record = &mut self.experiment.records[number];
+                (record.so_far, record.sandbox) = (Some(so_far), Some(sandbox));
+                self.engine.store.put_attempt(&self.experiment.id, number, record)?;
+                Ok(tell(None))
+            }
+            Message::Ended { number, outcome, sandbox } => {
+                let attempt = self.racing.plan.attempts[number].name.clone();
+                self.racing.notice(&attempt, &outcome);
+                self.engine.end_attempt(self.experiment, number, outcome.clone(), sandbox)?;
+                self.note_time()?;
+                Ok(tell(Some(&Event::AttemptEnded { attempt, outcome: Box::new(outcome) })))
+            }
         }
+    }
+
+    /// Whoever resumes a race with a budget has so much less.
+    fn note_time(&mut self) -> Result<(), EngineError> {
+        if self.racing.deadline.is_none() {
+            return Ok(());
+        }
+        self.experiment.details.spent_ms = self.racing.spent_ms();
+        Ok(self.engine.store.update_experiment(self.experiment)?)
     }
 }
 
 /// One worker: an attempt after the other, each with records of its own.
 fn work(context: Context, racing: &Racing, queue: &Queue, sender: &Sender<Message>) {
-    let engine = open(context);
+    let engine = beside::open(context);
     let tell = |event: Event| _ = sender.send(Message::Event(event));
-    while let Some(number) = queue.next(racing) {
+    while let Some(number) = queue.next(&racing.stop) {
         let done = |so_far: &Outcome, sandbox: &SandboxId| {
             let _ = sender.send(Message::Done { number, so_far: so_far.clone(), sandbox: sandbox.clone() });
         };
@@ -171,21 +153,19 @@ fn work(context: Context, racing: &Racing, queue: &Queue, sender: &Sender<Messag
     }
 }
 
-/// For a thread that gives commands their input: one that does not want it must not end us.
-fn open(context: Context) -> Result<Engine, EngineError> {
-    whatif_sys::signals::block(&[Signal::PIPE.as_raw()]).map_err(|e| EngineError::io("block", Path::new("a signal"), e))?;
-    Engine::open(context)
-}
-
 impl Queue {
+    fn new(waiting: Vec<usize>, largest: u64, has_room: fn(u64) -> bool) -> Self {
+        Self { state: Mutex::new(State { waiting: waiting.into(), running: 0, largest }), freed: Condvar::new(), has_room }
+    }
+
     /// The next attempt, when there is room for it. One may always run.
-    fn next(&self, racing: &Racing) -> Option<usize> {
+    fn next(&self, stop: &Stop) -> Option<usize> {
         let mut state = self.lock();
         loop {
-            if racing.stop.why().is_some() || state.waiting.is_empty() {
+            if stop.why().is_some() || state.waiting.is_empty() {
                 return None;
             }
-            if state.running == 0 || room::is_there(state.largest) {
+            if state.running == 0 || (self.has_room)(state.largest) {
                 state.running += 1;
                 return state.waiting.pop_front();
             }
@@ -202,5 +182,44 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn attempts_come_in_order_as_long_as_there_is_room() {
+        let (stop, queue) = (Stop::new().unwrap(), Queue::new(vec![3, 5, 8], 0, |_| true));
+        assert_eq!([queue.next(&stop), queue.next(&stop), queue.next(&stop), queue.next(&stop)], [Some(3), Some(5), Some(8), None]);
+    }
+
+    #[test]
+    fn without_room_one_runs_after_the_other() {
+        static REFUSED: AtomicUsize = AtomicUsize::new(0);
+        let has_no_room = |_| REFUSED.fetch_add(1, Ordering::SeqCst) == usize::MAX;
+        let (stop, queue) = (Stop::new().unwrap(), Queue::new(vec![1, 2], 0, has_no_room));
+        assert_eq!((queue.next(&stop), REFUSED.load(Ordering::SeqCst)), (Some(1), 0), "one may always run");
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| queue.next(&stop));
+            while REFUSED.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            assert_eq!(queue.lock().running, 1);
+            queue.done(7);
+            assert_eq!(second.join().unwrap(), Some(2));
+        });
+        let state = queue.lock();
+        assert_eq!((state.running, state.largest), (1, 7), "what one took is what the next one needs");
+    }
+
+    #[test]
+    fn nobody_begins_when_it_is_time_to_stop() {
+        let (stop, queue) = (Stop::new().unwrap(), Queue::new(vec![1], 0, |_| true));
+        stop.set(Why::Budget);
+        assert_eq!(queue.next(&stop), None);
     }
 }

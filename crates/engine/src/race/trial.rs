@@ -89,9 +89,9 @@ impl Judging<'_> {
             self.outcome.denied.extend(denied(&self.engine.troubles_since(&created.sandbox, 0)));
             self.engine.discard_here(&created.sandbox, &created.pidfd)?;
             match tried? {
-                Flow::Stopped => return Ok(false),
-                Flow::Lost => break,
-                Flow::GoOn => {}
+                Next::Stopped => return Ok(false),
+                Next::Lost => break,
+                Next::GoOn => {}
             }
         }
         self.outcome.denied.sort();
@@ -103,13 +103,13 @@ impl Judging<'_> {
     }
 
     /// All checks, once.
-    fn trial(&mut self, created: &mut Created, run: u32) -> Result<Flow, EngineError> {
+    fn trial(&mut self, created: &mut Created, run: u32) -> Result<Next, EngineError> {
         let mut values: BTreeMap<String, f64> = BTreeMap::new();
-        let mut flow = Flow::GoOn;
+        let mut flow = Next::GoOn;
         for (number, check) in self.racing.plan.checks.iter().enumerate() {
             let (attempt, name) = (self.plan.name.clone(), check.name.clone());
             (self.tell)(Event::CheckBegan { attempt: attempt.clone(), check: name.clone(), run });
-            let Some(checked) = self.check(created, check)? else { return Ok(Flow::Stopped) };
+            let Some(checked) = self.check(created, check)? else { return Ok(Next::Stopped) };
             let Checked { ended, tests, metrics } = checked;
             (self.tell)(Event::CheckEnded { attempt, check: name, run, ended: ended.clone(), tests: tests.clone() });
             // The last check that tells a number is the one that counts.
@@ -117,7 +117,7 @@ impl Judging<'_> {
             let is_lost = check.required && !ended.is_success() && self.racing.plan.cancel_losers;
             self.outcome.checks[number].add(ended, tests);
             if is_lost {
-                flow = Flow::Lost;
+                flow = Next::Lost;
                 break;
             }
         }
@@ -175,7 +175,7 @@ impl Judging<'_> {
 }
 
 /// What a trial means for the next one.
-enum Flow {
+enum Next {
     GoOn,
     /// It fails, and that is enough to know.
     Lost,

@@ -18,7 +18,9 @@ pub(crate) enum Name {
 }
 
 /// `race apply best` is the winner.
-const RESERVED: &str = "best";
+const WINNER: &str = "best";
+/// That, and what a race has sandboxes of its own for.
+pub const RESERVED: [&str; 3] = [WINNER, "setup", "judge"];
 /// What is left for a number that tells it from others.
 const LONGEST: usize = 56;
 
@@ -33,7 +35,7 @@ pub(crate) fn name_all(drafts: Vec<Draft>) -> Result<Vec<AttemptPlan>, AttemptsE
     if drafts.len() > MOST_ATTEMPTS {
         return Err(AttemptsError::TooMany { count: drafts.len() });
     }
-    let mut taken = BTreeSet::from([RESERVED.to_owned()]);
+    let mut taken = BTreeSet::from(RESERVED.map(str::to_owned));
     for draft in &drafts {
         if let Name::Given(given) = &draft.name {
             check(given)?;
@@ -56,7 +58,7 @@ pub(crate) fn name_all(drafts: Vec<Draft>) -> Result<Vec<AttemptPlan>, AttemptsE
 
 fn check(given: &str) -> Result<(), AttemptsError> {
     name::validate(given)?;
-    if given == RESERVED {
+    if given == WINNER {
         return Err(AttemptsError::Reserved { name: given.to_owned() });
     }
     Ok(())

@@ -67,6 +67,17 @@ fn everything_can_be_raced_together() {
 }
 
 #[test]
+fn a_value_does_not_take_a_name_that_means_something_else() {
+    let wanted = Wanted {
+        matrix: vec![("STEP".to_owned(), vec!["setup".to_owned(), "best".to_owned()])],
+        command: vec![Text::from("make"), Text::from("{STEP}")],
+        ..Wanted::default()
+    };
+    let names: Vec<String> = wanted.into_attempts().unwrap().into_iter().map(|attempt| attempt.name).collect();
+    assert_eq!(names, ["setup-2", "best-2"]);
+}
+
+#[test]
 fn a_matrix_fills_the_command_and_names_the_attempts() {
     let wanted = Wanted {
         matrix: vec![row("V", &["1.3.0", "2.0.0"]), row("OS", &["a b", "c"])],

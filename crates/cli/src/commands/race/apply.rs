@@ -86,7 +86,7 @@ fn settle(engine: &Engine, claimed: Claimed, number: usize, output: &Output) -> 
     let removed = engine.settle_race(claimed, number)?;
     in_background(&["tidy", "--layers"]);
     if removed > 0 {
-        let sandboxes = counted(removed as u64, "sandbox").replace("sandboxs", "sandboxes");
+        let sandboxes = counted(removed as u64, "sandbox");
         output.note(format!("{} {sandboxes} of race {race} removed", output.paint_note(Style::Dim, "whatif:")));
     }
     Ok(())

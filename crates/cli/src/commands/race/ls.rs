@@ -3,7 +3,6 @@ use std::process::ExitCode;
 use whatif_engine::Engine;
 use whatif_engine::race::Ranking;
 
-use super::show::standing;
 use crate::commands::Outcome;
 use crate::output::Output;
 use crate::race::{self, Shown};
@@ -23,7 +22,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut shown = Vec::new();
     for (number, (experiment, ranking)) in races.iter().zip(&rankings).enumerate() {
         let is_latest = races.iter().position(|race| race.project == experiment.project) == Some(number);
-        shown.push(Shown { experiment, ranking, standing: standing(engine, experiment)?, is_latest });
+        shown.push(Shown { experiment, ranking, standing: engine.standing(experiment)?, is_latest });
     }
     race::list(&shown, output);
     output.document(&shown.iter().map(|shown| race::document(*shown)).collect::<Vec<_>>());

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use whatif_engine::race::{Merged, Part, RaceError};
 use whatif_engine::{Engine, EngineError};
 
-use super::show::{is_latest, standing};
+use super::show::is_latest;
 use super::watch::{EXIT_INTERRUPTED, Watching};
 use super::{Variables, Which};
 use crate::apply_report::show_conflict;
@@ -48,7 +48,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         let shown = Shown {
             experiment: &experiment,
             ranking: &ranking,
-            standing: standing(engine, &experiment)?,
+            standing: engine.standing(&experiment)?,
             is_latest: is_latest(engine, &experiment),
         };
         race::report(shown, Detail::Short, output);

@@ -1,27 +1,19 @@
-//! From the command line, or from `experiment.toml`, to what is raced.
+//! From the command line to what is raced.
 
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use whatif_engine::race::attempts::{Patch, Wanted};
-use whatif_engine::race::file::File;
-use whatif_engine::race::{ExperimentPlan, NewRace, RaceError, RaceName, metric};
+use whatif_engine::race::{ExperimentPlan, NewRace, PlanError, RaceError, RaceName, metric};
 use whatif_engine::{Engine, EngineError, NewSandbox};
-use whatif_types::experiment::{CheckPlan, Kind};
-use whatif_types::network::NetChoice;
+use whatif_types::experiment::CheckPlan;
 use whatif_types::text::Text;
-use whatif_types::{Explain, Limits, Span};
+use whatif_types::{Explain, Span};
 
+use super::file::{ExperimentFile, FromFile, Trust, cannot_read, read_patch};
 use crate::commands::sandbox_options::SandboxOptions;
 
 const SUBCOMMANDS: [&str; 9] = ["ls", "show", "diff", "apply", "merge", "resume", "rerun", "rm", "help"];
-/// Used when no attempt is named on the command line.
-const FILE: &str = "experiment.toml";
-const LARGEST_FILE: u64 = 1 << 20;
-/// Patches are read as a whole.
-const LARGEST_PATCH: u64 = 8 << 20;
-
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Attempts: one command each, for the shell
@@ -99,21 +91,12 @@ impl Options {
             let hint = format!("put the options after it: whatif race {word} …; to race such a command: --attempt NAME={word}");
             return Err(RaceError::usage(message, hint).into());
         }
-        let file = self.find_file(engine)?;
-        let mut plan = ExperimentPlan { repeats: 1, ..ExperimentPlan::default() };
-        let mut from_file = FromFile::default();
-        if let Some(path) = &file {
-            let read = read_file(path)?;
-            from_file = FromFile::of(&read, path, engine)?;
-            if !self.sandbox.network.net.is_empty() {
-                from_file.net.clear();
-            }
-            if self.file.is_none() {
-                from_file.trust_little(path, engine)?;
-            }
-            plan = if self.file.is_some() { plan_of(read, path)? } else { plan_read_inside(read, path)? };
-        }
-        self.add_to(&mut plan, engine, file.is_some())?;
+        let says_net = !self.sandbox.network.net.is_empty();
+        let (mut plan, from_file) = match self.find_file(engine)? {
+            Some(file) => file.read(engine, says_net)?,
+            None => (ExperimentPlan { repeats: 1, ..ExperimentPlan::default() }, FromFile::default()),
+        };
+        self.add_to(&mut plan, engine)?;
         let given = self.sandbox.name.clone();
         let name = match (given, from_file.name) {
             (Some(name), _) => RaceName::Exactly(name),
@@ -140,23 +123,21 @@ impl Options {
             && self.command.is_empty())
     }
 
-    fn find_file(&self, engine: &Engine) -> Result<Option<PathBuf>, EngineError> {
-        if self.file.is_some() || self.names_attempts() {
-            return Ok(self.file.clone());
+    /// One that is named, or one that is there if no attempt is.
+    fn find_file(&self, engine: &Engine) -> Result<Option<ExperimentFile>, EngineError> {
+        if let Some(path) = &self.file {
+            return Ok(Some(ExperimentFile { path: path.clone(), trust: Trust::Named }));
         }
-        let cwd = &engine.context.cwd;
-        let found = [cwd.join(FILE), engine.context.project_of(cwd).join(FILE)].into_iter().find(|path| path.is_file());
-        Ok(Some(found.ok_or_else(|| {
-            RaceError::usage(
-                "there is nothing to race",
-                "name some attempts: whatif race 'COMMAND' 'COMMAND' --check 'COMMAND', or write an experiment.toml",
-            )
-        })?))
+        if self.names_attempts() {
+            return Ok(None);
+        }
+        let found = ExperimentFile::find(&engine.context);
+        Ok(Some(found.ok_or(RaceError::Plan(PlanError::Nothing))?))
     }
 
     /// What the command line says goes on top of what the file says.
-    fn add_to(&self, plan: &mut ExperimentPlan, engine: &Engine, has_file: bool) -> Result<(), EngineError> {
-        if self.names_attempts() || !has_file {
+    fn add_to(&self, plan: &mut ExperimentPlan, engine: &Engine) -> Result<(), EngineError> {
+        if self.names_attempts() {
             plan.attempts.extend(self.wanted(&engine.context.cwd)?.into_attempts().map_err(refused)?);
         }
         for (texts, required) in [(&self.check, true), (&self.optional_check, false)] {
@@ -215,42 +196,6 @@ impl Options {
     }
 }
 
-/// What a file says besides the plan.
-#[derive(Default)]
-struct FromFile {
-    name: Option<String>,
-    net: Vec<NetChoice>,
-    limits: Limits,
-    /// The same file means the same wherever one stands.
-    cwd: Option<PathBuf>,
-}
-
-impl FromFile {
-    fn of(file: &File, path: &Path, engine: &Engine) -> Result<Self, EngineError> {
-        let mut limits = file.limits.clone();
-        limits.timeout = limits.timeout.or(file.timeout);
-        let net = file.net.iter().map(|choice| parse_net(choice)).collect::<Result<_, _>>()?;
-        let place = std::fs::canonicalize(path).ok().and_then(|path| path.parent().map(Path::to_owned));
-        let project = engine.context.project_of(&engine.context.cwd);
-        Ok(Self { name: file.name.clone(), net, limits, cwd: place.filter(|place| place.starts_with(&project)) })
-    }
-
-    /// A file that nobody named may have been written by whatever ran in the project: it can only take away.
-    fn trust_little(&mut self, path: &Path, engine: &Engine) -> Result<(), EngineError> {
-        let usual = engine.context.config.network.mode.clone().unwrap_or(NetChoice::Registries);
-        if let Some(more) = self.net.iter().find(|choice| **choice != NetChoice::None && **choice != usual) {
-            let message = format!("{} wants the network '{more}', and nobody said that it may", path.display());
-            return Err(RaceError::usage(
-                message,
-                format!("if that is meant: --net {more}, or name the file: -f {}", path.display()),
-            )
-            .into());
-        }
-        self.limits = std::mem::take(&mut self.limits).at_most(&engine.context.config.limits);
-        Ok(())
-    }
-}
-
 /// `NAME=rest`, if what is before the first `=` can be a name. In capitals it is a variable of the command.
 fn named(text: &str) -> (Option<String>, String) {
     let is_variable = |name: &str| name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
@@ -261,76 +206,6 @@ fn named(text: &str) -> (Option<String>, String) {
         }
         _ => (None, text.to_owned()),
     }
-}
-
-fn read_file(path: &Path) -> Result<File, EngineError> {
-    let wrong = |why: &str| cannot_read(&path.display().to_string(), why);
-    let bytes = read_at_most(path, LARGEST_FILE).map_err(|why| wrong(&why))?;
-    let text = String::from_utf8(bytes).map_err(|_| wrong("it is not text"))?;
-    File::parse(&text).map_err(|error| in_file(path, error))
-}
-
-fn plan_of(file: File, path: &Path) -> Result<ExperimentPlan, EngineError> {
-    let beside = path.parent().unwrap_or(Path::new("."));
-    file.into_plan(&mut |name| read_patch(&beside.join(name))).map_err(|error| in_file(path, error))
-}
-
-/// A file that nobody named must not have anything read for it that its attempts could not read themselves.
-fn plan_read_inside(file: File, path: &Path) -> Result<ExperimentPlan, EngineError> {
-    let mut named = Vec::new();
-    let mut plan = file
-        .into_plan(&mut |name| {
-            named.push(name.to_owned());
-            Ok(Text::Plain("read inside".to_owned()))
-        })
-        .map_err(|error| in_file(path, error))?;
-    let patches = plan.attempts.iter_mut().filter(|attempt| attempt.kind == Kind::Patch);
-    for (attempt, name) in patches.zip(named) {
-        let script = std::mem::take(&mut attempt.arguments);
-        let around = ["/bin/sh", "-c", "exec \"$@\" < \"$0\""].map(Text::from);
-        attempt.arguments = around.into_iter().chain([Text::from(&name)]).chain(script).collect();
-        attempt.input = None;
-    }
-    Ok(plan)
-}
-
-fn read_patch(path: &Path) -> Result<Text, String> {
-    let bytes = read_at_most(path, LARGEST_PATCH)?;
-    Ok(String::from_utf8(bytes).map_or_else(|error| Text::Bytes(error.into_bytes()), Text::Plain))
-}
-
-fn read_at_most(path: &Path, longest: u64) -> Result<Vec<u8>, String> {
-    // Opening a pipe would wait for somebody at its other end.
-    if !std::fs::metadata(path).map_err(|error| plain(&error))?.is_file() {
-        return Err("it is not a file".to_owned());
-    }
-    let read = || {
-        let file = std::fs::File::open(path)?;
-        let mut bytes = Vec::new();
-        file.take(longest + 1).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let bytes = read().map_err(|error: std::io::Error| plain(&error))?;
-    if bytes.len() as u64 > longest { Err(format!("it is larger than {} MiB", longest >> 20)) } else { Ok(bytes) }
-}
-
-/// Without the number of the system's error.
-fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
-}
-
-fn parse_net(choice: &str) -> Result<NetChoice, EngineError> {
-    Ok(choice.parse().map_err(|why: String| RaceError::usage(why, "as with --net: none, registries, local, host, allow=RULE"))?)
-}
-
-fn cannot_read(path: &str, why: &str) -> EngineError {
-    RaceError::usage(format!("cannot read '{}': {why}", path.escape_debug()), "name a file that is there").into()
-}
-
-fn in_file(path: &Path, error: impl Explain) -> EngineError {
-    let hint = error.hints().into_iter().next().unwrap_or_else(|| "see 'experiment.toml' in docs/race.md".to_owned());
-    RaceError::usage(format!("{}: {error}", path.display()), hint).into()
 }
 
 fn refused(error: impl Explain) -> EngineError {

@@ -5,7 +5,7 @@ use whatif_engine::{Engine, EngineError};
 
 use crate::commands::Outcome;
 use crate::output::Output;
-use crate::race::{self, Detail, Shown, Standing};
+use crate::race::{self, Detail, Shown};
 
 /// Compare the attempts of a race side by side
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 
 pub fn show(engine: &Engine, experiment: &Experiment, output: &Output) -> Result<(), EngineError> {
     let ranking = engine.ranking(experiment);
-    let (standing, is_latest) = (standing(engine, experiment)?, is_latest(engine, experiment));
+    let (standing, is_latest) = (engine.standing(experiment)?, is_latest(engine, experiment));
     let shown = Shown { experiment, ranking: &ranking, standing, is_latest };
     if output.json {
         output.document(&race::document(shown));
@@ -33,14 +33,6 @@ pub fn show(engine: &Engine, experiment: &Experiment, output: &Output) -> Result
         race::report(shown, Detail::Full, output);
     }
     Ok(())
-}
-
-pub fn standing(engine: &Engine, experiment: &Experiment) -> Result<Standing, EngineError> {
-    Ok(match engine.standing(experiment)? {
-        whatif_engine::race::Standing::Running => Standing::Running,
-        whatif_engine::race::Standing::Interrupted => Standing::Interrupted,
-        whatif_engine::race::Standing::Ended => Standing::Ended,
-    })
 }
 
 /// Whether commands that name no race mean this one.

@@ -1,0 +1,216 @@
+//! Whether a plan as a whole makes sense, wherever it came from. Everything that can be known to be wrong is refused here,
+//! before anything runs.
+
+use std::collections::BTreeSet;
+
+use whatif_types::Explain;
+use whatif_types::experiment::ExperimentPlan;
+use whatif_types::explain::EXIT_USAGE;
+use whatif_types::name;
+
+use crate::attempts::{MOST_ATTEMPTS, RESERVED};
+use crate::metric::{Extractor, MetricError};
+use crate::rank::BUILT_IN;
+
+/// More would not make a spread any clearer.
+const MOST_REPEATS: u32 = 100;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    #[error("there is nothing to race")]
+    Nothing,
+    #[error("{count} attempts are too many, {MOST_ATTEMPTS} is the most")]
+    TooMany { count: usize },
+    #[error("there are two of {what} '{name}'")]
+    Twice { what: &'static str, name: String },
+    #[error("'{name}' cannot be the name of an attempt")]
+    Name { name: String },
+    #[error("a check that is empty would pass whatever happens")]
+    EmptyCheck,
+    #[error("checks are repeated 1 to {MOST_REPEATS} times")]
+    Repeats,
+    #[error("with --jobs 0 nothing would run")]
+    NoJobs,
+    #[error("metric '{name}': {source}")]
+    Metric { name: String, source: MetricError },
+    #[error("metric '{metric}' reads from a check '{check}' that there is not")]
+    NoSuchCheck { metric: String, check: String },
+    #[error("metrics are read from what checks print, and there is none")]
+    NoChecks,
+    #[error("there is no metric '{metric}' to weigh")]
+    NoSuchMetric { metric: String, known: Vec<String> },
+    #[error("{weight} is no weight")]
+    Weight { weight: f64 },
+}
+
+impl Explain for PlanError {
+    fn code(&self) -> &'static str {
+        "usage"
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Nothing => {
+                "name some attempts: whatif race 'COMMAND' 'COMMAND' --check 'COMMAND', or write an experiment.toml".to_owned()
+            }
+            Self::TooMany { .. } => "race them in groups".to_owned(),
+            Self::Twice { .. } => "give one of them another name".to_owned(),
+            Self::Name { .. } => {
+                format!("letters, digits, '-', '_' and '.'; {} have a meaning of their own", RESERVED.join(", "))
+            }
+            Self::EmptyCheck => "say what to run: --check 'COMMAND'".to_owned(),
+            Self::Repeats => "choose another number: --repeats 3".to_owned(),
+            Self::NoJobs => "leave it out, or give it a number from 1 on".to_owned(),
+            Self::Metric { .. } => "a regular expression, or $.path.in.json".to_owned(),
+            Self::NoSuchCheck { .. } => "name one of the checks".to_owned(),
+            Self::NoChecks => "add one: --check 'COMMAND'".to_owned(),
+            Self::NoSuchMetric { known, .. } => format!("there are {}", known.join(", ")),
+            Self::Weight { .. } => "a weight is a number from 0 on".to_owned(),
+        };
+        vec![hint]
+    }
+
+    fn exit_code(&self) -> u8 {
+        EXIT_USAGE
+    }
+}
+
+pub fn check(plan: &ExperimentPlan) -> Result<(), PlanError> {
+    check_attempts(plan)?;
+    unique("check", plan.checks.iter().map(|check| check.name.as_str()))?;
+    if plan.checks.iter().any(|check| check.run.trim().is_empty()) {
+        return Err(PlanError::EmptyCheck);
+    }
+    if !(1..=MOST_REPEATS).contains(&plan.repeats) {
+        return Err(PlanError::Repeats);
+    }
+    if plan.jobs == Some(0) {
+        return Err(PlanError::NoJobs);
+    }
+    check_metrics(plan)?;
+    check_weights(plan)
+}
+
+fn check_attempts(plan: &ExperimentPlan) -> Result<(), PlanError> {
+    if plan.attempts.is_empty() {
+        return Err(PlanError::Nothing);
+    }
+    if plan.attempts.len() > MOST_ATTEMPTS {
+        return Err(PlanError::TooMany { count: plan.attempts.len() });
+    }
+    let names = || plan.attempts.iter().map(|attempt| attempt.name.as_str());
+    match names().find(|name| RESERVED.contains(name) || name::validate(name).is_err()) {
+        Some(name) => Err(PlanError::Name { name: name.escape_debug().to_string() }),
+        None => unique("attempt", names()),
+    }
+}
+
+fn check_metrics(plan: &ExperimentPlan) -> Result<(), PlanError> {
+    unique("metric", plan.metrics.iter().map(|metric| metric.name.as_str()).chain(BUILT_IN))?;
+    for metric in &plan.metrics {
+        let name = || metric.name.clone();
+        Extractor::new(metric).map_err(|source| PlanError::Metric { name: name(), source })?;
+        let is_there = |check: &&String| plan.checks.iter().any(|known| known.name == **check);
+        if let Some(check) = metric.check.as_ref().filter(|check| !is_there(check)) {
+            return Err(PlanError::NoSuchCheck { metric: name(), check: check.clone() });
+        }
+    }
+    if plan.checks.is_empty() && !plan.metrics.is_empty() { Err(PlanError::NoChecks) } else { Ok(()) }
+}
+
+fn check_weights(plan: &ExperimentPlan) -> Result<(), PlanError> {
+    let known = || BUILT_IN.into_iter().chain(plan.metrics.iter().map(|metric| metric.name.as_str()));
+    for (metric, weight) in &plan.weights {
+        if !known().any(|name| name == metric) {
+            let known = known().map(str::to_owned).collect();
+            return Err(PlanError::NoSuchMetric { metric: metric.clone(), known });
+        }
+        if !weight.is_finite() || *weight < 0.0 {
+            return Err(PlanError::Weight { weight: *weight });
+        }
+    }
+    Ok(())
+}
+
+fn unique<'a>(what: &'static str, names: impl Iterator<Item = &'a str>) -> Result<(), PlanError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(PlanError::Twice { what, name: name.escape_debug().to_string() });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use whatif_types::experiment::{AttemptPlan, Better, CheckPlan, Extract, Kind, MetricPlan};
+
+    use super::*;
+
+    fn attempt(name: &str) -> AttemptPlan {
+        AttemptPlan {
+            name: name.to_owned(),
+            kind: Kind::Command,
+            about: String::new(),
+            arguments: Vec::new(),
+            input: None,
+            parameters: Default::default(),
+        }
+    }
+
+    fn a_check(name: &str, run: &str) -> CheckPlan {
+        CheckPlan { name: name.to_owned(), run: run.to_owned(), required: true, timeout: None, report: None }
+    }
+
+    fn metric(name: &str, regex: &str, of: Option<&str>) -> MetricPlan {
+        let extract = Extract::Regex(regex.to_owned());
+        MetricPlan { name: name.to_owned(), extract, better: Better::Lower, check: of.map(str::to_owned) }
+    }
+
+    fn good() -> ExperimentPlan {
+        ExperimentPlan {
+            attempts: vec![attempt("a"), attempt("b")],
+            checks: vec![a_check("test", "make test")],
+            metrics: vec![metric("speed", "([0-9]+)", Some("test"))],
+            weights: [("speed".to_owned(), 2.0), ("lines".to_owned(), 0.0)].into(),
+            repeats: 1,
+            ..ExperimentPlan::default()
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_way_out() {
+        check(&good()).unwrap();
+        type Spoil = fn(&mut ExperimentPlan);
+        let cases: [(Spoil, &str); 13] = [
+            (|p| p.attempts.clear(), "there is nothing to race"),
+            (
+                |p| p.attempts = (0..=MOST_ATTEMPTS).map(|n| attempt(&n.to_string())).collect(),
+                "1001 attempts are too many, 1000 is the most",
+            ),
+            (|p| p.attempts[1].name = "a".to_owned(), "there are two of attempt 'a'"),
+            (|p| p.attempts[1].name = "judge".to_owned(), "'judge' cannot be the name of an attempt"),
+            (|p| p.attempts[1].name = "\u{1b}[2J".to_owned(), "'\\u{1b}[2J' cannot be the name of an attempt"),
+            (|p| p.checks.push(a_check("test", "true")), "there are two of check 'test'"),
+            (|p| p.checks.push(a_check("none", " ")), "a check that is empty would pass whatever happens"),
+            (|p| p.repeats = 0, "checks are repeated 1 to 100 times"),
+            (|p| p.jobs = Some(0), "with --jobs 0 nothing would run"),
+            (|p| p.metrics[0].check = Some("lint".to_owned()), "metric 'speed' reads from a check 'lint' that there is not"),
+            (|p| p.metrics.push(metric("cpu", "x", None)), "there are two of metric 'cpu'"),
+            (|p| _ = p.weights.insert("sped".to_owned(), 1.0), "there is no metric 'sped' to weigh"),
+            (|p| _ = p.weights.insert("lines".to_owned(), f64::NAN), "NaN is no weight"),
+        ];
+        for (spoil, expected) in cases {
+            let mut plan = good();
+            spoil(&mut plan);
+            let error = check(&plan).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+            assert!(error.exit_code() == EXIT_USAGE && !error.hints()[0].is_empty(), "{expected}");
+        }
+        let unreadable = ExperimentPlan { metrics: vec![metric("speed", "(", None)], ..good() };
+        assert!(matches!(check(&unreadable), Err(PlanError::Metric { .. })));
+        let unchecked = ExperimentPlan { checks: Vec::new(), metrics: vec![metric("speed", "x", None)], ..good() };
+        assert!(matches!(check(&unchecked), Err(PlanError::NoChecks)));
+    }
+}
