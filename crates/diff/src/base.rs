@@ -293,7 +293,8 @@ impl Bases {
             if change.is_directory() {
                 top = Some((&change.path, is_added));
             }
-            if change.base == Base::Reality && !self.records.contains_key(change.path.as_os_str()) {
+            let is_known = self.records.contains_key(change.path.as_os_str()) || (is_added && self.was_absent(&change.path));
+            if change.base == Base::Reality && !is_known {
                 tops.push((change, state));
             }
         }

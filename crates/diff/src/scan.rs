@@ -21,7 +21,7 @@ use crate::base::{self, Bases};
 use crate::change::{Change, State};
 use crate::marks::Marks;
 use crate::node::{Node, Time};
-use crate::watch::Directory;
+use crate::watch::{Directory, LastLook};
 
 /// One copy-on-write tree of a sandbox.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub struct Scope<'a> {
     /// Files that are shown with other content than they have.
     pub rewritten: &'a [PathBuf],
     pub bases: &'a Bases,
+    /// Leave out what was there at this look. The heads must have no layers below them then.
+    pub since: Option<&'a LastLook>,
     /// When the sandbox was made.
     pub made_at: Time,
     /// Root's sandboxes own what they make; in a tree that belongs to somebody else, it shall belong to them.

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use whatif_diff::base::{self, Bases, Made, NewBase};
+use whatif_diff::watch::{self, LastLook};
 use whatif_diff::{Base, Kind, Node, scan};
 
 struct World(PathBuf);
@@ -163,8 +164,15 @@ fn what_an_older_layer_kept_is_not_kept_again() {
         let marks = whatif_diff::Marks::User;
         let trees = [whatif_diff::Tree { path: w.at("reality"), layers: vec![w.at("head")], marks, copied: false }];
         let made_at = (i64::MAX, 0);
-        let found =
-            scan(&whatif_diff::Scope { trees: &trees, masked: &[], rewritten: &[], bases: &bases, made_at, as_root: false });
+        let found = scan(&whatif_diff::Scope {
+            trees: &trees,
+            masked: &[],
+            rewritten: &[],
+            bases: &bases,
+            since: None,
+            made_at,
+            as_root: false,
+        });
         bases.keep(&found.changes).unwrap();
         found.changes
     };
@@ -175,4 +183,54 @@ fn what_an_older_layer_kept_is_not_kept_again() {
     let change = look(&["one", "own"]).pop().unwrap();
     assert_eq!(change.base, Base::Kept);
     assert_eq!(fs::read(change.before.unwrap().at).unwrap(), b"before");
+}
+
+#[test]
+fn a_later_look_finds_what_came_since_and_nothing_else() {
+    let w = World::new("since");
+    for directory in ["reality/old/deep", "head/old/deep", "head/made/below"] {
+        fs::create_dir_all(w.at(directory)).unwrap();
+    }
+    for file in ["reality/old/f", "reality/old/deep/f", "reality/old/deep/g", "head/old/f", "head/made/below/f"] {
+        fs::write(w.at(file), file).unwrap();
+    }
+    let look = |since: Option<&LastLook>| {
+        let mut bases = w.load(&["own"]);
+        let marks = whatif_diff::Marks::User;
+        let trees = [whatif_diff::Tree { path: w.at("reality"), layers: vec![w.at("head")], marks, copied: false }];
+        let made_at = (i64::MAX, 0);
+        let scope =
+            whatif_diff::Scope { trees: &trees, masked: &[], rewritten: &[], bases: &bases, since, made_at, as_root: false };
+        let found = scan(&scope);
+        bases.keep(&found.changes).unwrap();
+        watch::remember(&w.at("own"), &found.directories).unwrap();
+        let names: Vec<String> =
+            found.changes.iter().map(|c| c.path.strip_prefix(w.at("reality")).unwrap().display().to_string()).collect();
+        names.into_iter().filter(|n| !n.is_empty()).collect::<Vec<_>>()
+    };
+    let again = || look(Some(&LastLook::remembered(&w.at("own"))));
+    let in_heads = || watch::has_news(&w.at("own"), &[w.at("head")]);
+    assert!(in_heads());
+    assert_eq!(look(None), ["made", "made/below", "made/below/f", "old/f"]);
+    assert!(!in_heads());
+    assert_eq!(again(), ["made", "made/below"]);
+
+    // A file in a directory that was looked at, one in a directory that came since, and one in what the sandbox made.
+    fs::write(w.at("head/old/deep/g"), "changed").unwrap();
+    fs::create_dir_all(w.at("head/old/new")).unwrap();
+    fs::write(w.at("head/old/new/h"), "new").unwrap();
+    fs::write(w.at("head/made/i"), "new").unwrap();
+    assert!(in_heads());
+    assert_eq!(again(), ["made", "made/below", "made/i", "old/deep/g", "old/f", "old/new", "old/new/h"]);
+    assert!(!in_heads());
+    let known = w.load(&["own"]);
+    let is_known = |path: &str| known.get(&w.at("reality").join(path)).is_some();
+    assert_eq!(["old/deep/g", "old/new", "made"].map(is_known), [true; 3]);
+    // What lies in a directory that the sandbox made has no records of its own.
+    assert_eq!(["made/i", "made/below", "old/new/h"].map(is_known), [false; 3]);
+
+    // Everything is known again at the next look, whatever it left out.
+    fs::remove_file(w.at("head/old/f")).unwrap();
+    assert_eq!(again(), ["made", "made/below", "old/new"]);
+    assert_eq!(look(None), ["made", "made/below", "made/below/f", "made/i", "old/deep/g", "old/new", "old/new/h"]);
 }

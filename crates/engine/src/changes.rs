@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use whatif_diff::set::Options;
+use whatif_diff::watch::LastLook;
 use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Scope, Summary, Tree, scan, summarize};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
@@ -110,11 +111,13 @@ impl Engine {
         masked.push(self.state.root().to_owned());
         let rewritten: Vec<PathBuf> = secrets.rewrites.into_iter().map(|r| r.path).collect();
         let trees = self.trees(sandbox, &directory, view);
+        let last_look = matches!(view, View::News).then(|| LastLook::remembered(&directory.join("base")));
         let found = scan(&Scope {
             trees: &trees,
             masked: &masked,
             rewritten: &rewritten,
             bases: &bases,
+            since: last_look.as_ref(),
             made_at: seconds(sandbox.details.position.began_at.unwrap_or(sandbox.created_at)),
             as_root: self.context.is_root(),
         });
@@ -151,7 +154,7 @@ impl Engine {
     pub(crate) fn keep_bases_locked(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         if self.has_news(sandbox)? {
             // What the layers touched was kept when it was in the head.
-            let found = self.look_at(sandbox, View::Head)?;
+            let found = self.look_at(sandbox, View::News)?;
             self.remember(sandbox, &found)?;
         }
         Ok(())
@@ -202,7 +205,7 @@ impl Engine {
     fn trees(&self, sandbox: &Sandbox, directory: &Path, view: View<'_>) -> Vec<Tree> {
         let (has_head, stack) = match view {
             View::Whole => (true, sandbox.details.position.stack.as_slice()),
-            View::Head => (true, &[][..]),
+            View::Head | View::News => (true, &[][..]),
             View::Past(stack) => (false, stack),
         };
         let numbered = sandbox.details.trees.iter().enumerate();
@@ -233,6 +236,8 @@ enum View<'a> {
     Whole,
     /// What it touched since the last snapshot: the paths, not what was done to them, as layers below may have them too.
     Head,
+    /// The same, without what was there at the last look.
+    News,
     /// What it had changed at a snapshot.
     Past(&'a [LayerId]),
 }

@@ -69,6 +69,8 @@ struct Views {
     uppers: Vec<Part>,
     before: Option<OwnedFd>,
     lower: Lower,
+    /// If nothing came or went since the last look: the directories in it, where something may have.
+    unchanged: Option<Vec<OsString>>,
 }
 
 /// What shows through the layers.
@@ -188,14 +190,18 @@ impl<'a> Walk<'a> {
         let is_plain = matches!(views.lower, Lower::Plain);
         let mut names: BTreeMap<OsString, Option<Entry>> = BTreeMap::new();
         for (position, part) in views.uppers.iter().enumerate() {
-            self.list_layer(part, position, &mut names, finding)?;
+            let listed = match &views.unchanged {
+                Some(directories) => directories.clone(),
+                None => list(&part.directory)?,
+            };
+            self.list_layer(part, listed, position, &mut names, finding);
         }
         // Where something else than reality shows through, both have to be listed.
         let (elsewhere, hidden_elsewhere) = match &views.lower {
             Lower::Elsewhere(path, directory) => (Some(directory), self.hidden.within(&self.tree.path.join(path))),
             _ => (None, &[][..]),
         };
-        if !is_plain {
+        if !is_plain && views.unchanged.is_none() {
             for directory in [elsewhere, views.before.as_ref()].into_iter().flatten() {
                 for name in list(directory)? {
                     names.entry(name).or_insert(None);
@@ -267,6 +273,7 @@ impl<'a> Walk<'a> {
         let mut hides_nothing = false;
         let mut is_copied_up = false;
         let mut redirected: Option<PathBuf> = None;
+        let mut unchanged = None;
         while let Some((part, seen)) = look_up.next()? {
             // Only the oldest part was made over what is in reality; newer ones may have been made over older ones.
             is_copied_up = seen.is_copied_up;
@@ -279,6 +286,8 @@ impl<'a> Walk<'a> {
                 && let Some((_, after)) = &mut itself
             {
                 if self.layers[part.layer].is_head {
+                    let known = self.scope.since.and_then(|look| look.unchanged(&after.at, after.node.ctime));
+                    unchanged = known.map(|directories| directories.map(OsStr::to_owned).collect());
                     finding.found.directories.push(Directory { path: after.at.clone(), ctime: after.node.ctime });
                 }
                 after.set_attributes(seen.attributes);
@@ -344,7 +353,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        Ok(Views { uppers, before, lower })
+        Ok(Views { uppers, before, lower, unchanged })
     }
 
     /// What of reality shows through at another path than its own.
@@ -360,17 +369,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Lists one layer's directory; what a newer layer says about a name stands.
+    /// What one layer's directory says about the names `listed` in it; what a newer layer says about a name stands.
     fn list_layer(
         &self,
         part: &Part,
+        listed: Vec<OsString>,
         position: usize,
         names: &mut BTreeMap<OsString, Option<Entry>>,
         finding: &mut Finding,
-    ) -> Result<(), Errno> {
+    ) {
         let marks = self.tree.marks;
         let directory = &part.directory;
-        for name in list(directory)? {
+        for name in listed {
             if marks.is_bookkeeping(&name) {
                 continue;
             }
@@ -389,7 +399,6 @@ impl<'a> Walk<'a> {
             }
             names.insert(name, Some(Entry { said: Said::Here { upper: position, node }, touched }));
         }
-        Ok(())
     }
 
     /// The visit of a directory on either side, unless nothing of it can differ.
