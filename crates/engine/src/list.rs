@@ -1,12 +1,13 @@
 //! All sandboxes at a glance.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use serde::Serialize;
 use whatif_types::sandbox::StopReason;
 use whatif_types::timestamp::rfc3339;
-use whatif_types::{Sandbox, Status};
+use whatif_types::{LayerId, Sandbox, Status};
 
 use crate::{Engine, EngineError};
 
@@ -28,28 +29,43 @@ pub struct Listed {
     pub created_ms: u64,
 }
 
+/// What was found out about a stack, for all that stand on it and changed nothing since: a hundred forks are looked at once.
+/// Changed files, and bytes.
+type Known = HashMap<(PathBuf, Vec<LayerId>), (u64, u64)>;
+
 impl Engine {
     /// `whatif ls`: newest first.
     pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
-        let all = self.store.list()?.into_iter().map(|sandbox| self.listed(self.refreshed(sandbox)?));
+        let mut known = Known::new();
+        let all = self.store.list()?.into_iter().map(|sandbox| self.listed_beside(self.refreshed(sandbox)?, &mut known));
         // One that went meanwhile is not there.
         all.filter(|listed| !matches!(listed, Err(EngineError::NoSuchSandbox { .. }))).collect()
     }
 
-    /// The line for one sandbox. A running one is looked at; for a stopped one the record is true.
+    /// The names alone, which nothing has to be looked at for.
+    pub fn names(&self) -> Result<Vec<String>, EngineError> {
+        Ok(self.store.list()?.into_iter().map(|sandbox| sandbox.name).collect())
+    }
+
+    /// The line for one sandbox.
     pub fn listed(&self, sandbox: Sandbox) -> Result<Listed, EngineError> {
+        self.listed_beside(sandbox, &mut Known::new())
+    }
+
+    /// The line for one sandbox among others. A running one is looked at; for a stopped one the record is true.
+    fn listed_beside(&self, sandbox: Sandbox, known: &mut Known) -> Result<Listed, EngineError> {
         let (mut changed_files, mut size_bytes, mut pids) = (sandbox.details.changed_files, sandbox.details.size_bytes, 0);
         if sandbox.status == Status::Active {
             // One that cannot be examined must not keep the others from being listed.
-            if let Ok(summary) = self.summarize(&sandbox) {
-                (changed_files, size_bytes) = (summary.changed_files, summary.size_bytes);
+            if let Ok(now) = self.summarize_beside(&sandbox, known) {
+                (changed_files, size_bytes) = now;
             }
             pids = self.connect(&sandbox).and_then(|mut client| Ok(client.list()?.len())).unwrap_or(0);
         }
         if sandbox.details.stop_reason == Some(StopReason::NotStarted)
-            && let Ok(summary) = self.summarize(&sandbox)
+            && let Ok((now, _)) = self.summarize_beside(&sandbox, known)
         {
-            changed_files = summary.changed_files;
+            changed_files = now;
         }
         // What lies in layers was changed by it, or by what it came from.
         for layer in &sandbox.details.position.stack {
@@ -68,5 +84,16 @@ impl Engine {
             labels: sandbox.details.labels,
             created_ms: sandbox.created_at,
         })
+    }
+
+    fn summarize_beside(&self, sandbox: &Sandbox, known: &mut Known) -> Result<(u64, u64), EngineError> {
+        let look = || self.summarize(sandbox).map(|summary| (summary.changed_files, summary.size_bytes));
+        if !self.heads_are_empty(sandbox)? {
+            return look();
+        }
+        match known.entry((sandbox.project.clone(), sandbox.details.position.stack.clone())) {
+            Entry::Occupied(entry) => Ok(*entry.get()),
+            Entry::Vacant(entry) => Ok(*entry.insert(look()?)),
+        }
     }
 }

@@ -27,7 +27,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let names = if args.all { engine.list()?.into_iter().map(|s| s.name).collect() } else { args.names.clone() };
+    let names = if args.all { engine.names()? } else { args.names.clone() };
     if args.all && !args.yes && !std::io::stdin().is_terminal() {
         return Err(EngineError::Usage {
             message: "nobody can be asked whether to remove all sandboxes".to_owned(),
