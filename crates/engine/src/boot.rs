@@ -120,6 +120,7 @@ impl Engine {
             id: wish.id.clone(),
             directory: wish.directory.to_owned(),
             work,
+            project: wish.project.to_owned(),
             layers: self.state.layers(),
             stack: wish.stack.iter().rev().cloned().collect(),
             masks,

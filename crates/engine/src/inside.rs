@@ -11,7 +11,7 @@ use whatif_keeper::server::{self, Group, Parts};
 use whatif_keeper::{Channel, ChannelError};
 use whatif_layers::assemble::{self, AssembleError, Assembled, Cause};
 use whatif_provider::native::network::{self, Listeners};
-use whatif_provider::native::{self, Prepared};
+use whatif_provider::native::{self, Prepared, Reach};
 use whatif_types::boot::{Boot, KeeperLimits, PROTOCOL_VERSION, Protection};
 use whatif_types::{NetMode, environment};
 
@@ -142,11 +142,12 @@ fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>, listeners: Result<Li
     let mut listeners = listeners?;
     native::join(prepared).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
     network::listen_for_host(&mut listeners, &boot.reach).map_err(|e| failed("listen for a service of the host", &e))?;
-    let Assembled { mut protection, underlay, head } =
+    let Assembled { mut protection, underlay, project, head } =
         assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
     native::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
-    let listed = head.as_ref().map(AsFd::as_fd);
-    let confinement = native::confine(boot.identity, underlay.as_fd(), listed).map_err(|(step, error)| failed(step, &error))?;
+    let (often_used, listed) = (project.as_ref().map(AsFd::as_fd), head.as_ref().map(AsFd::as_fd));
+    let reach = Reach { beneath: underlay.as_fd(), often_used, listed };
+    let confinement = native::confine(boot.identity, reach).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;
     Ok(Became { protection, head, listeners })
 }

@@ -235,7 +235,9 @@ impl Engine {
         }
         let copied = copied_state(&plan);
         let program = std::env::current_exe().ok().and_then(|p| fs::metadata(p).ok()).map(|m| (m.ino(), m.mtime(), m.size()));
-        let text = serde_json::to_vec(&(&plan, &masks, copied, program, validated.net, self.context.runtime_dir.as_ref()))
+        let on_the_way = on_the_way(&validated.project);
+        let runtime_dir = self.context.runtime_dir.as_ref();
+        let text = serde_json::to_vec(&(&plan, &masks, copied, on_the_way, program, validated.net, runtime_dir))
             .map_err(|e| EngineError::io("describe", &validated.project, e.into()))?;
         Ok(digest::of_bytes(&text))
     }
@@ -249,6 +251,11 @@ fn copied_state(plan: &Plan) -> Vec<(u64, i64, i64, u64)> {
         entries.filter_map(|e| e.metadata().ok()).map(|m| (m.ino(), m.ctime(), m.ctime_nsec(), m.size())).collect();
     state.sort_unstable();
     state
+}
+
+/// The directories on the way to the project, which a keeper has looked up: it would not notice that others took their places.
+fn on_the_way(project: &Path) -> Vec<(u64, u64)> {
+    project.ancestors().filter_map(|directory| fs::metadata(directory).ok()).map(|m| (m.dev(), m.ino())).collect()
 }
 
 /// Whether anything was asked for that a ready-made sandbox does not have.

@@ -67,6 +67,8 @@ pub struct Assembled {
     /// A file system with nothing but a place for the root in it. The next root will be mounted at the same place (see `restack`):
     /// whoever is confined to what lies beneath this is confined to the sandbox, whatever its root is by then.
     pub underlay: OwnedFd,
+    /// The project, if it is copy-on-write.
+    pub project: Option<OwnedFd>,
     /// The sandbox's directory, read-only, for whoever measures its head. Nothing above it can be reached from there.
     pub head: Option<OwnedFd>,
 }
@@ -117,7 +119,16 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
 
     // 6. Mounting "succeeds" in more ways than working.
     verify::plan(boot, &protection)?;
-    Ok(Assembled { protection, underlay, head })
+    let project = open_project(boot, &root, &protection);
+    Ok(Assembled { protection, underlay, project, head })
+}
+
+fn open_project(boot: &Boot, root: &OwnedFd, protection: &Protection) -> Option<OwnedFd> {
+    let place = boot.plan.place_of(&boot.project)?;
+    let is_overlay = boot.plan.backend == Backend::Overlay
+        && matches!(place.kind, PlaceKind::Writable { .. })
+        && protection.read_only.iter().all(|(path, _)| *path != place.path);
+    if is_overlay { mounts::target(root, relative(&boot.project)).ok() } else { None }
 }
 
 /// Mounted on the stage; the new root is mounted in it.

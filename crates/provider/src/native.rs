@@ -19,6 +19,7 @@ use whatif_types::Identity;
 pub use self::confine::{Confinement, confine};
 pub use self::join::{Prepared, enter_user_namespace, join, join_user_namespace, make_network};
 use crate::{Launch, LaunchError, Launched, Provider};
+pub use whatif_sys::landlock::Reach;
 
 pub const NAME: &str = "native";
 /// How the command line of a keeper begins after the program: `whatif keeper <id> <network>`.

@@ -44,17 +44,30 @@ pub fn abi() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// Confines the calling thread and its descendants to what lies beneath `root`. What lies beneath `listed` can be listed, by
-/// whoever has a descriptor of it. Needs `no_new_privs`. Returns the ABI in force.
-pub fn confine_beneath(root: impl AsFd, listed: Option<impl AsFd>) -> io::Result<u32> {
+/// What a confined thread can still use.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach<'a> {
+    /// Everything beneath this.
+    pub beneath: BorrowedFd<'a>,
+    /// A directory in there in which most of the work is done. At each access the kernel looks for a rule from the file upwards,
+    /// directory by directory: the sooner it finds one, the better.
+    pub often_used: Option<BorrowedFd<'a>>,
+    /// What lies beneath this can be listed, by whoever has a descriptor of it.
+    pub listed: Option<BorrowedFd<'a>>,
+}
+
+/// Confines the calling thread and its descendants. Needs `no_new_privs`. Returns the ABI in force.
+pub fn confine_to(reach: Reach<'_>) -> io::Result<u32> {
     let abi = abi();
     // Without REFER (ABI 2) every rename across directories would fail: a sandbox that cannot `mv` is no use.
     if abi < 2 {
         return Ok(0);
     }
     let ruleset = everything_forbidden(abi)?;
-    allow(&ruleset, root, rights(abi))?;
-    if let Some(listed) = listed {
+    for directory in [Some(reach.beneath), reach.often_used].into_iter().flatten() {
+        allow(&ruleset, directory, rights(abi))?;
+    }
+    if let Some(listed) = reach.listed {
         allow(&ruleset, listed, FS_READ_DIR)?;
     }
     restrict(&ruleset)?;

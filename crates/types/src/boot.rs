@@ -74,6 +74,9 @@ pub struct Boot {
     #[serde(with = "text::path")]
     pub directory: PathBuf,
     pub work: Work,
+    /// Where most of the work will be done.
+    #[serde(with = "text::path", default)]
+    pub project: PathBuf,
     /// Where the frozen layers lie, if there are any.
     #[serde(with = "text::path")]
     pub layers: PathBuf,

@@ -1,11 +1,11 @@
 //! Inside the keeper: everything that could reach outside is given up, for itself and for all it will ever start.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use rustix::thread::CapabilitySet;
-use whatif_sys::{capabilities, landlock, seccomp};
+use whatif_sys::landlock::{self, Reach};
+use whatif_sys::{capabilities, seccomp};
 use whatif_types::Identity;
 
 /// What could be confined, for the record.
@@ -14,13 +14,8 @@ pub struct Confinement {
     pub landlock_abi: u32,
 }
 
-/// What is `beneath` can be used, what is `listed` can be listed.
 /// Each step is required; a sandbox whose step fails does not start. (Landlock is required where the kernel has it.)
-pub fn confine(
-    identity: Identity,
-    beneath: BorrowedFd<'_>,
-    listed: Option<BorrowedFd<'_>>,
-) -> Result<Confinement, (&'static str, io::Error)> {
+pub fn confine(identity: Identity, reach: Reach<'_>) -> Result<Confinement, (&'static str, io::Error)> {
     let at = |step: &'static str| move |error: io::Error| (step, error);
     let errno = |step: &'static str| move |errno: rustix::io::Errno| (step, errno.into());
 
@@ -36,7 +31,7 @@ pub fn confine(
     rustix::thread::set_no_new_privs(true).map_err(errno("set no_new_privs"))?;
 
     // 4. Nothing outside the sandbox can be opened, even through a descriptor that leads there.
-    let landlock_abi = landlock::confine_beneath(beneath, listed).map_err(at("apply Landlock"))?;
+    let landlock_abi = landlock::confine_to(reach).map_err(at("apply Landlock"))?;
 
     // 5. The kernel's rarely needed and often exploited parts.
     seccomp::install().map_err(at("install the system call filter"))?;
