@@ -74,7 +74,7 @@ pub struct Prepared {
     /// Everything the sandbox changed, and what of it will be real as a whole.
     counts: (u64, u64),
     pub(crate) plan: Plan,
-    _lock: SandboxLock,
+    lock: SandboxLock,
     /// Its processes are held still for as long as nobody is asked anything.
     still: Option<Client>,
 }
@@ -230,7 +230,7 @@ impl Engine {
             counts: (raw, settled),
             plan: planned.plan,
             sandbox,
-            _lock: lock,
+            lock,
             still,
         })
     }
@@ -271,7 +271,7 @@ impl Engine {
         let sandbox = self.after_apply(&prepared.sandbox, all.saturating_sub(real))?;
         drop(prepared.still);
         // What is real is real; at worst the sandbox sees it only from its next start on.
-        let _ = self.look_anew(sandbox.clone(), &prepared.plan);
+        let _ = self.look_anew(sandbox.clone(), &prepared.lock, &prepared.plan);
         let nothing_left = sandbox.details.changed_files == 0;
         Ok(Applied { id, sandbox, steps: prepared.steps, left_out: prepared.left_out, unchanged: prepared.unchanged, nothing_left })
     }

@@ -79,7 +79,7 @@ impl Engine {
             Exported::Template(name) => self.about_template(self.template(name)?),
             Exported::Position(source) => {
                 let (sandbox, snapshot) = match self.sandbox_called(source)? {
-                    Some(sandbox) => self.named_position(&sandbox, MadeBy::Export, live)?,
+                    Some(sandbox) => self.named_position(&sandbox, MadeBy::Export, live, None)?,
                     None => self.find_snapshot(source)?,
                 };
                 let mut about = self.about_sandbox(sandbox);

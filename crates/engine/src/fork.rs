@@ -32,9 +32,10 @@ impl Engine {
         if let Some(given) = fork.name {
             name::validate(given)?;
         }
+        let helper = self.helper_ahead(Some(fork.source), false);
         self.check_room()?;
         let (parent, from) = match self.sandbox_called(fork.source)? {
-            Some(sandbox) => self.named_position(&sandbox, MadeBy::Fork, fork.live)?,
+            Some(sandbox) => self.named_position(&sandbox, MadeBy::Fork, fork.live, helper)?,
             None => self.find_snapshot(fork.source).map_err(|error| match error {
                 EngineError::NoSuchSnapshot { sandbox: None, .. } => {
                     EngineError::NothingToFork { name: fork.source.escape_debug().to_string() }

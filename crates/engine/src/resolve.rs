@@ -15,6 +15,8 @@ use crate::{Engine, EngineError};
 const SHORTEST_PREFIX: usize = 4;
 /// How long a command waits for another one at the same sandbox.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Whoever finishes a snapshot has the lock for less than a millisecond more.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(100);
 
 impl Engine {
     /// By name, by a unique prefix of the id, or the latest of this project.
@@ -94,13 +96,15 @@ impl Engine {
     /// The right to change a sandbox, waiting a while for whoever has it.
     pub(crate) fn lock(&self, sandbox: &Sandbox) -> Result<SandboxLock, EngineError> {
         let deadline = Instant::now() + PATIENCE;
+        let mut pause = SHORTEST_PAUSE;
         loop {
             let directory = self.directory(sandbox)?;
             match SandboxLock::take(&directory)? {
                 Some(lock) => return Ok(lock),
                 None if Instant::now() >= deadline => return Err(EngineError::Busy { name: sandbox.name.clone() }),
-                None => std::thread::sleep(PATIENCE / 2000),
+                None => std::thread::sleep(pause),
             }
+            pause = (pause * 2).min(PATIENCE / 2000);
         }
     }
 }

@@ -24,7 +24,7 @@ impl Engine {
     pub fn roll_back(&self, name: Option<&str>, label: &str, live: Live) -> Result<RolledBack, EngineError> {
         let helper = self.helper_ahead(name, true);
         let sandbox = self.resolve(name)?;
-        let _lock = self.lock(&sandbox)?;
+        let lock = self.lock(&sandbox)?;
         let mut sandbox = self.reread(&sandbox)?;
         let to = self.snapshot_for(&sandbox, label)?;
         self.keep_bases_locked(&sandbox)?;
@@ -33,7 +33,7 @@ impl Engine {
         let label = self.free_label(&sandbox, &take)?;
         let left = sandbox.details.position.stack.clone();
         let mut destination = There { engine: self, to: &to, take: &take, label, left, before: None };
-        let moved = self.shift(&mut sandbox, live, helper, &mut destination)?;
+        let moved = self.shift(&mut sandbox, &lock, live, helper, &mut destination)?;
         let before = destination.before;
         Ok(RolledBack { sandbox, to, before, ended: moved.ended, was_stopped: moved.was_stopped })
     }

@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Process;
 use whatif_layers::shift::{Note, Shift};
-use whatif_types::boot::{Boot, Protection, TreeMask};
+use whatif_layers::state_dir::SandboxLock;
+use whatif_types::boot::{Boot, TreeMask};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Backend, LayerId, Plan, Sandbox, SandboxId, Status};
 
-use self::helper::Helper;
+use self::helper::{Finishing, Helper};
 use crate::boot::{Heads, Wish};
 use crate::create::{copied_trees, new_id};
 use crate::limits::Lease;
@@ -56,6 +57,15 @@ pub(crate) struct Moved {
     pub ended: Vec<Process>,
     /// The sandbox was stopped for it.
     pub was_stopped: bool,
+    /// Whoever puts the sandbox on its new layers. The move has happened all the same, so nobody needs to wait for that but who goes on
+    /// with the lock.
+    pub finishing: Option<Finishing>,
+}
+
+impl Moved {
+    fn at_once(how: How) -> Self {
+        Self { how, ended: Vec::new(), was_stopped: false, finishing: None }
+    }
 }
 
 /// Where to go, once it is known what became of the head.
@@ -69,10 +79,11 @@ pub(crate) trait Destination {
 }
 
 impl Engine {
-    /// Moves the sandbox. The caller holds its lock and has looked at its record since.
+    /// Moves the sandbox. The caller has taken its lock and looked at its record since.
     pub(crate) fn shift(
         &self,
         sandbox: &mut Sandbox,
+        lock: &SandboxLock,
         live: Live,
         helper: Option<Helper>,
         to: &mut dyn Destination,
@@ -85,13 +96,13 @@ impl Engine {
             if is_active {
                 self.publish(sandbox);
             }
-            return Ok(Moved { how: How::Nothing, ended: Vec::new(), was_stopped: false });
+            return Ok(Moved::at_once(How::Nothing));
         }
         if is_active
             && sandbox.details.backend == Backend::Fuse
             && let Some(ended) = self.rest_if_idle(sandbox, live)?
         {
-            let moved = self.shift(sandbox, live, None, to)?;
+            let moved = self.shift(sandbox, lock, live, None, to)?;
             return Ok(Moved { ended, was_stopped: true, ..moved });
         }
         // It loads while everything else is looked at, if it was not started before.
@@ -100,7 +111,7 @@ impl Engine {
             started => started.filter(|_| is_active),
         };
         let layer = if has_layer { Some(new_layer_id()?) } else { None };
-        let mut moving = Moving { engine: self, directory: &directory, layer: layer.as_ref(), to };
+        let mut moving = Moving { engine: self, directory: &directory, lock, layer: layer.as_ref(), to };
         let moved = match helper {
             None => moving.at_rest(sandbox),
             Some(helper) => moving.alive(sandbox, helper, live),
@@ -179,6 +190,7 @@ impl Engine {
 struct Moving<'a> {
     engine: &'a Engine,
     directory: &'a Path,
+    lock: &'a SandboxLock,
     layer: Option<&'a LayerId>,
     to: &'a mut dyn Destination,
 }
@@ -189,7 +201,7 @@ impl Moving<'_> {
         let shift = self.begin(sandbox)?;
         let done = shift.freeze().map_err(EngineError::from).and_then(|()| self.record(sandbox));
         self.settle(shift, done)?;
-        Ok(Moved { how: self.frozen(), ended: Vec::new(), was_stopped: false })
+        Ok(Moved::at_once(self.frozen()))
     }
 
     fn alive(&mut self, sandbox: &mut Sandbox, mut helper: Helper, live: Live) -> Result<Moved, EngineError> {
@@ -201,6 +213,11 @@ impl Moving<'_> {
             }
             other => other?,
         };
+        // It finds its way in while everything else is looked at.
+        let stack = self.to.stack(sandbox, self.layer);
+        let boot = self.engine.boot_on(sandbox, self.directory, &stack)?;
+        self.engine.state.make_layers()?;
+        helper.enter(sandbox.details.keeper_pid.unwrap_or(0), &boot)?;
         // From here on nothing is started either, until the client leaves.
         let mut running = client.freeze()?;
         let mut ended = Vec::new();
@@ -208,13 +225,11 @@ impl Moving<'_> {
             ended = client.end_all()?;
             running.clear();
         }
-        let stack = self.to.stack(sandbox, self.layer);
-        let boot = self.engine.boot_on(sandbox, self.directory, &stack)?;
         // From here on a crash is noticed, and leads to a sandbox that is stopped.
         let mut shift = self.begin(sandbox)?;
         let in_the_way = match running.is_empty() {
             false => Ok(Some(explain(&running))),
-            true => helper.guard(sandbox.details.keeper_pid.unwrap_or(0), &boot).map(|busy| busy.map(explain_writer)),
+            true => helper.guard().map(|busy| busy.map(explain_writer)),
         };
         match in_the_way {
             Ok(None) => {}
@@ -230,15 +245,13 @@ impl Moving<'_> {
                 self.engine.own_everything();
                 let done = shift.freeze_copy().map_err(EngineError::from).and_then(|()| self.record_copy(sandbox));
                 self.settle(shift, done)?;
-                return Ok(Moved { how: How::Copied { because }, ended, was_stopped: false });
+                return Ok(Moved { ended, ..Moved::at_once(How::Copied { because }) });
             }
         }
         let frozen = shift.freeze().map_err(EngineError::from);
-        let prepared = frozen.and_then(|()| self.engine.prepare_heads(sandbox, &boot, &stack)).and_then(|()| helper.prepare());
-        let done = prepared.and_then(|protection| {
+        let prepared = frozen.and_then(|()| self.engine.prepare_heads(sandbox, &boot, &stack));
+        let done = prepared.and_then(|()| {
             let before = sandbox.clone();
-            let landlock_abi = before.details.protection.landlock_abi;
-            sandbox.details.protection = Protection { landlock_abi, ..protection };
             sandbox.details.trees = known_and_new(sandbox, &boot.plan);
             sandbox.details.copied_trees = copied_trees(&boot.plan);
             sandbox.details.position.work = boot.work;
@@ -248,19 +261,14 @@ impl Moving<'_> {
             self.leave_as_it_was(sandbox, shift, &mut helper)?;
             return Err(error);
         }
-        if let Err(error) = helper.switch() {
-            self.engine.stop_after_failure(sandbox)?;
-            shift.go_on()?;
-            return Err(error);
-        }
-        shift.go_on()?;
+        // It has happened. From here on whatever fails leaves a stopped sandbox, which stands on its new layers when it starts.
+        self.engine.publish(sandbox);
         if sandbox.details.limits.limits_room() {
             let room = self.engine.frozen_room(sandbox)?;
             client.layers_changed(room.frozen_bytes, room.frozen_files)?;
         }
-        let _ = client.thaw();
-        self.engine.publish(sandbox);
-        Ok(Moved { how: self.frozen(), ended, was_stopped: false })
+        let finishing = helper.finish(&sandbox.details.protection, &client, self.lock, shift.hand_over()?)?;
+        Ok(Moved { ended, finishing: Some(finishing), ..Moved::at_once(self.frozen()) })
     }
 
     fn begin(&self, sandbox: &Sandbox) -> Result<Shift, EngineError> {

@@ -1,5 +1,6 @@
 //! `whatif snapshot`: a name for what a sandbox is at this moment.
 
+use whatif_layers::state_dir::SandboxLock;
 use whatif_store::Origin;
 use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot, SnapshotDetails, SnapshotId, Status, name};
 
@@ -46,17 +47,18 @@ impl Engine {
         }
         let helper = self.helper_ahead(name, false);
         let sandbox = self.resolve(name)?;
-        let _lock = self.lock(&sandbox)?;
+        let lock = self.lock(&sandbox)?;
         let sandbox = self.reread(&sandbox)?;
-        self.snapshot_with(sandbox, take, helper)
+        self.snapshot_locked(sandbox, &lock, take, helper)
     }
 
-    /// For a caller that holds the lock.
-    pub(crate) fn snapshot_locked(&self, sandbox: Sandbox, take: &Take) -> Result<Taken, EngineError> {
-        self.snapshot_with(sandbox, take, None)
-    }
-
-    fn snapshot_with(&self, mut sandbox: Sandbox, take: &Take, helper: Option<Helper>) -> Result<Taken, EngineError> {
+    fn snapshot_locked(
+        &self,
+        mut sandbox: Sandbox,
+        lock: &SandboxLock,
+        take: &Take,
+        helper: Option<Helper>,
+    ) -> Result<Taken, EngineError> {
         if sandbox.status == Status::Creating {
             return Err(EngineError::Busy { name: sandbox.name });
         }
@@ -66,7 +68,7 @@ impl Engine {
         // What the files of the head started from is frozen with them.
         self.keep_bases_locked(&sandbox)?;
         let mut destination = HereNamed { engine: self, take, label, taken: None };
-        let moved = self.shift(&mut sandbox, take.live, helper, &mut destination)?;
+        let moved = self.shift(&mut sandbox, lock, take.live, helper, &mut destination)?;
         let snapshot = destination.taken.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })?;
         if take.durable {
             self.sync()?;
@@ -176,8 +178,9 @@ impl Engine {
         sandbox: &Sandbox,
         made_by: MadeBy,
         live: Live,
+        helper: Option<Helper>,
     ) -> Result<(Sandbox, Snapshot), EngineError> {
-        let _lock = self.lock(sandbox)?;
+        let lock = self.lock(sandbox)?;
         let sandbox = self.refresh(sandbox)?;
         let at = match &sandbox.details.position.at {
             Some(id) if self.heads_are_empty(&sandbox)? => self.store.get_snapshot(id)?,
@@ -186,7 +189,7 @@ impl Engine {
         if let Some(snapshot) = at.filter(|s| s.details.stack == sandbox.details.position.stack) {
             return Ok((sandbox, snapshot));
         }
-        let taken = self.snapshot_locked(sandbox, &Take::automatic(made_by, live))?;
+        let taken = self.snapshot_locked(sandbox, &lock, &Take::automatic(made_by, live), helper)?;
         Ok((taken.sandbox, taken.snapshot))
     }
 }
@@ -194,12 +197,12 @@ impl Engine {
 impl Engine {
     /// The snapshot before a command; none if nothing has changed since the last one. Old ones of its kind are removed.
     pub fn snapshot_before_command(&self, sandbox: &Sandbox) -> Result<Option<Taken>, EngineError> {
-        let _lock = self.lock(sandbox)?;
+        let lock = self.lock(sandbox)?;
         let sandbox = self.refresh(sandbox)?;
         if sandbox.details.position.at.is_some() && self.heads_are_empty(&sandbox)? {
             return Ok(None);
         }
-        let taken = self.snapshot_locked(sandbox, &Take::automatic(MadeBy::Exec, Live::Copy))?;
+        let taken = self.snapshot_locked(sandbox, &lock, &Take::automatic(MadeBy::Exec, Live::Copy), None)?;
         self.forget_old_snapshots(&taken.sandbox)?;
         Ok(Some(taken))
     }

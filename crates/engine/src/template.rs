@@ -72,7 +72,7 @@ impl Engine {
             return Err(StoreError::TemplateTaken { name: name.to_owned() }.into());
         }
         let sandbox = self.resolve(sandbox)?;
-        let (sandbox, snapshot) = self.named_position(&sandbox, MadeBy::Template, live)?;
+        let (sandbox, snapshot) = self.named_position(&sandbox, MadeBy::Template, live, None)?;
         let mut details = sandbox.details.clone();
         details.position.stack = snapshot.details.stack.clone();
         details.position.mounted.clear();

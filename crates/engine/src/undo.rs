@@ -63,8 +63,8 @@ impl Engine {
         let _ = self.resolve(Some(&prepared.page.sandbox_id)).and_then(|sandbox| {
             let left = self.summarize(&sandbox)?.changed_files;
             let sandbox = self.after_apply(&sandbox, left)?;
-            let _lock = self.lock(&sandbox)?;
-            self.look_anew(sandbox, &prepared.plan)
+            let lock = self.lock(&sandbox)?;
+            self.look_anew(sandbox, &lock, &prepared.plan)
         });
         Ok(())
     }

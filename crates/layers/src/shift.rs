@@ -9,13 +9,14 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use whatif_types::{LayerId, SandboxId};
 
-use crate::state_dir::{NOTE, SandboxLock, StateDir, make_private};
+use crate::state_dir::{NOTE, SHIFT, SandboxLock, StateDir, make_private};
 use crate::{PathError, copy, on, remove};
 
 /// Directories made beforehand, in a sandbox's directory: one for a head, and in it one for each tree, and those for work.
@@ -50,7 +51,7 @@ impl Shift {
         let (path, lock) = state.begin_shift(&note.sandbox, &text(&note))?;
         let layer = note.layer.as_ref().map(|l| state.layer_path(l));
         if layer.is_some() {
-            make_private(&state.layers())?;
+            state.make_layers()?;
         }
         Ok(Self { path, sandbox: sandbox.to_owned(), layer, note, lock })
     }
@@ -132,11 +133,46 @@ impl Shift {
         self.end()
     }
 
+    /// It has happened, and another process sees to what is left. Nobody takes it for what a crash left before that one has ended.
+    pub fn hand_over(self) -> Result<Unfinished, PathError> {
+        let open = |path: &Path| {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            rustix::fs::open(path, flags, Mode::empty()).map_err(on("open", path))
+        };
+        let transient = self.path.parent().unwrap_or(&self.path);
+        Ok(Unfinished { transient: open(transient)?, sandbox: open(&self.sandbox)?, lock: self.lock.directory.into() })
+    }
+
     /// Nothing is left to decide.
     pub fn end(self) -> Result<(), PathError> {
         let moved = fs::rename(&self.path, self.sandbox.join(NOTE)).map_err(on("remove", &self.path));
         drop(self.lock);
         moved
+    }
+}
+
+/// A shift that has happened, in the hands of whoever finishes it. Paths mean nothing there.
+#[derive(Debug)]
+pub struct Unfinished {
+    transient: OwnedFd,
+    sandbox: OwnedFd,
+    lock: OwnedFd,
+}
+
+impl Unfinished {
+    #[must_use]
+    pub fn descriptors(&self) -> [BorrowedFd<'_>; 3] {
+        [self.transient.as_fd(), self.sandbox.as_fd(), self.lock.as_fd()]
+    }
+
+    #[must_use]
+    pub fn from_descriptors([transient, sandbox, lock]: [OwnedFd; 3]) -> Self {
+        Self { transient, sandbox, lock }
+    }
+
+    /// Nothing is left to do.
+    pub fn end(self, sandbox: &SandboxId) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.transient, format!("{SHIFT}{sandbox}"), &self.sandbox, NOTE)?)
     }
 }
 

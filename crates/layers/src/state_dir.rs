@@ -32,7 +32,7 @@ use crate::{PathError, on, spares};
 const OWNER: &str = "user.whatif.owner";
 /// Applies lie beside sandboxes while they are under way.
 const APPLY: &str = "apply-";
-const SHIFT: &str = "shift-";
+pub(crate) const SHIFT: &str = "shift-";
 const SQUASH: &str = "squash-";
 const LAST_MOMENTS: Duration = Duration::from_secs(2);
 
@@ -293,9 +293,14 @@ impl StateDir {
         self.begin(&format!("{SQUASH}{sandbox}"))
     }
 
+    /// The place for layers, before there are any.
+    pub fn make_layers(&self) -> Result<(), PathError> {
+        make_private(&self.layers())
+    }
+
     /// Moves a merged layer to the others.
     pub fn keep_layer(&self, place: &Path, id: &LayerId) -> Result<(), PathError> {
-        make_private(&self.layers())?;
+        self.make_layers()?;
         let to = self.layer_path(id);
         fs::rename(place.join(id.as_str()), &to).map_err(on("keep", &to))
     }
@@ -470,6 +475,12 @@ impl AsFd for AliveLock {
 #[derive(Debug)]
 pub struct SandboxLock {
     pub(crate) directory: File,
+}
+
+impl AsFd for SandboxLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
 }
 
 impl SandboxLock {

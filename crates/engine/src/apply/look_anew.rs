@@ -5,35 +5,38 @@
 //! snapshot, rollback or start on.
 
 use whatif_apply::Plan;
+use whatif_layers::state_dir::SandboxLock;
 use whatif_types::{LayerId, Sandbox, Status};
 
 use super::About;
+use crate::shift::helper::Finishing;
 use crate::shift::{Destination, Live};
 use crate::{Engine, EngineError, now};
 
 impl Engine {
-    /// After a transaction, for the sandbox it was about, whose lock the caller holds.
-    pub(crate) fn look_anew(&self, sandbox: Sandbox, plan: &Plan) -> Result<(), EngineError> {
+    /// After a transaction, for the sandbox it was about, whose lock the caller has taken.
+    pub(crate) fn look_anew(&self, sandbox: Sandbox, lock: &SandboxLock, plan: &Plan) -> Result<(), EngineError> {
         let about: About = serde_json::from_value(plan.about.clone())
             .map_err(|e| EngineError::io("read the description of", &sandbox.project, e.into()))?;
-        if about.marks.is_empty() { Ok(()) } else { self.look_without_marks(sandbox) }
+        if about.marks.is_empty() { Ok(()) } else { self.look_without_marks(sandbox, lock) }
     }
 
     /// In layers marks are changed by changing the layers, so they may be mounted meanwhile.
-    fn look_without_marks(&self, mut sandbox: Sandbox) -> Result<(), EngineError> {
+    fn look_without_marks(&self, mut sandbox: Sandbox, lock: &SandboxLock) -> Result<(), EngineError> {
         if sandbox.status != Status::Active {
             return self.drop_marks(&mut sandbox);
         }
-        self.mount_anew(&mut sandbox)?;
+        self.mount_anew(&mut sandbox, lock)?;
         self.drop_marks(&mut sandbox)?;
-        self.mount_anew(&mut sandbox)
+        self.mount_anew(&mut sandbox, lock)
     }
 
     /// What was the head is a layer afterwards.
-    fn mount_anew(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+    fn mount_anew(&self, sandbox: &mut Sandbox, lock: &SandboxLock) -> Result<(), EngineError> {
         self.make_room_on_stack(sandbox)?;
         self.keep_bases_locked(sandbox)?;
-        self.shift(sandbox, Live::Refuse, None, &mut Here { engine: self }).map(|_| ())
+        let moved = self.shift(sandbox, lock, Live::Refuse, None, &mut Here { engine: self })?;
+        moved.finishing.map_or(Ok(()), Finishing::wait)
     }
 }
 

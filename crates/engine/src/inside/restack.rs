@@ -1,13 +1,16 @@
 //! What `whatif restack` does: the helper that puts a running sandbox on other layers. See `whatif_layers::assemble::restack`.
 //!
-//! It is told step by step over its standard input, so that the engine can write down in between what has become true.
+//! It is told step by step over its standard input, so that the engine can write down in between what has become true. Once it is
+//! written down, nobody has to wait for the rest: the helper does that by itself, with the locks of whoever sent it.
 
 use std::os::fd::{AsFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
 use whatif_keeper::protocol::{Failed, Text};
-use whatif_keeper::{Channel, ChannelError};
+use whatif_keeper::{Channel, ChannelError, Client};
+use whatif_layers::assemble::AssembleError;
 use whatif_layers::assemble::restack::{Namespaces, Restack};
+use whatif_layers::shift::Unfinished;
 use whatif_provider::native;
 use whatif_types::Boot;
 use whatif_types::boot::Protection;
@@ -20,13 +23,16 @@ pub const COMMAND: &str = "restack";
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Enter the sandbox and see to it that nobody can write to its trees any more. The user and the mount namespace of the
-    /// sandbox and its root come along as descriptors.
-    Guard { boot: Box<Boot> },
-    /// Put the new root together.
-    Prepare,
-    /// Make it the root.
-    Switch,
+    /// Enter the sandbox. Its user and mount namespaces and its root come along as descriptors.
+    Enter { boot: Box<Boot> },
+    /// See to it that nobody can write to its trees any more.
+    Guard,
+    /// Put the new root together and make it the root; then the sandbox may go on. Whatever holds it still and keeps others away
+    /// comes along as descriptors: the connection to its keeper, its lock, and the shift.
+    Finish {
+        /// What the sandbox is known to have.
+        protection: Protection,
+    },
     /// Leave everything as it was.
     GiveUp,
 }
@@ -37,22 +43,18 @@ pub enum Answer {
     Guarded,
     /// Nothing was changed, because somebody writes to this tree.
     Busy(Text),
-    Prepared {
-        protection: Protection,
-    },
-    Done,
+    /// Everything is as it was.
+    GivenUp,
     Failed(Failed),
 }
 
 /// Follows orders until the last one.
 pub fn serve(input: OwnedFd) -> Result<(), KeeperError> {
     let mut channel = Channel::new(input);
-    let Order::Guard { boot } = channel.receive()? else { return Err(KeeperError::NotABoot) };
-    let mut descriptor = || channel.take_descriptor().ok_or(KeeperError::NotABoot);
-    let (user, mount, root) = (descriptor()?, descriptor()?, descriptor()?);
+    let Order::Enter { boot } = channel.receive()? else { return Err(KeeperError::NotABoot) };
+    let [user, mount, root] = descriptors(&mut channel)?;
     let sandbox = Namespaces { user: user.as_fd(), mount: mount.as_fd(), root: root.as_fd() };
-    let outcome = follow(&mut channel, &boot, sandbox);
-    match outcome {
+    match follow(&mut channel, &boot, sandbox) {
         Err(Trouble::Failed(failed)) => {
             channel.send(&Answer::Failed(failed), &[])?;
             Err(KeeperError::Told)
@@ -60,6 +62,11 @@ pub fn serve(input: OwnedFd) -> Result<(), KeeperError> {
         Err(Trouble::Channel(error)) => Err(error.into()),
         Ok(()) => Ok(()),
     }
+}
+
+fn descriptors<const N: usize>(channel: &mut Channel) -> Result<[OwnedFd; N], ChannelError> {
+    let taken: Vec<OwnedFd> = std::iter::from_fn(|| channel.take_descriptor()).take(N).collect();
+    taken.try_into().map_err(|_| ChannelError::Closed)
 }
 
 enum Trouble {
@@ -73,14 +80,20 @@ impl From<ChannelError> for Trouble {
     }
 }
 
+impl From<AssembleError> for Trouble {
+    fn from(error: AssembleError) -> Self {
+        Self::Failed(not_assembled(&error))
+    }
+}
+
 fn follow(channel: &mut Channel, boot: &Boot, sandbox: Namespaces<'_>) -> Result<(), Trouble> {
-    let trouble = |error: &whatif_layers::assemble::AssembleError| Trouble::Failed(not_assembled(error));
     if !boot.identity.started_by_root() {
         native::enter_user_namespace(sandbox.user)
             .map_err(|e| Trouble::Failed(failed("enter the sandbox's user namespace", &e)))?;
     }
-    let mut restack = Restack::enter(boot, sandbox).map_err(|e| trouble(&e))?;
-    if let Some(busy) = restack.guard().map_err(|e| trouble(&e))? {
+    let mut restack = Restack::enter(boot, sandbox)?;
+    let Order::Guard = channel.receive()? else { return Ok(channel.send(&Answer::GivenUp, &[])?) };
+    if let Some(busy) = restack.guard()? {
         return Ok(channel.send(&Answer::Busy(Text::from(busy.as_path())), &[])?);
     }
     channel.send(&Answer::Guarded, &[])?;
@@ -88,32 +101,42 @@ fn follow(channel: &mut Channel, boot: &Boot, sandbox: Namespaces<'_>) -> Result
     // Most of the way to a new root does not depend on what becomes of the head.
     if let Err(error) = restack.set_stage() {
         restack.give_up();
-        return Err(trouble(&error));
+        return Err(error.into());
     }
-    let mut ready = None;
-    loop {
-        match channel.receive()? {
-            Order::Prepare => match restack.prepare() {
-                Ok((root, protection)) => {
-                    channel.send(&Answer::Prepared { protection: protection.clone() }, &[])?;
-                    ready = Some((root, protection));
-                }
-                Err(error) => {
-                    restack.give_up();
-                    return Err(trouble(&error));
-                }
-            },
-            Order::Switch => {
-                let Some((root, protection)) = &ready else { return Err(Trouble::Channel(ChannelError::Closed)) };
-                restack.switch(root, protection).map_err(|e| trouble(&e))?;
-                channel.send(&Answer::Done, &[])?;
-                restack.lay_up();
-                return Ok(());
-            }
-            Order::GiveUp | Order::Guard { .. } => {
-                restack.give_up();
-                return Ok(channel.send(&Answer::Done, &[])?);
-            }
+    match channel.receive()? {
+        Order::Finish { protection } => Ok(finish(restack, boot, &protection, Held::take(channel)?)?),
+        _ => {
+            restack.give_up();
+            Ok(channel.send(&Answer::GivenUp, &[])?)
         }
     }
+}
+
+/// What keeps everybody else away until the new root stands.
+struct Held {
+    keeper: Client,
+    _lock: OwnedFd,
+    shift: Unfinished,
+}
+
+impl Held {
+    fn take(channel: &mut Channel) -> Result<Self, ChannelError> {
+        let [keeper, lock, shift @ ..] = descriptors::<5>(channel)?;
+        Ok(Self { keeper: Client::over(Channel::new(keeper)), _lock: lock, shift: Unfinished::from_descriptors(shift) })
+    }
+}
+
+/// If it fails, the sandbox ends, and whoever looks next finds it stopped, with all that it had.
+fn finish(mut restack: Restack<'_>, boot: &Boot, known: &Protection, held: Held) -> Result<(), Trouble> {
+    let Held { mut keeper, _lock, shift } = held;
+    let changed = restack.change(known).map_err(Trouble::from);
+    let ended = changed.and_then(|()| shift.end(&boot.id).map_err(|e| Trouble::Failed(failed("end a shift", &e))));
+    if let Err(trouble) = ended {
+        let _ = keeper.stop(0);
+        return Err(trouble);
+    }
+    // Whoever waits for the sandbox can have it.
+    drop(keeper);
+    restack.lay_up();
+    Ok(())
 }

@@ -125,7 +125,7 @@ impl Engine {
             return Ok(Some(outcome));
         }
         if !racing.plan.checks.is_empty() {
-            let (sandbox, snapshot) = self.named_position(sandbox, MadeBy::Fork, Live::Refuse)?;
+            let (sandbox, snapshot) = self.named_position(sandbox, MadeBy::Fork, Live::Refuse, None)?;
             if !self.run_trials(racing, plan, &Begin { sandbox, snapshot }, &mut outcome, tell)? {
                 return Ok(None);
             }

@@ -99,7 +99,7 @@ impl Engine {
             return Err(RaceError::SetupFailed { how: failure(&ended), tail: ended.tail }.into());
         }
         let finished = self.finish(run, &exited, Keep::Stopped)?;
-        self.named_position(&finished.sandbox, MadeBy::Fork, Live::Refuse).map(Some)
+        self.named_position(&finished.sandbox, MadeBy::Fork, Live::Refuse, None).map(Some)
     }
 }
 

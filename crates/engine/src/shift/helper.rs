@@ -3,14 +3,18 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use whatif_keeper::Channel;
+use whatif_keeper::{Channel, Client};
+use whatif_layers::shift::Unfinished;
+use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Boot;
 use whatif_types::boot::Protection;
 
@@ -20,13 +24,16 @@ use crate::inside::restack::{Answer, COMMAND, Order};
 /// Mounting takes a moment; entering namespaces of a machine under heavy load may take longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Those that finish by themselves, until they are seen to have ended.
+static LEFT_ALONE: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+
 /// A process that enters the sandbox. It ends with its last order.
 pub(crate) struct Helper {
-    child: Child,
+    /// None once it is left alone.
+    child: Option<Child>,
     channel: Channel,
-    /// It was told to enter the sandbox.
+    /// It was told to keep everybody from writing.
     has_begun: bool,
-    is_done: bool,
     /// It has said so.
     has_failed: bool,
 }
@@ -34,6 +41,7 @@ pub(crate) struct Helper {
 impl Helper {
     /// Starts it, to be told later what it is for: loading takes as long as most of what it will do.
     pub(crate) fn start() -> Result<Self, EngineError> {
+        reap();
         let failed = |e: io::Error| EngineError::Restack { message: format!("a helper cannot be started: {e}") };
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(|e| failed(e.into()))?;
@@ -41,26 +49,34 @@ impl Helper {
         let child = Command::new("/proc/self/exe")
             .arg(COMMAND)
             .env_clear()
+            // It may have something to finish when we are interrupted.
+            .process_group(0)
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
-        Ok(Self { child, channel: Channel::new(ours), has_begun: false, is_done: false, has_failed: false })
+        Ok(Self { child: Some(child), channel: Channel::new(ours), has_begun: false, has_failed: false })
     }
 
-    /// Sees to it that nobody can write any more. Returns the tree that somebody writes to, if so. The keeper's pid is good as long as somebody is
-    /// connected to it, which the caller is.
-    pub(super) fn guard(&mut self, keeper: u32, boot: &Boot) -> Result<Option<PathBuf>, EngineError> {
+    /// Sends it into the sandbox, without waiting until it is there. The keeper's pid is good as long as somebody is connected to it,
+    /// which the caller is.
+    pub(super) fn enter(&mut self, keeper: u32, boot: &Boot) -> Result<(), EngineError> {
         let place = format!("/proc/{keeper}");
         let failed = |e: io::Error| EngineError::io("enter the namespaces of", Path::new(&place), e);
         let namespace = |kind: &str| File::open(format!("{place}/ns/{kind}")).map(OwnedFd::from).map_err(failed);
         let (user, mount) = (namespace("user")?, namespace("mnt")?);
         let root = rustix::fs::open(format!("{place}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let root = root.map_err(|e| failed(e.into()))?;
-        let order = Order::Guard { boot: Box::new(boot.clone()) };
+        let order = Order::Enter { boot: Box::new(boot.clone()) };
+        self.channel.send(&order, &[user.as_fd(), mount.as_fd(), root.as_fd()]).map_err(lost)
+    }
+
+    /// Sees to it that nobody can write any more. Returns the tree that somebody writes to, if so.
+    pub(super) fn guard(&mut self) -> Result<Option<PathBuf>, EngineError> {
         self.has_begun = true;
-        self.channel.send(&order, &[user.as_fd(), mount.as_fd(), root.as_fd()]).map_err(lost)?;
+        // One that has failed to enter does not listen any more, but has said why.
+        let _ = self.channel.send(&Order::Guard, &[]);
         match self.answer()? {
             Answer::Guarded => Ok(None),
             Answer::Busy(tree) => Ok(Some(tree.to_path())),
@@ -68,31 +84,27 @@ impl Helper {
         }
     }
 
-    pub(super) fn prepare(&mut self) -> Result<Protection, EngineError> {
-        self.channel.send(&Order::Prepare, &[]).map_err(lost)?;
-        match self.answer()? {
-            Answer::Prepared { protection } => Ok(protection),
-            _ => Err(out_of_turn()),
-        }
-    }
-
-    pub(super) fn switch(&mut self) -> Result<(), EngineError> {
-        self.channel.send(&Order::Switch, &[]).map_err(lost)?;
-        match self.answer()? {
-            Answer::Done => {
-                self.is_done = true;
-                Ok(())
-            }
-            _ => Err(out_of_turn()),
-        }
+    /// Lets it put the sandbox on its new layers by itself. Until then the sandbox is held still and locked, by the descriptors that
+    /// it gets of both; if it fails, the sandbox is found stopped.
+    pub(super) fn finish(
+        mut self,
+        known: &Protection,
+        keeper: &Client,
+        lock: &SandboxLock,
+        shift: Unfinished,
+    ) -> Result<Finishing, EngineError> {
+        let [transient, sandbox, note] = shift.descriptors();
+        let order = Order::Finish { protection: known.clone() };
+        self.channel.send(&order, &[keeper.as_fd(), lock.as_fd(), transient, sandbox, note]).map_err(lost)?;
+        Ok(Finishing { child: self.child.take() })
     }
 
     /// Leaves everything as it was. False if nobody can tell that it is: then trees may have stayed read-only.
     pub(super) fn give_up(&mut self) -> bool {
-        // One that reports a failure has cleaned up before, and one without orders has done nothing.
+        // One that reports a failure has cleaned up before, and one that was not told to guard has done nothing.
         self.has_failed
             || !self.has_begun
-            || (self.channel.send(&Order::GiveUp, &[]).is_ok() && matches!(self.answer(), Ok(Answer::Done)))
+            || (self.channel.send(&Order::GiveUp, &[]).is_ok() && matches!(self.answer(), Ok(Answer::GivenUp)))
     }
 
     fn answer(&mut self) -> Result<Answer, EngineError> {
@@ -108,11 +120,44 @@ impl Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        // Without orders it ends by itself. Having done its work it makes something for the next one, which nobody waits for.
-        let _ = rustix::net::shutdown(self.channel.as_fd(), rustix::net::Shutdown::Both);
-        if !self.is_done {
-            let _ = self.child.wait();
+        // Without orders it ends by itself.
+        if let Some(mut child) = self.child.take() {
+            let _ = rustix::net::shutdown(self.channel.as_fd(), rustix::net::Shutdown::Both);
+            let _ = child.wait();
         }
+    }
+}
+
+/// A helper that finishes by itself.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Finishing {
+    child: Option<Child>,
+}
+
+impl Finishing {
+    /// Waits until the sandbox stands on its new layers.
+    pub(crate) fn wait(mut self) -> Result<(), EngineError> {
+        let ended = self.child.take().map_or(Ok(true), |mut child| child.wait().map(|status| status.success()));
+        match ended {
+            Ok(true) => Ok(()),
+            _ => Err(EngineError::Restack { message: "the helper failed; the sandbox was stopped".to_owned() }),
+        }
+    }
+}
+
+impl Drop for Finishing {
+    fn drop(&mut self) {
+        if let (Some(child), Ok(mut left)) = (self.child.take(), LEFT_ALONE.lock()) {
+            left.push(child);
+        }
+    }
+}
+
+/// Whoever lives long does not collect what has ended.
+fn reap() {
+    if let Ok(mut left) = LEFT_ALONE.lock() {
+        left.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
 }
 

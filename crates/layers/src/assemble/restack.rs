@@ -122,8 +122,16 @@ impl<'a> Restack<'a> {
         mask_layers::make(&self.boot.masks, self.boot.identity)
     }
 
-    /// Puts the second root together.
-    pub fn prepare(&mut self) -> Result<(OwnedFd, Protection), AssembleError> {
+    /// Puts the second root together, and in the place of the first. It must offer what the sandbox is `known` to have.
+    pub fn change(&mut self, known: &Protection) -> Result<(), AssembleError> {
+        let (root, protection) = self.prepare()?;
+        if protection.read_only != known.read_only {
+            return Err(step("find everything as writable as it was")(Errno::ROFS));
+        }
+        self.switch(&root, &protection)
+    }
+
+    fn prepare(&mut self) -> Result<(OwnedFd, Protection), AssembleError> {
         let mut protection = Protection::default();
         let root = put_together(self.boot, &self.clones, Path::new(ROOT), &self.carried, &mut protection)?;
         for path in KERNEL_VIEWS.map(Path::new) {
@@ -163,8 +171,7 @@ impl<'a> Restack<'a> {
         self.release();
     }
 
-    /// The second root takes the place of the first.
-    pub fn switch(&self, root: &OwnedFd, protection: &Protection) -> Result<(), AssembleError> {
+    fn switch(&self, root: &OwnedFd, protection: &Protection) -> Result<(), AssembleError> {
         rustix::process::fchdir(root).map_err(step("enter the new root"))?;
         rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
         // The way to "." ends at what was mounted there last, which is the old root; the stage lies in it.
