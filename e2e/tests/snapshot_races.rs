@@ -11,6 +11,8 @@ use whatif_e2e::{Detail, Tree, World, as_root_and_user, wait_for};
 as_root_and_user!(
     commands_run_while_snapshots_are_taken,
     commands_start_while_the_sandbox_is_rolled_back,
+    a_command_right_after_stands_on_the_new_layers,
+    whoever_changes_layers_is_killed_or_held_up,
     snapshots_at_once_all_count,
     forks_at_once_all_begin_at_the_same,
     snapshots_rollbacks_and_forks_at_once,
@@ -18,6 +20,72 @@ as_root_and_user!(
     a_writer_never_sees_a_gap,
     others_look_while_a_head_is_copied,
 );
+
+/// A snapshot is there before the sandbox stands on its layers; nobody ever notices.
+fn a_command_right_after_stands_on_the_new_layers(w: &World) {
+    let name = w.new_sandbox("s");
+    for round in 0..rounds() {
+        let (label, script) = (format!("r-{round}"), format!("echo {round} > f && cat f"));
+        assert_eq!(w.exec(&name, &script).ok().text(), round.to_string());
+        w.snapshot(&name, &label);
+        assert_eq!(w.exec(&name, "echo later > f && cat f").ok().text(), "later");
+        // One change of layers right after another, without anything in between.
+        w.rollback(&name, &label);
+        w.rollback(&name, &label);
+        assert_eq!(w.exec(&name, "cat f && echo more >> f").ok().text(), round.to_string());
+        w.snapshot(&name, &format!("more-{round}"));
+        w.whatif(["stop", &name]).go().ok();
+        w.whatif(["start", &name]).go().ok();
+        assert_eq!(w.exec(&name, "cat f").ok().text(), format!("{round}\nmore"));
+    }
+    for round in 0..rounds() {
+        w.rollback(&name, &format!("r-{round}"));
+        assert_eq!(w.exec(&name, "cat f").ok().text(), round.to_string());
+    }
+}
+
+/// The processes that put sandboxes of this world on other layers.
+fn helpers(w: &World) -> Vec<rustix::process::Pid> {
+    let is_one = |p: &String| p.trim_end().ends_with(" restack");
+    let pid = |p: String| rustix::process::Pid::from_raw(p.split(' ').next()?.parse().ok()?);
+    w.processes().into_iter().filter(is_one).filter_map(pid).collect()
+}
+
+/// Wherever it gets to, what was recorded is there, and the sandbox goes on.
+fn whoever_changes_layers_is_killed_or_held_up(w: &World) {
+    let name = w.new_sandbox("s");
+    let (mut killed, mut held) = (0, 0);
+    for round in 0..4 * rounds() {
+        w.exec(&name, &format!("echo {round} > f")).ok();
+        let label = format!("r-{round}");
+        let snapshot = start(w, &["snapshot", &name, &label]);
+        let found = wait_for(Duration::from_millis(50), || helpers(w).first().copied());
+        let is_held = found.is_some_and(|helper| {
+            let signal = if round % 2 == 0 { rustix::process::Signal::KILL } else { rustix::process::Signal::STOP };
+            rustix::process::kill_process(helper, signal).is_ok() && round % 2 == 1
+        });
+        let waiting = start(w, &["exec", &name, "--", "cat", "f"]);
+        if let Some(helper) = found.filter(|_| is_held) {
+            held += 1;
+            std::thread::sleep(Duration::from_millis(20));
+            let _ = rustix::process::kill_process(helper, rustix::process::Signal::CONT);
+        }
+        let (code, said) = end(snapshot, "a snapshot");
+        killed += usize::from(found.is_some() && !is_held);
+        // One that was asked in the middle of it may have lost its keeper. Whoever comes later is served.
+        let (_, seen) = end(waiting, "a command meanwhile");
+        assert!(!seen.contains("Read-only"), "{seen}");
+        assert_eq!(w.exec(&name, "cat f && echo again > g && cat g").ok().text(), format!("{round}\nagain"), "{said}");
+        if code == 0 {
+            let fork = w.fork(&format!("{name}@{label}"), &format!("f-{round}"));
+            assert_eq!(w.exec(&fork, "cat f").ok().text(), round.to_string());
+            w.whatif(["rm", &fork]).go().ok();
+        } else {
+            assert!(!w.labels(&name).contains(&label), "{said}");
+        }
+    }
+    assert!(killed + held > 0, "somebody was met");
+}
 
 fn rounds() -> usize {
     std::env::var("WHATIF_RACES").ok().and_then(|n| n.parse().ok()).unwrap_or(12)

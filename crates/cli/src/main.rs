@@ -58,6 +58,7 @@ fn start_anew_in(scope: Scope) -> EngineError {
 }
 
 fn restack() -> ExitCode {
+    let _ = rustix::thread::set_name(c"whatif-restack");
     // SAFETY: the helper is executed with its orders on standard input, and nothing has run yet that could own that.
     let input = unsafe { whatif_sys::command::adopt(0) };
     match whatif_engine::inside::restack::serve(input) {

@@ -2,7 +2,7 @@
 
 use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot};
 
-use crate::shift::{Destination, Live};
+use crate::shift::{Destination, Live, Stopped};
 use crate::snapshot::{Take, new_snapshot};
 use crate::{Engine, EngineError, now};
 
@@ -15,8 +15,8 @@ pub struct RolledBack {
     pub before: Option<Snapshot>,
     /// Processes that were ended for it.
     pub ended: Vec<whatif_keeper::protocol::Process>,
-    /// The sandbox was stopped for it; it starts again by itself.
-    pub was_stopped: bool,
+    /// Why the sandbox was stopped for it, if it was; it starts again by itself.
+    pub stopped: Option<Stopped>,
 }
 
 impl Engine {
@@ -35,7 +35,7 @@ impl Engine {
         let mut destination = There { engine: self, to: &to, take: &take, label, left, before: None };
         let moved = self.shift(&mut sandbox, &lock, live, helper, &mut destination)?;
         let before = destination.before;
-        Ok(RolledBack { sandbox, to, before, ended: moved.ended, was_stopped: moved.was_stopped })
+        Ok(RolledBack { sandbox, to, before, ended: moved.ended, stopped: moved.stopped })
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Process;
 use whatif_layers::shift::{Note, Shift};
@@ -55,16 +56,25 @@ pub(crate) struct Moved {
     pub how: How,
     /// Processes that were killed for it.
     pub ended: Vec<Process>,
-    /// The sandbox was stopped for it.
-    pub was_stopped: bool,
+    /// Why the sandbox was stopped for it, if it was. It starts again by itself.
+    pub stopped: Option<Stopped>,
     /// Whoever puts the sandbox on its new layers. The move has happened all the same, so nobody needs to wait for that but who goes on
     /// with the lock.
     pub finishing: Option<Finishing>,
 }
 
+/// Why a sandbox cannot go on with its processes on other layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// What serves its file systems cannot be replaced under it.
+    ForFuse,
+    /// Something went wrong between the records and the mounts.
+    HalfWay,
+}
+
 impl Moved {
     fn at_once(how: How) -> Self {
-        Self { how, ended: Vec::new(), was_stopped: false, finishing: None }
+        Self { how, ended: Vec::new(), stopped: None, finishing: None }
     }
 }
 
@@ -103,7 +113,7 @@ impl Engine {
             && let Some(ended) = self.rest_if_idle(sandbox, live)?
         {
             let moved = self.shift(sandbox, lock, live, None, to)?;
-            return Ok(Moved { ended, was_stopped: true, ..moved });
+            return Ok(Moved { ended, stopped: Some(Stopped::ForFuse), ..moved });
         }
         // It loads while everything else is looked at, if it was not started before.
         let helper = match helper {
@@ -263,12 +273,26 @@ impl Moving<'_> {
         }
         // It has happened. From here on whatever fails leaves a stopped sandbox, which stands on its new layers when it starts.
         self.engine.publish(sandbox);
+        let told = self.tell_of_room(sandbox, &mut client);
+        let shift = shift.hand_over()?;
+        let moved = Moved { ended, ..Moved::at_once(self.frozen()) };
+        match told.ok().and_then(|()| helper.finish(&sandbox.details.protection, &client, self.lock, &shift)) {
+            Some(finishing) => Ok(Moved { finishing: Some(finishing), ..moved }),
+            None => {
+                self.engine.stop_after_failure(sandbox)?;
+                shift.end(&sandbox.id).map_err(|e| EngineError::io("end", self.directory, e))?;
+                Ok(Moved { stopped: Some(Stopped::HalfWay), ..moved })
+            }
+        }
+    }
+
+    /// What is in layers now counts as much as it did in the head.
+    fn tell_of_room(&self, sandbox: &Sandbox, client: &mut Client) -> Result<(), EngineError> {
         if sandbox.details.limits.limits_room() {
             let room = self.engine.frozen_room(sandbox)?;
             client.layers_changed(room.frozen_bytes, room.frozen_files)?;
         }
-        let finishing = helper.finish(&sandbox.details.protection, &client, self.lock, shift.hand_over()?)?;
-        Ok(Moved { ended, finishing: Some(finishing), ..Moved::at_once(self.frozen()) })
+        Ok(())
     }
 
     fn begin(&self, sandbox: &Sandbox) -> Result<Shift, EngineError> {

@@ -6,7 +6,7 @@ use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot, SnapshotDetails, Snapshot
 
 use crate::create::new_id;
 use crate::shift::helper::Helper;
-use crate::shift::{Destination, How, Live};
+use crate::shift::{Destination, How, Live, Stopped};
 use crate::{Engine, EngineError, now};
 
 /// What snapshot to take.
@@ -36,8 +36,8 @@ pub struct Taken {
     pub how: How,
     /// Processes that were ended for it.
     pub ended: Vec<whatif_keeper::protocol::Process>,
-    /// The sandbox was stopped for it; it starts again by itself.
-    pub was_stopped: bool,
+    /// Why the sandbox was stopped for it, if it was; it starts again by itself.
+    pub stopped: Option<Stopped>,
 }
 
 impl Engine {
@@ -73,7 +73,7 @@ impl Engine {
         if take.durable {
             self.sync()?;
         }
-        Ok(Taken { sandbox, snapshot, how: moved.how, ended: moved.ended, was_stopped: moved.was_stopped })
+        Ok(Taken { sandbox, snapshot, how: moved.how, ended: moved.ended, stopped: moved.stopped })
     }
 
     /// The label asked for if it is free, or one that is.

@@ -44,7 +44,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     output.document(&json!({ "sandbox": name, "to": Document::of(&done.to, &done.sandbox), "before": done.before.as_ref().map(|b| Document::of(b, &done.sandbox)), "ended": done.ended }));
     output.line(format!("{} is back at {}", output.paint(Style::Bold, name), output.paint(Style::Bold, &done.to.label)));
     tell_ended(&done.ended, output);
-    tell_stopped(done.was_stopped, output);
+    tell_stopped(done.stopped, output);
     if let Some(before) = &done.before {
         output.note(format!("  what it was before is kept; return to that: whatif rollback {name} {}", before.label));
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::shift::{How, Live};
+use whatif_engine::shift::{How, Live, Stopped};
 use whatif_engine::snapshot::{Take, Taken};
 use whatif_engine::snapshots::Document;
 use whatif_engine::{Engine, EngineError, Entered, Process};
@@ -83,15 +83,18 @@ fn tell(taken: &Taken, output: &Output) {
         output.note(format!("  its changes were copied, because {}", printable(because)));
     }
     tell_ended(&taken.ended, output);
-    tell_stopped(taken.was_stopped, output);
+    tell_stopped(taken.stopped, output);
     output.note(format!("  return to it: whatif rollback {name} {label}   start another from it: whatif fork {name}@{label}"));
 }
 
 /// Nor is the sandbox itself.
-pub fn tell_stopped(was_stopped: bool, output: &Output) {
-    if was_stopped {
-        output.note("  it was stopped for that, as fuse-overlayfs must be, and starts at its next use; what was in /tmp is gone");
-    }
+pub fn tell_stopped(stopped: Option<Stopped>, output: &Output) {
+    let why = match stopped {
+        Some(Stopped::ForFuse) => "it was stopped for that, as fuse-overlayfs must be,",
+        Some(Stopped::HalfWay) => "it was stopped, because it could not be put on its new layers as it ran,",
+        None => return,
+    };
+    output.note(format!("  {why} and starts at its next use; what was in /tmp is gone"));
 }
 
 /// Nothing is ended without a word.

@@ -46,7 +46,10 @@ impl Helper {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(|e| failed(e.into()))?;
         set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE)).map_err(|e| failed(e.into()))?;
+        // Whoever lists processes shall know whose it is.
+        let name = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("whatif"));
         let child = Command::new("/proc/self/exe")
+            .arg0(name)
             .arg(COMMAND)
             .env_clear()
             // It may have something to finish when we are interrupted.
@@ -85,18 +88,18 @@ impl Helper {
     }
 
     /// Lets it put the sandbox on its new layers by itself. Until then the sandbox is held still and locked, by the descriptors that
-    /// it gets of both; if it fails, the sandbox is found stopped.
+    /// it gets of both; if it fails, the sandbox is found stopped. `None`: nobody is there to do it.
     pub(super) fn finish(
         mut self,
         known: &Protection,
         keeper: &Client,
         lock: &SandboxLock,
-        shift: Unfinished,
-    ) -> Result<Finishing, EngineError> {
+        shift: &Unfinished,
+    ) -> Option<Finishing> {
         let [transient, sandbox, note] = shift.descriptors();
         let order = Order::Finish { protection: known.clone() };
-        self.channel.send(&order, &[keeper.as_fd(), lock.as_fd(), transient, sandbox, note]).map_err(lost)?;
-        Ok(Finishing { child: self.child.take() })
+        self.channel.send(&order, &[keeper.as_fd(), lock.as_fd(), transient, sandbox, note]).ok()?;
+        Some(Finishing { child: self.child.take() })
     }
 
     /// Leaves everything as it was. False if nobody can tell that it is: then trees may have stayed read-only.
