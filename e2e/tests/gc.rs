@@ -22,6 +22,7 @@ as_root_and_user!(
     sockets_that_nobody_will_use_are_removed,
     several_collectors_at_once_remove_each_sandbox_once,
     a_collector_beside_other_commands_removes_all_or_nothing,
+    what_takes_most_is_named_after_a_snapshot_too,
 );
 as_root!(overlays_in_the_state_directory_are_unmounted_and_other_mounts_are_named, nothing_is_deleted_through_a_mount,);
 
@@ -408,4 +409,16 @@ cat ../precious/x ../precious/sub/y
     assert_eq!(document["sandboxes"], serde_json::json!([]), "{document}");
     assert_eq!(document["busy"], serde_json::json!(["s"]), "{document}");
     assert_eq!(orphan(&document, "mount")["action"], "left", "{document}");
+}
+
+fn what_takes_most_is_named_after_a_snapshot_too(w: &World) {
+    w.write(".gitignore", "target/\n");
+    w.new_sandbox("s");
+    w.exec("s", "mkdir target; head -c 3000000 /dev/urandom > target/built; echo x > small").ok();
+    w.whatif(["du"]).go().ok().says("whatif exec s -- rm -rf target frees ");
+    w.whatif(["snapshot", "s", "built"]).go().ok();
+    w.whatif(["du"]).go().ok().says("hint: target/ is ").says("removing s frees ");
+    assert_eq!(w.json(["du"])["sandboxes"][0]["hint"]["is_in_layers"], true);
+    w.whatif(["fork", "s@built", "t"]).go().ok();
+    assert!(!w.whatif(["du"]).go().ok().stderr.contains("target/"), "what others need too is nobody's own");
 }

@@ -1,6 +1,7 @@
 //! Export and import: what arrives is what was sent, or nothing arrives.
 
 use std::fs;
+use std::process::Stdio;
 use std::time::Duration;
 
 use whatif_e2e::{Random, World, as_root_and_user, needs, wait_for};
@@ -12,6 +13,10 @@ as_root_and_user!(
     a_damaged_archive_changes_nothing,
     a_killed_import_leaves_nothing,
     reality_is_no_part_of_it,
+    what_is_written_to_stays_what_it_is,
+    a_name_that_is_taken_leaves_nothing,
+    files_that_are_closed_to_their_owner_travel,
+    one_over_fuse_travels,
 );
 
 const WORK: [&str; 3] = [
@@ -84,6 +89,63 @@ fn a_busy_sandbox_travels(w: &World) {
     assert!(w.whatif(["ps", "s"]).go().ok().stdout.contains("sleep 1000"));
     w.json(["import", "../s.whatif", "--name", "t"]);
     assert_eq!(w.exec("t", "cat f").ok().text(), "x");
+}
+
+/// A pipe, a device or a link is never replaced by a file.
+fn what_is_written_to_stays_what_it_is(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo x > f").ok();
+    w.outside("mkfifo pipe; touch there; chmod 644 there; ln -s there link; mkdir directory").ok();
+    let reading = w.program("/bin/sh").args(["-c", "cat pipe > arrived"]).streams(Stdio::null(), Stdio::null(), Stdio::null());
+    let mut reading = reading.spawn();
+    w.whatif(["export", "s", "-o", "pipe"]).go().ok();
+    assert!(reading.wait().expect("it is our child").success());
+    w.whatif(["export", "s", "-o", "link"]).go().ok();
+    w.whatif(["export", "s", "-o", "directory"]).go().fails_with_hint(125);
+    assert_eq!(
+        w.outside("test -p pipe && test -L link && test -f there && ls -A").ok().text(),
+        "arrived\ndirectory\nlink\npipe\nthere"
+    );
+    for (archive, name) in [("arrived", "a"), ("link", "b")] {
+        w.json(["import", archive, "--name", name]);
+        assert_eq!(w.exec(name, "cat f").ok().text(), "x");
+    }
+}
+
+fn a_name_that_is_taken_leaves_nothing(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo x > f").ok();
+    let sha256 = w.json(["export", "s", "-o", "../s.whatif"])["sha256"].clone();
+    w.whatif(["rm", "s"]).go().ok();
+    w.whatif(["gc"]).go().ok();
+    w.new_sandbox("s");
+    let refused = w.whatif(["import", "../s.whatif"]).go().fails_with_hint(125);
+    assert!(refused.stderr.contains('s'), "{}", refused.stderr);
+    assert_nothing_arrived(w, "under a name that is taken");
+    let listed = w.json(["import", "../s.whatif", "--list"]);
+    assert_eq!(listed["sha256"], sha256);
+    assert_eq!(w.json(["import", "../s.whatif", "--name", "t"])["sha256"], sha256);
+}
+
+fn files_that_are_closed_to_their_owner_travel(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo closed > f; chmod 0 f; mkdir d; echo in > d/f; chmod 0 d").ok();
+    w.json(["export", "s", "-o", "../s.whatif"]);
+    w.json(["import", "../s.whatif", "--name", "t"]);
+    let looked = w.exec("t", "stat -c '%a %n' f d; chmod 700 f d; cat f d/f").ok();
+    assert_eq!(looked.text(), "0 f\n0 d\nclosed\nin");
+}
+
+fn one_over_fuse_travels(w: &World) {
+    needs!(w, "fuse-overlayfs");
+    if w.outside("exec 3<>/dev/fuse").code != 0 {
+        return;
+    }
+    w.whatif(["new", "s", "--backend", "fuse"]).go().ok();
+    w.exec("s", "echo x > f").ok();
+    w.json(["export", "s", "-o", "../s.whatif"]);
+    w.json(["import", "../s.whatif", "--name", "t"]);
+    assert_eq!(w.exec("t", "cat f; echo y > g; cat g").ok().text(), "x\ny");
 }
 
 /// A bit turned, a piece missing, something added: it is noticed, and nothing of it stays.

@@ -19,6 +19,10 @@ as_root_and_user!(
     a_killed_filler_leaves_nothing,
     a_killed_claim_leaves_nothing,
     draining_and_collecting,
+    what_is_more_than_wanted_is_thrown_away,
+    whoever_fills_waits_for_whoever_is_at_it,
+    a_dead_one_is_not_counted,
+    a_size_that_cannot_be_meant_is_refused,
 );
 as_root!(a_new_mount_is_seen);
 
@@ -278,6 +282,44 @@ fn draining_and_collecting(w: &World) {
     eventually("nothing runs", || w.processes().is_empty());
     let left = |place: &Path| std::fs::read_dir(place).map_or(0, Iterator::count);
     assert_eq!(left(&w.state.join("pool")) + left(&w.state.join("sandboxes")), 0);
+}
+
+fn what_is_more_than_wanted_is_thrown_away(w: &World) {
+    fill(w, 3);
+    fill(w, 1);
+    eventually("only one stands", || keepers(w).len() == 1);
+    let off = || w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 0\n");
+    off();
+    assert_eq!(w.whatif(["pool", "fill"]).go().ok().text(), "the pool is switched off; 1 sandbox thrown away");
+    eventually("none stands", || keepers(w).is_empty());
+    w.whatif(["pool", "fill"]).go().fails_with_hint(2).says("switched off");
+    fill(w, 2);
+    off();
+    w.new_sandbox("s");
+    eventually("they go in the background", || ready(w) == 0 && keepers(w).len() == 1);
+    drain(w);
+}
+
+fn whoever_fills_waits_for_whoever_is_at_it(w: &World) {
+    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 5\n");
+    // Fills in the background from now on.
+    w.new_sandbox("s");
+    assert_eq!(w.whatif(["pool", "fill"]).go().ok().text(), "5 of 5 sandboxes ready");
+    drain(w);
+}
+
+fn a_dead_one_is_not_counted(w: &World) {
+    fill(w, 2);
+    keepers(w).into_iter().for_each(kill);
+    eventually("they are gone", || keepers(w).is_empty());
+    assert_eq!(ready(w), 0);
+    drain(w);
+}
+
+fn a_size_that_cannot_be_meant_is_refused(w: &World) {
+    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 100000\n");
+    w.whatif(["pool"]).go().fails_with_hint(125).says("pool.size is 100000, but no more than 100 ");
+    w.write(w.home.join(".config/whatif/config.toml"), "");
 }
 
 /// A sandbox that stands cannot follow a new mount of reality. The "host" is a mount namespace of the test's own.

@@ -11,6 +11,7 @@ as_root_and_user!(
     what_a_template_changed_can_be_applied,
     a_template_of_a_busy_sandbox_is_whole,
     a_template_follows_reality_otherwise,
+    a_template_is_told_as_such_where_room_is_counted,
 );
 
 fn a_template_is_a_start(w: &World) {
@@ -125,4 +126,15 @@ fn a_template_follows_reality_otherwise(w: &World) {
     w.write(w.home.join(".ssh/id_ed25519"), "secret");
     w.json(["new", "a", "--template", "t"]);
     assert_eq!(w.exec("a", "cat f g later; cat ~/.ssh/id_ed25519 2>/dev/null").stdout, "prepared\nnew\nlater\n");
+}
+
+fn a_template_is_told_as_such_where_room_is_counted(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo dep > dep").ok();
+    w.json(["template", "save", "s", "deps"]);
+    w.whatif(["rm", "s"]).go().ok();
+    let told = w.whatif(["gc", "--dry-run"]).go().ok().stdout;
+    assert!(told.contains("removing deps (template) would free "), "{told}");
+    let needing = told.lines().filter(|line| line.ends_with("  deps (template)")).count();
+    assert_eq!(needing, 1, "{told}");
 }

@@ -48,13 +48,14 @@ pub struct LayerEntry {
 }
 
 /// Reads the manifest of an archive and nothing else. It is whole and well-formed; whether the layers are is not known yet.
-pub fn read_manifest(path: &Path) -> Result<Manifest, ArchiveError> {
+/// The digest is the one that was told when the archive was written.
+pub fn read_manifest(path: &Path) -> Result<(Manifest, String), ArchiveError> {
     let file = File::open(path).map_err(on("open", path))?;
-    let (manifest, _) = from_frame(BufReader::new(file)).map_err(|error| match error {
+    let (manifest, digest, _) = from_frame(BufReader::new(file)).map_err(|error| match error {
         ArchiveError::Input(source) => on("read", path)(source),
         other => other,
     })?;
-    Ok(manifest)
+    Ok((manifest, digest))
 }
 
 impl Manifest {
@@ -110,8 +111,8 @@ pub(crate) fn write(manifest: &Manifest, out: &mut impl Write) -> Result<String,
     Ok(digest)
 }
 
-/// Reads the first frame and gives back what follows.
-pub(crate) fn from_frame<R: BufRead>(mut input: R) -> Result<(Manifest, R), ArchiveError> {
+/// Reads the first frame and gives back its digest and what follows.
+pub(crate) fn from_frame<R: BufRead>(mut input: R) -> Result<(Manifest, String, R), ArchiveError> {
     const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
     let start = input.fill_buf().map_err(ArchiveError::Input)?;
     if start.iter().zip(MAGIC).any(|(found, expected)| *found != expected) {
@@ -120,11 +121,12 @@ pub(crate) fn from_frame<R: BufRead>(mut input: R) -> Result<(Manifest, R), Arch
     let mut budget = Budget::new(Limits { bytes: LARGEST + (16 << 10), ..Limits::default() });
     let mut source = Source::new(frames::decoder(input)?, &mut budget);
     let json = expect(&mut source, NAME)?;
-    if expect(&mut source, DIGEST_NAME)? != checksum_line(&digest::of(&json)) {
+    let digest = digest::of(&json);
+    if expect(&mut source, DIGEST_NAME)? != checksum_line(&digest) {
         return Err(ArchiveError::Manifest { why: "has another digest than the archive says".to_owned() });
     }
     let rest = frames::finish(source.into_inner())?;
-    Ok((Manifest::parse(&json)?, rest))
+    Ok((Manifest::parse(&json)?, digest, rest))
 }
 
 /// The content of the next entry, which must be this file.

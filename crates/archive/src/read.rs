@@ -26,6 +26,8 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
     pub manifest: Manifest,
+    /// That of the manifest, as it was told when the archive was written.
+    pub digest: String,
     /// Files whose capabilities could not be given to them, since owners were not kept either.
     pub capabilities_left_out: u64,
 }
@@ -38,7 +40,7 @@ pub struct Extracted {
 ///
 /// `progress` is told the bytes of content so far. The total is in the manifest.
 pub fn read(input: impl Read, into: &Path, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<Extracted, ArchiveError> {
-    let (manifest, input) = manifest::from_frame(BufReader::with_capacity(128 << 10, input))?;
+    let (manifest, digest, input) = manifest::from_frame(BufReader::with_capacity(128 << 10, input))?;
     let mut budget = Budget::new(options.limits);
     let (bytes, entries) = manifest.totals();
     budget.has_room(bytes, entries)?;
@@ -70,5 +72,5 @@ pub fn read(input: impl Read, into: &Path, options: &Options, progress: &mut dyn
     }
     layers.finish()?;
     let capabilities_left_out = unpacking.finish()?;
-    Ok(Extracted { manifest, capabilities_left_out })
+    Ok(Extracted { manifest, digest, capabilities_left_out })
 }

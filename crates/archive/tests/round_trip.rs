@@ -137,10 +137,10 @@ fn everything_survives() {
 
     let path = scene.base.join("archive");
     fs::write(&path, &archive).unwrap();
-    assert_eq!(read_manifest(&path).unwrap(), written.manifest);
+    assert_eq!(read_manifest(&path).unwrap(), (written.manifest.clone(), written.digest.clone()));
     // The beginning is enough.
     fs::write(&path, &archive[..archive.len() - 100]).unwrap();
-    assert_eq!(read_manifest(&path).unwrap(), written.manifest);
+    assert_eq!(read_manifest(&path).unwrap(), (written.manifest.clone(), written.digest.clone()));
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn config(home: &Path) -> Result<UserConfig, EngineError> {
         Err(source) => Err(EngineError::Io { action: "read", path, source }),
         Ok(None) => Ok(UserConfig::default()),
         Ok(Some(text)) => {
-            let parsed = toml::from_str(&text).map_err(|e| e.to_string());
+            let parsed = config_file::parse(&text);
             let checked = parsed.and_then(|config: UserConfig| config.check().map(|()| config));
             checked.map_err(|message| EngineError::Config { path, message })
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::set::Options;
 use whatif_diff::watch::LastLook;
-use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Scope, Summary, Tree, scan, summarize};
+use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Scope, Summary, Tree, between, overlaps, scan, summarize};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::boot::PROTOCOL_VERSION;
@@ -48,7 +48,21 @@ impl Engine {
         if self.heads_are_empty(sandbox)? {
             return Ok(Summary::default());
         }
-        Ok(summarize(&self.look_at(sandbox, View::Head)?, &sandbox.project))
+        // Where nothing of the template was touched, what differs from reality is all there is. That is told quickly.
+        if !self.touches_layers(sandbox)? {
+            return Ok(summarize(&self.look_at(sandbox, View::Head)?, &sandbox.project));
+        }
+        let before = self.changes_in(sandbox, &sandbox.details.position.stack)?;
+        let now = self.look(sandbox)?;
+        let own = Found { changes: between(&before, &now, self.context.is_root()), ..now };
+        Ok(summarize(&own, &sandbox.project))
+    }
+
+    /// Whether the head has anything to say about what is in a layer below it.
+    fn touches_layers(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        let directory = self.directory(sandbox)?;
+        let trees = self.trees(sandbox, &directory, View::Whole);
+        Ok(trees.iter().any(|tree| tree.layers.split_first().is_some_and(|(head, below)| overlaps(head, below, tree.marks))))
     }
 
     /// What was touched since the last snapshot.

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
+
 /// No configuration is longer.
 const LONGEST: u64 = 1 << 20;
 
@@ -22,4 +24,70 @@ pub fn read(path: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
     file.take(LONGEST).read_to_string(&mut text)?;
     Ok(Some(text))
+}
+
+/// What a text in TOML says, or in one sentence in which line it goes wrong and why.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    toml::from_str(text).map_err(|error| {
+        let message = in_plain_words(error.message());
+        match error.span() {
+            Some(span) => format!("line {}: {message}", line_of(text, span.start)),
+            None => message,
+        }
+    })
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// The reader names what it expected as Rust does, and may take several lines for it.
+fn in_plain_words(message: &str) -> String {
+    let parts: Vec<&str> = message.lines().map(str::trim).filter(|part| !part.is_empty()).collect();
+    let message = parts.join(", ");
+    match message.rsplit_once("expected ") {
+        Some((problem, expected)) => format!("{problem}expected {}", plain_type(expected)),
+        None => message,
+    }
+}
+
+fn plain_type(expected: &str) -> &str {
+    match expected {
+        "usize" | "u64" | "u32" | "u16" | "u8" => "a number of 0 or more",
+        "i64" | "i32" => "a whole number",
+        "f64" | "f32" => "a number",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        other if other.starts_with("struct ") => "a table",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whatif_types::config::UserConfig;
+
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_one_sentence_that_begins_with_the_line() {
+        for (text, sentence) in [
+            ("[pool]\nsize = -1\n", "line 2: invalid value: integer `-1`, expected a number of 0 or more"),
+            ("\n\n[pool]\nsize = \"x\"\n", "line 4: invalid type: string \"x\", expected a number of 0 or more"),
+            ("[pool]\nsizes = 1\n", "line 2: unknown field `sizes`, expected `size`"),
+            ("pool = 3\n", "line 1: invalid type: integer `3`, expected a table"),
+            ("[diff]\nignore = 3\n", "line 2: invalid type: integer `3`, expected a list"),
+            ("[disk]\nlimit = -1\n", "line 2: a size is written as 512M, 20G or a number of bytes"),
+        ] {
+            assert_eq!(parse::<UserConfig>(text), Err(sentence.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_toml_is_told_in_one_line() {
+        for text in ["[pool", "size = ", "= 3", "[pool]\nsize = 1\nsize = 2\n", "a = 'x\n", "\u{0}"] {
+            let told = parse::<UserConfig>(text).expect_err(text);
+            assert!(told.starts_with("line ") && !told.contains(['\n', '|', '^']), "{text:?}: {told}");
+        }
+    }
 }

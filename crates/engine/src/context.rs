@@ -45,7 +45,7 @@ impl Context {
             return Ok(self.config.clone());
         };
         let tightening: ProjectConfig =
-            toml::from_str(&text).map_err(|e| EngineError::Config { path: path.clone(), message: e.to_string() })?;
+            config_file::parse(&text).map_err(|message| EngineError::Config { path: path.clone(), message })?;
         let checked = tightening.limits.check().and_then(|()| tightening.network.check());
         checked.map_err(|message| EngineError::Config { path: path.clone(), message })?;
         self.config.clone().tightened_by(&tightening).map_err(|e| EngineError::Config { path, message: e.to_string() })

@@ -34,7 +34,7 @@ pub enum EngineError {
     #[error("'{label}' fits several snapshots: {}", names.join(", "))]
     AmbiguousSnapshot { label: String, names: Vec<String> },
     #[error("there is no sandbox and no snapshot called '{name}'")]
-    NothingToFork { name: String },
+    NoSuchPosition { name: String },
     #[error("sandbox '{name}' is in use: {because}")]
     InUse { name: String, because: String },
     #[error("the sandbox's layers could not be changed: {message}")]
@@ -155,7 +155,7 @@ impl Explain for EngineError {
     fn code(&self) -> &'static str {
         match self {
             Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } => "not_found",
-            Self::NoSuchSnapshot { .. } | Self::NothingToFork { .. } | Self::NoSuchTemplate { .. } => "not_found",
+            Self::NoSuchSnapshot { .. } | Self::NoSuchPosition { .. } | Self::NoSuchTemplate { .. } => "not_found",
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } => "ambiguous_name",
             Self::NoRoom { .. } => "no_room",
             Self::BadArchive { .. } => "bad_archive",
@@ -209,6 +209,9 @@ impl Explain for EngineError {
 
     fn hints(&self) -> Vec<String> {
         match self {
+            Self::NoSuchSandbox { name } if name.contains('@') => {
+                vec![format!("to work from a snapshot, make a sandbox of it: whatif fork {name}")]
+            }
             Self::NoSuchSandbox { .. } | Self::Ambiguous { .. } => vec!["'whatif ls' lists the sandboxes".to_owned()],
             Self::NoSandboxHere { .. } => {
                 vec!["name one ('whatif ls' lists them), or make one: whatif run -- COMMAND".to_owned()]
@@ -216,7 +219,7 @@ impl Explain for EngineError {
             Self::NoSuchSnapshot { .. } | Self::AmbiguousSnapshot { .. } => {
                 vec!["'whatif snapshots NAME' lists them; NAME@LABEL names one of any sandbox, @-1 is the latest".to_owned()]
             }
-            Self::NothingToFork { .. } => vec!["'whatif ls' lists the sandboxes, 'whatif snapshots NAME' their snapshots".to_owned()],
+            Self::NoSuchPosition { .. } => vec!["'whatif ls' lists the sandboxes, 'whatif snapshots NAME' their snapshots".to_owned()],
             Self::InUse { .. } => vec!["let it end first, or have it ended: --live stop".to_owned()],
             Self::NoRoom { .. } => vec!["'whatif gc --dry-run' shows what could go, and 'whatif du' where it is".to_owned()],
             Self::BadArchive { .. } => vec!["nothing was imported; 'whatif import --list FILE' shows what is in it".to_owned()],
@@ -290,7 +293,7 @@ impl Explain for EngineError {
                 Reason::NoSuchProcess => vec!["'whatif ps' lists the processes".to_owned()],
                 _ => vec!["'whatif show' tells what the sandbox sees".to_owned()],
             },
-            Self::Name(_) => vec!["leave it out to get one made up".to_owned()],
+            Self::Name(_) => vec!["choose another, or leave it out where one can be made up".to_owned()],
         }
     }
 
@@ -356,6 +359,8 @@ fn io_hints(error: &io::Error) -> Vec<String> {
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
             vec!["the state directory must be writable: set WHATIF_HOME to one that is".to_owned()]
         }
+        io::ErrorKind::IsADirectory => vec!["that is a directory; name a file".to_owned()],
+        io::ErrorKind::NotFound => vec!["there is no such file or directory; 'ls' its directory to see what there is".to_owned()],
         _ => Vec::new(),
     }
 }

@@ -175,13 +175,13 @@ impl Engine {
         }
     }
 
-    /// Nothing was started: the keeper refuses because it ends, or has ended for want of anything to do.
+    /// Nothing was started: the keeper refuses because it ends, or has ended for want of anything to do. Where somebody wants it
+    /// to end, entering it again says so.
     fn is_going_to_rest(&self, sandbox: &Sandbox, error: &ClientError) -> bool {
         let rested = || self.directory(sandbox).is_ok_and(|d| last_words(&d) == StopReason::Idle);
         match error {
-            _ if sandbox.details.limits.idle.is_none() => false,
-            ClientError::Channel(_) => rested(),
             ClientError::Failed(failed) => failed.reason == Reason::Ending,
+            ClientError::Channel(_) => sandbox.details.limits.idle.is_some() && rested(),
             _ => false,
         }
     }

@@ -7,12 +7,15 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use whatif_archive::{Layer, Limits, Manifest, Marks, Options};
 use whatif_layers::remove;
+use whatif_store::StoreError;
 use whatif_types::sandbox::{Details, Position};
-use whatif_types::{LayerId, Lockfile, MadeBy, Sandbox, Status, Template, name};
+use whatif_types::{Identity, LayerId, Lockfile, MadeBy, Sandbox, Status, Template, name};
 
 use crate::create::{new_id, with_a_name};
 use crate::network::usual;
 use crate::shift::{Live, new_layer_id};
+use crate::snapshot::Disturbed;
+use crate::template::lockfiles_in;
 use crate::{Engine, EngineError, now};
 
 /// What to put into an archive.
@@ -30,6 +33,17 @@ pub enum Imported<'a> {
     Template(&'a str),
     /// Whatever it was, under the name it had.
     AsItWas,
+}
+
+impl Imported<'_> {
+    /// What becomes of an archive, and under which name, if one is given.
+    fn of(&self, about: &About) -> (Kind, Option<String>) {
+        match self {
+            Imported::Sandbox(name) => (Kind::Sandbox, name.map(str::to_owned)),
+            Imported::Template(name) => (Kind::Template, Some((*name).to_owned())),
+            Imported::AsItWas => (about.kind, Some(about.name.clone())),
+        }
+    }
 }
 
 /// What an archive says about itself.
@@ -64,26 +78,45 @@ pub struct Arrived {
     pub project: std::path::PathBuf,
     pub layers: usize,
     pub bytes: u64,
+    /// What `export` printed, if it is the same archive.
+    pub sha256: String,
+}
+
+/// An archive that was written.
+#[derive(Debug)]
+pub struct Packed {
+    pub about: About,
+    /// Among others, the digest that tells it from a forged one.
+    pub written: whatif_archive::Written,
+    pub disturbed: Option<Disturbed>,
+}
+
+/// What was looked at without unpacking it.
+#[derive(Debug)]
+pub struct Inspected {
+    pub about: About,
+    pub manifest: Manifest,
+    /// It stands for all of the archive.
+    pub digest: String,
 }
 
 impl Engine {
-    /// Writes an archive. Returns what it holds and the digest that tells it from a forged one.
+    /// Writes an archive.
     pub fn export(
         &self,
         what: Exported<'_>,
         live: Live,
         out: impl Write,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<(About, whatif_archive::Written), EngineError> {
+    ) -> Result<Packed, EngineError> {
+        let mut disturbed = None;
         let about = match what {
             Exported::Template(name) => self.about_template(self.template(name)?),
             Exported::Position(source) => {
-                let (sandbox, snapshot) = match self.sandbox_called(source)? {
-                    Some(sandbox) => self.named_position(&sandbox, MadeBy::Export, live, None)?,
-                    None => self.find_snapshot(source)?,
-                };
-                let mut about = self.about_sandbox(sandbox);
-                about.details.position.stack = snapshot.details.stack;
+                let named = self.position_called(source, MadeBy::Export, live, None)?;
+                disturbed = named.disturbed;
+                let mut about = self.about_sandbox(named.sandbox);
+                about.details.position.stack = named.snapshot.details.stack;
                 about
             }
         };
@@ -95,10 +128,11 @@ impl Engine {
             .map(|id| Layer { id: id.to_string(), directory: self.state.layer_path(id), marks: self.marks() })
             .collect();
         let value = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &about.project, e.into()))?;
+        self.own_everything();
         let mut out = BufWriter::new(out);
         let written = whatif_archive::write(&mut out, value, &layers, progress)?;
         out.flush().map_err(|e| EngineError::io("write", Path::new("the archive"), e))?;
-        Ok((about, written))
+        Ok(Packed { about, written, disturbed })
     }
 
     fn about_sandbox(&self, sandbox: Sandbox) -> About {
@@ -136,6 +170,12 @@ impl Engine {
     /// Reads an archive and records what it holds. Nothing is usable before all of it was verified.
     pub fn import(&self, input: impl Read, wanted: &Imported<'_>, progress: &mut dyn FnMut(u64)) -> Result<Arrived, EngineError> {
         self.check_room()?;
+        match wanted {
+            Imported::Sandbox(name) => self.check_free(Kind::Sandbox, *name)?,
+            Imported::Template(name) => self.check_free(Kind::Template, Some(name))?,
+            // What its name was is in the archive.
+            Imported::AsItWas => {}
+        }
         let (place, _lock) = self.state.begin_import(new_id()?.as_str())?;
         let arrived = self.import_into(&place, input, wanted, progress);
         // With nothing recorded, layers that were moved already are removed by the next collection.
@@ -156,10 +196,12 @@ impl Engine {
         let limits = Limits { bytes: self.free_bytes()?, ..Limits::default() };
         let options = Options { marks: self.marks(), keep_owners: self.context.is_root(), limits };
         let extracted = whatif_archive::read(BufReader::new(input), &unpacked, &options, progress)?;
-        let manifest = extracted.manifest;
+        let (manifest, sha256) = (extracted.manifest, extracted.digest);
         let mut about: About = serde_json::from_value(manifest.about.clone())
             .map_err(|e| EngineError::BadArchive { why: format!("what it says about itself is not understood ({e})") })?;
         self.check(&about, &manifest)?;
+        let (kind, given) = wanted.of(&about);
+        self.check_free(kind, given.as_deref())?;
         if !about.details.cwd.starts_with(&about.project) {
             about.details.cwd.clone_from(&about.project);
         }
@@ -174,7 +216,9 @@ impl Engine {
         }
         self.sync()?;
         about.details.position = Position { stack: new, began_at: Some(now()), ..Position::default() };
-        about.details.identity = self.context.identity();
+        // As for a new one of this backend.
+        let same_ids = self.context.is_root() && self.first_choice(Some(about.details.backend)).same_ids;
+        about.details.identity = if same_ids { Identity::Same } else { self.context.identity() };
         // Whoever made the archive does not decide what is shown to it here.
         about.provider = whatif_provider::native::NAME.to_owned();
         about.details.exposed.clear();
@@ -182,14 +226,25 @@ impl Engine {
         let bytes = manifest.layers.iter().map(|l| l.bytes).sum();
         let layers = manifest.layers.len();
         let project = about.project.clone();
-        let (kind, name) = self.record_import(about, wanted)?;
-        Ok(Arrived { kind, name, project, layers, bytes })
+        let name = self.record_import(about, kind, given)?;
+        Ok(Arrived { kind, name, project, layers, bytes, sha256 })
+    }
+
+    /// Nobody reads a large archive for nothing.
+    fn check_free(&self, kind: Kind, name: Option<&str>) -> Result<(), EngineError> {
+        let Some(name) = name else { return Ok(()) };
+        name::validate(name)?;
+        let taken = name.to_owned();
+        match kind {
+            Kind::Template if self.store.get_template(name)?.is_some() => Err(StoreError::TemplateTaken { name: taken }.into()),
+            Kind::Sandbox if self.sandbox_called(name)?.is_some() => Err(StoreError::NameTaken { name: taken }.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Whether what an archive asks for can be had here.
     fn check(&self, about: &About, manifest: &Manifest) -> Result<(), EngineError> {
         let refuse = |why: String| Err(EngineError::BadArchive { why });
-        name::validate(&about.name)?;
         let stack: Vec<&str> = about.details.position.stack.iter().map(LayerId::as_str).collect();
         let layers: Vec<&str> = manifest.layers.iter().map(|l| l.id.as_str()).collect();
         if stack != layers || stack.iter().any(|id| LayerId::parse(id).is_none()) {
@@ -209,27 +264,21 @@ impl Engine {
         Ok(())
     }
 
-    fn record_import(&self, about: About, wanted: &Imported<'_>) -> Result<(Kind, String), EngineError> {
-        let (kind, given) = match wanted {
-            Imported::Sandbox(name) => (Kind::Sandbox, name.map(str::to_owned)),
-            Imported::Template(name) => (Kind::Template, Some((*name).to_owned())),
-            Imported::AsItWas => (about.kind, Some(about.name.clone())),
-        };
-        if let Some(given) = &given {
-            name::validate(given)?;
-        }
+    fn record_import(&self, about: About, kind: Kind, given: Option<String>) -> Result<String, EngineError> {
         if kind == Kind::Template {
+            let lockfiles = lockfiles_in(&about.project);
             let template = Template {
                 name: given.unwrap_or(about.name),
                 created_at: now(),
                 project: about.project,
                 provider: about.provider,
                 message: about.message,
-                lockfiles: about.lockfiles,
+                // A sandbox's archive does not know: from here on it is what the project has now.
+                lockfiles: if about.kind == Kind::Template { about.lockfiles } else { lockfiles },
                 details: about.details,
             };
             self.store.insert_template(&template, None, false)?;
-            return Ok((kind, template.name));
+            return Ok(template.name);
         }
         let config = self.context.config_for(&about.project)?;
         // Whoever exported it may have allowed more.
@@ -247,7 +296,7 @@ impl Engine {
         };
         let position = Position { made_from: Some("an archive".to_owned()), ..like.details.position.clone() };
         let made = with_a_name(given.as_deref(), |name| self.plant(&like, name, position.clone(), None))?;
-        Ok((kind, made.name))
+        Ok(made.name)
     }
 }
 
@@ -272,11 +321,11 @@ fn bare(details: Details) -> Details {
 }
 
 /// What an archive holds, without unpacking it.
-pub fn inspect(path: &Path) -> Result<(About, Manifest), EngineError> {
-    let manifest = whatif_archive::read_manifest(path)?;
+pub fn inspect(path: &Path) -> Result<Inspected, EngineError> {
+    let (manifest, digest) = whatif_archive::read_manifest(path)?;
     let about = serde_json::from_value(manifest.about.clone())
         .map_err(|e| EngineError::BadArchive { why: format!("what it says about itself is not understood ({e})") })?;
-    Ok((about, manifest))
+    Ok(Inspected { about, manifest, digest })
 }
 
 /// Opens an archive to read.

@@ -6,7 +6,7 @@ use whatif_types::{MadeBy, Sandbox, Snapshot, Status, name};
 
 use crate::create::{new_id, with_a_name};
 use crate::shift::Live;
-use crate::snapshot::origin;
+use crate::snapshot::{Disturbed, Named, origin};
 use crate::{Engine, EngineError, now};
 
 /// What to make from what.
@@ -25,6 +25,7 @@ pub struct Forked {
     pub from: Snapshot,
     pub parent: Sandbox,
     pub sandboxes: Vec<Sandbox>,
+    pub disturbed: Option<Disturbed>,
 }
 
 impl Engine {
@@ -34,15 +35,8 @@ impl Engine {
         }
         let helper = self.helper_ahead(Some(fork.source), false);
         self.check_room()?;
-        let (parent, from) = match self.sandbox_called(fork.source)? {
-            Some(sandbox) => self.named_position(&sandbox, MadeBy::Fork, fork.live, helper)?,
-            None => self.find_snapshot(fork.source).map_err(|error| match error {
-                EngineError::NoSuchSnapshot { sandbox: None, .. } => {
-                    EngineError::NothingToFork { name: fork.source.escape_debug().to_string() }
-                }
-                other => other,
-            })?,
-        };
+        let Named { sandbox: parent, snapshot: from, disturbed } =
+            self.position_called(fork.source, MadeBy::Fork, fork.live, helper)?;
         let made_from = format!("{}@{}", parent.name, from.label);
         let mut sandboxes = Vec::with_capacity(fork.count);
         for number in 1..=fork.count {
@@ -60,7 +54,7 @@ impl Engine {
             let made = with_a_name(given.as_deref(), |name| self.plant(&parent, name, position.clone(), Some(&origin(&from))));
             sandboxes.push(made?);
         }
-        Ok(Forked { from, parent, sandboxes })
+        Ok(Forked { from, parent, sandboxes, disturbed })
     }
 
     /// Records a sandbox that begins at a position, like the one it comes from in everything else. It is started when needed.

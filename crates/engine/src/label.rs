@@ -18,7 +18,8 @@ impl Engine {
             return Ok(snapshot);
         }
         if label.contains('@') {
-            return Ok(self.find_snapshot(label)?.1);
+            let found = self.find_snapshot(label)?.1;
+            return if self.is_on_the_way(sandbox, &found)? { Ok(found) } else { Err(not_its_own(sandbox, label)) };
         }
         let mut line = self.line(sandbox);
         match line.find_map(|s| s.map(|s| (s.label == label).then_some(s)).transpose()) {
@@ -27,6 +28,14 @@ impl Engine {
                 Err(EngineError::NoSuchSnapshot { label: label.escape_debug().to_string(), sandbox: Some(sandbox.name.clone()) })
             }
         }
+    }
+
+    /// Whether it is one of the sandbox's own, or one that it came by.
+    fn is_on_the_way(&self, sandbox: &Sandbox, snapshot: &Snapshot) -> Result<bool, EngineError> {
+        if snapshot.sandbox == sandbox.id {
+            return Ok(true);
+        }
+        self.line(sandbox).find_map(|s| s.map(|s| (s.id == snapshot.id).then_some(true)).transpose()).unwrap_or(Ok(false))
     }
 
     /// The snapshot that is meant on its own, and its sandbox.
@@ -65,6 +74,11 @@ impl Engine {
         }
     }
 
+    /// Whether any snapshot has this label.
+    pub fn is_label(&self, label: &str) -> Result<bool, EngineError> {
+        Ok(!self.store.find_label(label)?.is_empty())
+    }
+
     /// Whether a sandbox is called exactly this.
     pub(crate) fn sandbox_called(&self, name: &str) -> Result<Option<Sandbox>, EngineError> {
         match self.store.find(name)? {
@@ -88,6 +102,14 @@ impl Engine {
             next = found.as_ref().ok().and_then(|s| s.details.parent.clone());
             Some(found)
         })
+    }
+}
+
+fn not_its_own(sandbox: &Sandbox, label: &str) -> EngineError {
+    let label = label.escape_debug();
+    EngineError::Usage {
+        message: format!("'{label}' is no snapshot of '{}', nor on the way it came", sandbox.name),
+        hint: format!("start another sandbox from it: whatif fork {label}"),
     }
 }
 

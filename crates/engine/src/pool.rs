@@ -49,6 +49,27 @@ pub struct Kept {
     pub ready: usize,
 }
 
+/// What filling a pool came to.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Filled {
+    pub ready: usize,
+    /// How many the configuration wants.
+    pub size: usize,
+    /// Those thrown away because there were more than that, of all projects.
+    pub surplus: usize,
+    pub shortfall: Option<Shortfall>,
+}
+
+/// Why a project has none ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shortfall {
+    /// Those with limits are made when they are wanted: their time, for one, begins then.
+    Limits,
+    /// What was copied cannot be kept fresh, and what fell back may do better next time.
+    Copied,
+}
+
 impl Engine {
     /// Hands out a ready sandbox, if there is one that is as good as a new one. With `first`, its command is on its way.
     pub(crate) fn claim(
@@ -114,54 +135,77 @@ impl Engine {
         Ok(None)
     }
 
-    /// Whether the pool of a project is worth filling now. Cheap.
+    /// Whether the pool of a project has too few or too many. Cheap.
     #[must_use]
     pub fn wants_filling(&self, project: &Path) -> bool {
         if self.context.config.pool.size == 0 {
-            return false;
+            return shelves(&self.state.pool()).iter().any(|shelf| count(shelf) > 0);
         }
         let Ok(config) = self.context.config_for(project) else { return false };
         let Ok((net, _)) = usual(&config) else { return false };
-        // Those with limits are made when they are wanted: their time, for one, begins then.
         let are_plain = self.limits(&config, &Limits::none()).is_ok_and(|limits| limits.is_unlimited());
-        are_plain && config.pool.size > 0 && count(&self.shelf(project, net)) < config.pool.size
+        are_plain && count(&self.shelf(project, net)) != config.pool.size
     }
 
-    /// Makes sandboxes ready for the project at hand, up to the configured number. Returns how many there are.
-    pub fn fill_pool(&self) -> Result<usize, EngineError> {
-        let new = NewSandbox::default();
-        let validated = self.validate(&new)?;
+    /// Makes sandboxes ready for the project at hand, up to the configured number, unless somebody is at it already.
+    pub fn fill_pool(&self) -> Result<(), EngineError> {
+        let validated = self.validate(&NewSandbox::default())?;
         let shelf = self.shelf(&validated.project, validated.net);
-        fs::create_dir_all(&shelf).map_err(|e| EngineError::io("create", &shelf, e))?;
-        // One at a time: two would make too many.
-        let guard = shelf.join(LOCK);
-        fs::create_dir_all(&guard).map_err(|e| EngineError::io("create", &guard, e))?;
-        let Some(_lock) = SandboxLock::take(&guard)? else { return Ok(count(&shelf)) };
-        if !validated.limits.is_unlimited() {
-            self.discard_ready(&shelf, |_, _| true);
-            return Ok(0);
+        match SandboxLock::take(&guard_of(&shelf)?)? {
+            Some(_lock) => self.fill(&validated, &shelf).map(drop),
+            None => Ok(()),
         }
-        let fingerprint = self.fingerprint(&validated)?;
-        self.discard_ready(&shelf, |ready, place| ready.fingerprint != fingerprint || Client::connect(place).is_err());
-        while count(&shelf) < validated.config.pool.size {
+    }
+
+    /// The same for somebody who waits for it: whoever is at it already may have begun with another number in mind.
+    pub fn fill_pool_now(&self) -> Result<Filled, EngineError> {
+        let validated = self.validate(&NewSandbox::default())?;
+        let shelf = self.shelf(&validated.project, validated.net);
+        let _lock = SandboxLock::wait(&guard_of(&shelf)?)?;
+        // While we waited, everything may have been thrown away.
+        guard_of(&shelf)?;
+        self.fill(&validated, &shelf)
+    }
+
+    /// For whoever holds the guard of the shelf.
+    fn fill(&self, validated: &Validated, shelf: &Path) -> Result<Filled, EngineError> {
+        let size = validated.config.pool.size;
+        let shortfall = if size > 0 { self.refresh_shelf(validated, shelf)? } else { None };
+        let surplus = self.discard_surplus();
+        Ok(Filled { ready: count(shelf), size, surplus, shortfall })
+    }
+
+    /// Replaces what cannot be handed out any more, and adds what is missing.
+    fn refresh_shelf(&self, validated: &Validated, shelf: &Path) -> Result<Option<Shortfall>, EngineError> {
+        if !validated.limits.is_unlimited() {
+            self.discard_ready(shelf, |_, _| true);
+            return Ok(Some(Shortfall::Limits));
+        }
+        let fingerprint = self.fingerprint(validated)?;
+        self.discard_ready(shelf, |ready, place| ready.fingerprint != fingerprint || Client::connect(place).is_err());
+        self.fill_up(validated, shelf, &fingerprint)
+    }
+
+    fn fill_up(&self, validated: &Validated, shelf: &Path, fingerprint: &str) -> Result<Option<Shortfall>, EngineError> {
+        let new = NewSandbox::default();
+        while count(shelf) < validated.config.pool.size {
             let created = with_a_name(None, |name| {
                 let unpooled = Validated { config: without_pool(&validated.config), ..validated.clone() };
                 self.create_with(&format!("pool-{name}"), &new, &unpooled, Vec::new(), None, None)
             })?;
-            // What was copied cannot be kept fresh, and what fell back may do better next time.
             if created.sandbox.details.backend == Backend::Copy {
                 self.discard(created.sandbox, created.lock, &created.pidfd)?;
-                break;
+                return Ok(Some(Shortfall::Copied));
             }
             let id = created.sandbox.id.clone();
             let place = self.state.transient().join(id.as_str());
-            let ready = Ready { sandbox: created.sandbox, fingerprint: fingerprint.clone() };
+            let ready = Ready { sandbox: created.sandbox, fingerprint: fingerprint.to_owned() };
             let text = serde_json::to_vec(&ready).map_err(|e| EngineError::io("write", &place, e.into()))?;
             fs::write(place.join(READY), text).map_err(|e| EngineError::io("write", &place, e))?;
-            self.state.shelve(&id, &shelf)?;
+            self.state.shelve(&id, shelf)?;
             self.store.delete(&id)?;
         }
-        Ok(count(&shelf))
+        Ok(None)
     }
 
     /// Throws away everything that is kept ready. Returns how many there were.
@@ -178,11 +222,22 @@ impl Engine {
     #[must_use]
     pub fn pool(&self) -> Vec<Kept> {
         let kept = shelves(&self.state.pool()).into_iter().filter_map(|shelf| {
-            let all: Vec<Ready> = places(&shelf).iter().filter_map(|p| read(p).map(|(_, ready)| ready)).collect();
+            let all = places(&shelf).into_iter().filter_map(|p| read(&p).map(|(_, ready)| ready));
+            // Whose keeper is dead will not be handed out.
+            let all: Vec<Ready> = all.filter(|ready| keeper_pidfd(&ready.sandbox).is_some()).collect();
             let first = all.first()?;
             Some(Kept { project: first.sandbox.project.clone(), net: first.sandbox.details.net, ready: all.len() })
         });
         kept.collect()
+    }
+
+    /// Throws away what was made ready while the configuration wanted more, whatever project it was made for.
+    fn discard_surplus(&self) -> usize {
+        let discard = |shelf: &PathBuf| {
+            let surplus = beyond(self.context.config.pool.size, ready_in(shelf));
+            self.discard_ready(shelf, |_, place| surplus.iter().any(|p| p == place))
+        };
+        shelves(&self.state.pool()).iter().map(discard).sum()
     }
 
     fn discard_ready(&self, shelf: &Path, is_bad: impl Fn(&Ready, &Path) -> bool) -> usize {
@@ -283,6 +338,39 @@ fn places(shelf: &Path) -> Vec<PathBuf> {
     shelves(shelf).into_iter().filter(is_place).collect()
 }
 
+fn ready_in(shelf: &Path) -> Vec<PathBuf> {
+    places(shelf).into_iter().filter(|p| p.join(READY).exists()).collect()
+}
+
 fn count(shelf: &Path) -> usize {
-    places(shelf).iter().filter(|p| p.join(READY).exists()).count()
+    ready_in(shelf).len()
+}
+
+/// Those that are more than `size`: the same ones for two who look at once.
+fn beyond(size: usize, mut ready: Vec<PathBuf>) -> Vec<PathBuf> {
+    ready.sort_unstable();
+    ready.split_off(size.min(ready.len()))
+}
+
+/// What whoever fills a shelf holds: two at a time would make too many.
+fn guard_of(shelf: &Path) -> Result<PathBuf, EngineError> {
+    let guard = shelf.join(LOCK);
+    fs::create_dir_all(&guard).map_err(|e| EngineError::io("create", &guard, e))?;
+    Ok(guard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_more_than_the_size_is_surplus_and_the_same_for_everybody() {
+        let of = |names: [&str; 3]| names.map(PathBuf::from).to_vec();
+        assert_eq!(beyond(2, of(["b", "c", "a"])), [PathBuf::from("c")]);
+        assert_eq!(beyond(2, of(["c", "a", "b"])), [PathBuf::from("c")]);
+        assert_eq!(
+            (beyond(0, of(["a", "b", "c"])).len(), beyond(3, of(["a", "b", "c"])).len(), beyond(9, vec![]).len()),
+            (3, 0, 0)
+        );
+    }
 }

@@ -239,22 +239,25 @@ impl Moving<'_> {
         let mut shift = self.begin(sandbox)?;
         let in_the_way = match running.is_empty() {
             false => Ok(Some(explain(&running))),
-            true => helper.guard().map(|busy| busy.map(explain_writer)),
+            true => client.change_layers().map_err(EngineError::from).and_then(|()| Ok(helper.guard()?.map(explain_writer))),
         };
         match in_the_way {
             Ok(None) => {}
             Err(error) => {
-                self.leave_as_it_was(sandbox, shift, &mut helper)?;
+                self.leave_as_it_was(sandbox, shift, &mut helper, &mut client)?;
                 return Err(error);
             }
             Ok(Some(because)) if live != Live::Copy || self.to.leaves_its_stack() => {
                 shift.go_back()?;
+                client.thaw()?;
                 return Err(EngineError::InUse { name: sandbox.name.clone(), because });
             }
             Ok(Some(because)) => {
                 self.engine.own_everything();
                 let done = shift.freeze_copy().map_err(EngineError::from).and_then(|()| self.record_copy(sandbox));
-                self.settle(shift, done)?;
+                let settled = self.settle(shift, done);
+                client.thaw()?;
+                settled?;
                 return Ok(Moved { ended, ..Moved::at_once(How::Copied { because }) });
             }
         }
@@ -268,7 +271,7 @@ impl Moving<'_> {
             self.record(sandbox).inspect_err(|_| *sandbox = before)
         });
         if let Err(error) = done {
-            self.leave_as_it_was(sandbox, shift, &mut helper)?;
+            self.leave_as_it_was(sandbox, shift, &mut helper, &mut client)?;
             return Err(error);
         }
         // It has happened. From here on whatever fails leaves a stopped sandbox, which stands on its new layers when it starts.
@@ -301,11 +304,19 @@ impl Moving<'_> {
     }
 
     /// Nothing has happened. If the helper is lost, the sandbox cannot go on with what it has mounted.
-    fn leave_as_it_was(&self, sandbox: &mut Sandbox, shift: Shift, helper: &mut Helper) -> Result<(), EngineError> {
-        if !helper.give_up() {
+    fn leave_as_it_was(
+        &self,
+        sandbox: &mut Sandbox,
+        shift: Shift,
+        helper: &mut Helper,
+        client: &mut Client,
+    ) -> Result<(), EngineError> {
+        let is_as_it_was = helper.give_up();
+        if !is_as_it_was {
             self.engine.stop_after_failure(sandbox)?;
         }
-        Ok(shift.go_back()?)
+        shift.go_back()?;
+        if is_as_it_was { Ok(client.thaw()?) } else { Ok(()) }
     }
 
     fn frozen(&self) -> How {

@@ -33,11 +33,26 @@ impl Take {
 pub struct Taken {
     pub sandbox: Sandbox,
     pub snapshot: Snapshot,
+    pub disturbed: Disturbed,
+}
+
+/// What it meant for whoever was at work in the sandbox.
+#[derive(Debug)]
+pub struct Disturbed {
     pub how: How,
     /// Processes that were ended for it.
     pub ended: Vec<whatif_keeper::protocol::Process>,
     /// Why the sandbox was stopped for it, if it was; it starts again by itself.
     pub stopped: Option<Stopped>,
+}
+
+/// A position that something can be made from.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub sandbox: Sandbox,
+    pub snapshot: Snapshot,
+    /// If a snapshot had to be taken for it.
+    pub disturbed: Option<Disturbed>,
 }
 
 impl Engine {
@@ -73,7 +88,8 @@ impl Engine {
         if take.durable {
             self.sync()?;
         }
-        Ok(Taken { sandbox, snapshot, how: moved.how, ended: moved.ended, stopped: moved.stopped })
+        let disturbed = Disturbed { how: moved.how, ended: moved.ended, stopped: moved.stopped };
+        Ok(Taken { sandbox, snapshot, disturbed })
     }
 
     /// The label asked for if it is free, or one that is.
@@ -105,13 +121,9 @@ impl Engine {
     }
 
     /// Removes snapshots; what only they needed is deleted. Sandboxes made from them stay.
-    pub fn remove_snapshots(&self, labels: &[String]) -> Result<Vec<Snapshot>, EngineError> {
-        let mut removed = Vec::new();
-        for label in labels {
-            let (_, snapshot) = self.find_snapshot(label)?;
-            removed.push(snapshot);
-        }
-        let ids: Vec<SnapshotId> = removed.iter().map(|s| s.id.clone()).collect();
+    pub fn remove_snapshots(&self, labels: &[String]) -> Result<Vec<(Sandbox, Snapshot)>, EngineError> {
+        let removed = labels.iter().map(|label| self.find_snapshot(label)).collect::<Result<Vec<_>, _>>()?;
+        let ids: Vec<SnapshotId> = removed.iter().map(|(_, s)| s.id.clone()).collect();
         self.store.delete_snapshots(&ids)?;
         Ok(removed)
     }
@@ -179,7 +191,7 @@ impl Engine {
         made_by: MadeBy,
         live: Live,
         helper: Option<Helper>,
-    ) -> Result<(Sandbox, Snapshot), EngineError> {
+    ) -> Result<Named, EngineError> {
         let lock = self.lock(sandbox)?;
         let sandbox = self.refresh(sandbox)?;
         let at = match &sandbox.details.position.at {
@@ -187,10 +199,31 @@ impl Engine {
             _ => None,
         };
         if let Some(snapshot) = at.filter(|s| s.details.stack == sandbox.details.position.stack) {
-            return Ok((sandbox, snapshot));
+            return Ok(Named { sandbox, snapshot, disturbed: None });
         }
-        let taken = self.snapshot_locked(sandbox, &lock, &Take::automatic(made_by, live), helper)?;
-        Ok((taken.sandbox, taken.snapshot))
+        let Taken { sandbox, snapshot, disturbed } =
+            self.snapshot_locked(sandbox, &lock, &Take::automatic(made_by, live), helper)?;
+        Ok(Named { sandbox, snapshot, disturbed: Some(disturbed) })
+    }
+
+    /// The same for what a user calls a sandbox or a snapshot.
+    pub(crate) fn position_called(
+        &self,
+        source: &str,
+        made_by: MadeBy,
+        live: Live,
+        helper: Option<Helper>,
+    ) -> Result<Named, EngineError> {
+        if let Some(sandbox) = self.sandbox_called(source)? {
+            return self.named_position(&sandbox, made_by, live, helper);
+        }
+        let (sandbox, snapshot) = self.find_snapshot(source).map_err(|error| match error {
+            EngineError::NoSuchSnapshot { sandbox: None, .. } => {
+                EngineError::NoSuchPosition { name: source.escape_debug().to_string() }
+            }
+            other => other,
+        })?;
+        Ok(Named { sandbox, snapshot, disturbed: None })
     }
 }
 

@@ -58,7 +58,40 @@ pub struct Listed {
     pub created_ms: u64,
 }
 
+/// A snapshot of another sandbox, at which one stands.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    pub sandbox: String,
+    pub label: String,
+    /// The other sandbox is the one it was made from, and not further up its line.
+    pub is_origin: bool,
+}
+
+impl Elsewhere {
+    /// As `NAME@LABEL`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}@{}", self.sandbox, self.label)
+    }
+}
+
 impl Engine {
+    /// How many of its own a sandbox has.
+    pub fn count_snapshots(&self, name: &str) -> Result<usize, EngineError> {
+        Ok(self.store.list_snapshots(&self.resolve(Some(name))?.id)?.len())
+    }
+
+    /// Where a fork stands that has taken no snapshot yet, or went back to before its own.
+    pub fn stands_at_another(&self, sandbox: &Sandbox) -> Result<Option<Elsewhere>, EngineError> {
+        let position = &sandbox.details.position;
+        let Some(at) = &position.at else { return Ok(None) };
+        let Some(snapshot) = self.store.get_snapshot(at)?.filter(|s| s.sandbox != sandbox.id) else { return Ok(None) };
+        let Some(other) = self.store.get(&snapshot.sandbox)? else { return Ok(None) };
+        let origin = position.made_from.as_deref().and_then(|from| from.split_once('@'));
+        let is_origin = origin.is_some_and(|(name, _)| name == other.name);
+        Ok(Some(Elsewhere { sandbox: other.name, label: snapshot.label, is_origin }))
+    }
+
     /// Each after the one it came from, oldest first among equals.
     pub fn snapshots(&self, name: Option<&str>) -> Result<(Sandbox, Vec<Listed>), EngineError> {
         let sandbox = self.resolve(name)?;

@@ -9,7 +9,7 @@ use whatif_types::timestamp::rfc3339;
 use whatif_types::{Lockfile, MadeBy, Sandbox, Template, name};
 
 use crate::shift::Live;
-use crate::snapshot::origin;
+use crate::snapshot::{Disturbed, Named, origin};
 use crate::{Engine, EngineError, now};
 
 /// What package managers pin their versions in.
@@ -66,13 +66,14 @@ impl Engine {
         message: Option<String>,
         replace: bool,
         live: Live,
-    ) -> Result<Template, EngineError> {
+    ) -> Result<(Template, Option<Disturbed>), EngineError> {
         name::validate(name)?;
+        self.check_room()?;
         if !replace && self.store.get_template(name)?.is_some() {
             return Err(StoreError::TemplateTaken { name: name.to_owned() }.into());
         }
         let sandbox = self.resolve(sandbox)?;
-        let (sandbox, snapshot) = self.named_position(&sandbox, MadeBy::Template, live, None)?;
+        let Named { sandbox, snapshot, disturbed } = self.named_position(&sandbox, MadeBy::Template, live, None)?;
         let mut details = sandbox.details.clone();
         details.position.stack = snapshot.details.stack.clone();
         details.position.mounted.clear();
@@ -89,7 +90,7 @@ impl Engine {
             details,
         };
         self.store.insert_template(&template, Some(&origin(&snapshot)), replace)?;
-        Ok(template)
+        Ok((template, disturbed))
     }
 
     pub fn template(&self, name: &str) -> Result<Template, EngineError> {
@@ -144,7 +145,7 @@ fn moved_past(template: &Template) -> Vec<PathBuf> {
     moved
 }
 
-fn lockfiles_in(project: &Path) -> Vec<Lockfile> {
+pub(crate) fn lockfiles_in(project: &Path) -> Vec<Lockfile> {
     let mut found = Vec::new();
     let mut pending = vec![(project.to_owned(), 1)];
     while let Some((directory, depth)) = pending.pop() {

@@ -1,16 +1,16 @@
 //! `whatif du`: what takes how much room, and what could go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use whatif_diff::Depth;
+use whatif_diff::{ChangeSet, Depth, Found};
 use whatif_layers::measure;
-use whatif_types::Sandbox;
+use whatif_types::{LayerId, Sandbox};
 
-use crate::lineage::{LayerUse, Owner, sizes};
+use crate::lineage::{LayerUse, Lineage, Owner, sizes};
 use crate::{Engine, EngineError};
 
 /// A directory that holds at least this share of a sandbox's changes is worth a word.
@@ -76,6 +76,8 @@ pub struct Hint {
     pub bytes: u64,
     /// The project ignores it, so it can be made again.
     pub is_ignored: bool,
+    /// A snapshot has it: it stays on the disk although it is deleted inside.
+    pub is_in_layers: bool,
 }
 
 impl Engine {
@@ -84,7 +86,7 @@ impl Engine {
         let lineage = self.lineage()?;
         let uses = self.layers_in_use(&lineage)?;
         let bytes_of = sizes(&uses);
-        let sum = |layers: &[whatif_types::LayerId]| layers.iter().filter_map(|l| bytes_of.get(l)).sum::<u64>();
+        let sum = |layers: &[LayerId]| layers.iter().filter_map(|l| bytes_of.get(l)).sum::<u64>();
         let only = |owner: &Owner| lineage.only_needed_by(owner).filter_map(|l| bytes_of.get(l)).sum::<u64>();
         let wanted = name.map(|n| self.resolve(Some(n))).transpose()?;
         let mut sandboxes = Vec::new();
@@ -100,7 +102,7 @@ impl Engine {
                 layer_bytes: s.details.stack.last().and_then(|l| bytes_of.get(l)).copied().unwrap_or(0),
                 own_bytes: only(&Owner::Snapshot(format!("{}@{}", sandbox.name, s.label))),
             });
-            let hint = match self.heaviest(sandbox) {
+            let hint = match self.heaviest(sandbox, &own_layers(&lineage, sandbox)) {
                 // It went meanwhile.
                 Err(EngineError::NoSuchSandbox { .. }) => continue,
                 other => other?,
@@ -180,35 +182,54 @@ impl Engine {
         Ok(found.f_bavail * found.f_frsize)
     }
 
-    /// The directory of the project that holds most of what a sandbox changed since its last snapshot.
-    fn heaviest(&self, sandbox: &Sandbox) -> Result<Option<Hint>, EngineError> {
-        // What lies in layers stays on the disk whatever is deleted inside.
-        if self.heads_are_empty(sandbox)? {
+    /// The directory of the project that holds most of what a sandbox changed since its last snapshot, or else of what it has in
+    /// layers of its own.
+    fn heaviest(&self, sandbox: &Sandbox, own_layers: &[LayerId]) -> Result<Option<Hint>, EngineError> {
+        if !self.heads_are_empty(sandbox)?
+            && let Some(hint) = self.heaviest_of(sandbox, self.touched(sandbox)?)?
+        {
+            return Ok(Some(hint));
+        }
+        if own_layers.is_empty() {
             return Ok(None);
         }
-        let set = self.sort_out(sandbox, self.touched(sandbox)?, Depth::Names)?;
-        let mut directories: BTreeMap<&Path, (u64, bool)> = BTreeMap::new();
-        let mut total = 0;
-        for change in &set.changes {
-            let Some(bytes) = change.after.as_ref().map(|a| a.node.blocks * 512) else { continue };
-            total += bytes;
-            let inside = change.path.strip_prefix(&sandbox.project).ok();
-            let mut components = inside.into_iter().flat_map(Path::components);
-            let Some(first) = components.next().map(|c| Path::new(c.as_os_str())) else { continue };
-            if components.next().is_none() {
-                continue;
-            }
-            let entry = directories.entry(first).or_insert((0, true));
-            entry.0 += bytes;
-            entry.1 &= change.ignored;
-        }
-        let heaviest = directories.into_iter().max_by_key(|(_, (bytes, _))| *bytes);
-        Ok(heaviest.and_then(|(directory, (bytes, is_ignored))| {
-            let percent = bytes * 100 / total.max(1);
-            let is_worth_it = percent >= REMARKABLE_PERCENT && bytes >= REMARKABLE_BYTES;
-            is_worth_it.then(|| Hint { directory: directory.to_owned(), percent, bytes, is_ignored })
-        }))
+        let hint = self.heaviest_of(sandbox, self.changes_in(sandbox, own_layers)?)?;
+        Ok(hint.map(|hint| Hint { is_in_layers: true, ..hint }))
     }
+
+    fn heaviest_of(&self, sandbox: &Sandbox, found: Found) -> Result<Option<Hint>, EngineError> {
+        let set = self.sort_out(sandbox, found, Depth::Names)?;
+        Ok(heaviest_directory(&set, &sandbox.project))
+    }
+}
+
+/// Those it stands on and nobody else needs, bottom first.
+fn own_layers(lineage: &Lineage, sandbox: &Sandbox) -> Vec<LayerId> {
+    let owner = Owner::Sandbox(sandbox.name.clone());
+    let own: HashSet<&LayerId> = lineage.only_needed_by(&owner).collect();
+    sandbox.details.position.stack.iter().filter(|layer| own.contains(layer)).cloned().collect()
+}
+
+fn heaviest_directory(set: &ChangeSet, project: &Path) -> Option<Hint> {
+    let mut directories: BTreeMap<&Path, (u64, bool)> = BTreeMap::new();
+    let mut total = 0;
+    for change in &set.changes {
+        let Some(bytes) = change.after.as_ref().map(|a| a.node.blocks * 512) else { continue };
+        total += bytes;
+        let inside = change.path.strip_prefix(project).ok();
+        let mut components = inside.into_iter().flat_map(Path::components);
+        let Some(first) = components.next().map(|c| Path::new(c.as_os_str())) else { continue };
+        if components.next().is_none() {
+            continue;
+        }
+        let entry = directories.entry(first).or_insert((0, true));
+        entry.0 += bytes;
+        entry.1 &= change.ignored;
+    }
+    let (directory, (bytes, is_ignored)) = directories.into_iter().max_by_key(|(_, (bytes, _))| *bytes)?;
+    let percent = bytes * 100 / total.max(1);
+    let is_worth_it = percent >= REMARKABLE_PERCENT && bytes >= REMARKABLE_BYTES;
+    is_worth_it.then(|| Hint { directory: directory.to_owned(), percent, bytes, is_ignored, is_in_layers: false })
 }
 
 fn layers_once(uses: &[LayerUse]) -> u64 {

@@ -253,6 +253,12 @@ impl Client {
         }
     }
 
+    /// To be followed by `thaw`: if this client is dropped before that, the sandbox ends.
+    pub fn change_layers(&mut self) -> Result<(), ClientError> {
+        self.send(&Request::ChangeLayers, &[])?;
+        self.done()
+    }
+
     pub fn thaw(&mut self) -> Result<(), ClientError> {
         self.send(&Request::Thaw, &[])?;
         self.done()

@@ -82,6 +82,9 @@ pub enum Request {
     /// Holds every process still until `Thaw`, or until this client leaves. Nothing is started or written meanwhile.
     /// The answer names them.
     Freeze,
+    /// The layers of the sandbox that this client holds still are about to change. From here on others may not even look; and
+    /// should this client leave without `Thaw`, the sandbox ends, since nobody knows what it stands on.
+    ChangeLayers,
     Thaw,
     /// Ends every process at once, but not the keeper. The answer names them.
     EndAll,

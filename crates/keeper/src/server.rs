@@ -157,7 +157,7 @@ impl Server {
         self.answer_all();
         for gone in self.connections.take_gone() {
             self.commands.client_left(gone);
-            self.thaw(gone);
+            self.holder_left(gone);
             self.network.client_left(gone);
         }
         self.see_to_network();
@@ -305,6 +305,19 @@ impl Server {
                 errno: 0,
             }),
         }
+    }
+
+    /// Whoever left holds nothing still, and wants nothing any more.
+    fn holder_left(&mut self, client: u64) {
+        self.deferred.retain(|(by, _)| *by != client);
+        if self.frozen.as_ref().is_some_and(|f| f.by == client && f.changes_layers) {
+            self.begin_stop(client, Duration::ZERO);
+            for (client, _) in std::mem::take(&mut self.deferred) {
+                let message = "the sandbox ends: whoever changed its layers is gone".to_owned();
+                self.connections.send(client, &Reply::Failed(Failed { reason: Reason::Ending, message, errno: 0 }), &[]);
+            }
+        }
+        self.thaw(client);
     }
 
     fn thaw(&mut self, client: u64) {

@@ -278,11 +278,17 @@ impl StateDir {
         self.begin(&format!("{APPLY}{id}"))
     }
 
+    /// The note of a shift of this sandbox, if one is under way.
+    #[must_use]
+    pub fn shift_note(&self, sandbox: &SandboxId) -> PathBuf {
+        self.transient().join(format!("{SHIFT}{sandbox}"))
+    }
+
     /// Makes the note of a shift, in `transient/`, owned by the returned lock.
     /// The file is kept in the sandbox's directory for the next time: making one can take longer than all the rest.
     pub(crate) fn begin_shift(&self, sandbox: &SandboxId, text: &[u8]) -> Result<(PathBuf, SandboxLock), PathError> {
         // Locked before anybody can find it and take it for what a crash left.
-        let (hidden, path) = (self.settled_path(sandbox).join(NOTE), self.transient().join(format!("{SHIFT}{sandbox}")));
+        let (hidden, path) = (self.settled_path(sandbox).join(NOTE), self.shift_note(sandbox));
         let lock = SandboxLock::on_new_file(&hidden, text)?;
         fs::rename(&hidden, &path).map_err(on("create", &path))?;
         Ok((path, lock))

@@ -141,8 +141,12 @@ impl Explain for StoreError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::NameTaken { name } => vec![format!("choose another name, or remove it: whatif rm {name}")],
-            Self::LabelTaken { label } => vec![format!("choose another label, or remove it: whatif snapshot rm NAME@{label}")],
-            Self::TemplateTaken { name } => vec![format!("choose another name, or remove it: whatif template rm {name}")],
+            Self::LabelTaken { label } => vec![format!("choose another label, or remove it: whatif snapshot rm {label}")],
+            Self::TemplateTaken { name } => {
+                vec![format!(
+                    "choose another name, put it in the place of the old one with --replace, or remove that: whatif template rm {name}"
+                )]
+            }
             Self::ExperimentTaken { name } => vec![format!("choose another name, or remove it: whatif race rm {name}")],
             Self::OriginGone => vec!["'whatif snapshots' shows what there is".to_owned()],
             Self::Conflict { .. } | Self::ExperimentConflict { .. } => vec!["run the command again".to_owned()],

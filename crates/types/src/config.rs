@@ -104,6 +104,18 @@ pub struct PoolRules {
     pub size: usize,
 }
 
+impl PoolRules {
+    /// Each ready one is a process with mounts of its own; more than this is a slip of the finger.
+    const MOST: usize = 100;
+
+    fn check(&self) -> Result<(), String> {
+        match self.size {
+            0..=Self::MOST => Ok(()),
+            size => Err(format!("pool.size is {size}, but no more than {} sandboxes can be kept ready for a project", Self::MOST)),
+        }
+    }
+}
+
 /// `.whatif.toml` in the project: it can be written by whatever runs in the project, so every key only takes away.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -147,6 +159,7 @@ impl UserConfig {
     /// What can be written but not meant.
     pub fn check(&self) -> Result<(), String> {
         self.network.check()?;
+        self.pool.check()?;
         let all = self.profiles.values().chain([&self.limits]);
         all.clone().try_for_each(Limits::check)?;
         let unknown = self.limits.preset.iter().find(|name| !self.profiles.contains_key(*name) && Limits::preset(name).is_none());
@@ -198,5 +211,12 @@ mod tests {
             ..ProjectConfig::default()
         };
         assert!(UserConfig::default().tightened_by(&loosening).is_err());
+    }
+
+    #[test]
+    fn a_pool_has_a_sensible_size() {
+        let checked = |size| UserConfig { pool: PoolRules { size }, ..UserConfig::default() }.check();
+        assert_eq!((checked(0), checked(100)), (Ok(()), Ok(())));
+        assert!(checked(101).is_err_and(|told| told.starts_with("pool.size is 101, but no more than 100 ")));
     }
 }

@@ -18,7 +18,7 @@ use crate::output::{Output, lost_output, visible_path};
     after_help = "Examples:\n  whatif diff                       the latest sandbox of this project\n  whatif diff swift-otter src       only what is in src\n  whatif diff swift-otter --patch | git apply --binary\n  whatif diff one..two              from one sandbox or snapshot to another\n  whatif diff swift-otter@green     what it had changed at a snapshot"
 )]
 pub struct Args {
-    /// A sandbox, a snapshot as NAME@LABEL, two of either as A..B, or paths in the latest sandbox of this project
+    /// A sandbox, a snapshot as NAME@LABEL or LABEL, two of either as A..B, or paths in the latest sandbox of this project
     #[arg(value_name = "NAME|A..B|PATH")]
     subjects: Vec<PathBuf>,
     /// Only the list
@@ -132,6 +132,9 @@ fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>)
     if words.len() == 1 && !first.contains('/') && !engine.context.cwd.join(first).exists() {
         let latest = engine.diff(&Subject::Sandbox(None), Depth::Names);
         let known = latest.is_ok_and(|d| d.set.changes.iter().any(|c| c.path.starts_with(engine.context.cwd.join(first))));
+        if !known && engine.is_label(first)? {
+            return Ok((Subject::Between(None, Some(first.to_owned())), rest()));
+        }
         if !known {
             return Err(EngineError::NoSuchSandbox { name: first.to_owned() });
         }

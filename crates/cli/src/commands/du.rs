@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use whatif_engine::Engine;
-use whatif_engine::usage::Usage;
+use whatif_engine::usage::{Hint, Usage};
 
 use super::Outcome;
 use crate::output::{Output, Style, bytes, visible_path};
@@ -63,15 +63,44 @@ fn show(usage: &Usage, with_snapshots: bool, output: &Output) {
         bytes(usage.free_bytes)
     ));
     for (name, hint) in usage.sandboxes.iter().filter_map(|s| s.hint.as_ref().map(|h| (&s.name, h))) {
-        let directory = visible_path(&hint.directory);
-        let advice = if hint.is_ignored {
-            format!(" and ignored by the project: whatif exec {name} -- rm -rf {directory} frees {}", bytes(hint.bytes))
-        } else {
-            String::new()
-        };
-        output.note(format!("  {} {directory}/ is {} % of {name}{advice}", output.paint_note(Style::Cyan, "hint:"), hint.percent));
+        output.note(format!("  {} {}", output.paint_note(Style::Cyan, "hint:"), advice(name, hint)));
     }
     if let Some(alert) = &usage.alert {
         output.note(format!("{} {alert}; 'whatif gc --dry-run' shows what could go", output.paint_note(Style::Yellow, "whatif:")));
+    }
+}
+
+fn advice(name: &str, hint: &Hint) -> String {
+    let directory = visible_path(&hint.directory);
+    let (percent, size) = (hint.percent, bytes(hint.bytes));
+    if hint.is_in_layers {
+        return format!(
+            "{directory}/ is {percent} % of what snapshots of {name} hold: deleting it inside frees nothing, removing {name} frees {size}"
+        );
+    }
+    let remedy = match hint.is_ignored {
+        true => format!(" and ignored by the project: whatif exec {name} -- rm -rf {directory} frees {size}"),
+        false => String::new(),
+    };
+    format!("{directory}/ is {percent} % of {name}{remedy}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deleting_is_advised_only_where_it_frees_something() {
+        let hint = Hint { directory: "target".into(), percent: 92, bytes: 3 << 20, is_ignored: true, is_in_layers: false };
+        assert_eq!(
+            advice("fix", &hint),
+            "target/ is 92 % of fix and ignored by the project: whatif exec fix -- rm -rf target frees 3.0 MiB"
+        );
+        assert_eq!(advice("fix", &Hint { is_ignored: false, ..hint.clone() }), "target/ is 92 % of fix");
+        let frozen = Hint { is_in_layers: true, ..hint };
+        assert_eq!(
+            advice("fix", &frozen),
+            "target/ is 92 % of what snapshots of fix hold: deleting it inside frees nothing, removing fix frees 3.0 MiB"
+        );
     }
 }

@@ -71,8 +71,9 @@ impl Args {
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let mut entered = engine.enter(args.name.as_deref())?;
+    let mut snapshot = None;
     if args.auto_snapshot || entered.sandbox.details.auto_snapshot {
-        entered = super::snapshot::before_command(engine, entered, output)?;
+        (entered, snapshot) = super::snapshot::before_command(engine, entered, output)?;
     }
     let mut spec = CommandSpec {
         arguments: args.command,
@@ -85,7 +86,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     if args.detach {
         let (sandbox, pid) = engine.exec_detached(entered, &spec)?;
         super::attend_in_background(&sandbox);
-        output.document(&json!({ "sandbox": sandbox.name, "pid": pid }));
+        output.document(&json!({ "sandbox": sandbox.name, "pid": pid, "snapshot": snapshot }));
         output.line(format!(
             "started as process {pid} in {}; its output: whatif logs {} {pid}",
             output.paint(Style::Bold, &sandbox.name),
@@ -109,6 +110,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     if output.json {
         let mut document = ending::document(&exited);
         document["sandbox"] = json!(started.sandbox.name);
+        document["snapshot"] = json!(snapshot);
         document["stdout"] = json!(captured.as_ref().map(Capture::stdout));
         document["stderr"] = json!(captured.as_ref().map(Capture::stderr));
         document["truncated"] = json!(captured.as_ref().is_some_and(Capture::is_truncated));

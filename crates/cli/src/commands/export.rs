@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::export::Exported;
+use whatif_engine::export::{Exported, Packed};
 use whatif_engine::shift::Live;
 use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
-use super::snapshot::live;
+use super::snapshot::{live, tell_disturbed};
 use crate::output::{Output, Style, bytes, counted, visible_path};
 use crate::progress::Line;
 
@@ -50,22 +50,31 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
                 hint: "give a file: --output FILE".to_owned(),
             });
         }
-        engine.export(what, args.live, std::io::stdout().lock(), &mut progress)?;
-        return Ok(ExitCode::SUCCESS);
+        let packed = engine.export(what, args.live, std::io::stdout().lock(), &mut progress)?;
+        return Ok(tell_where_it_cannot_be_seen(&packed, output));
     }
     let name = args.template.as_deref().or(args.source.as_deref()).unwrap_or("sandbox");
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.whatif", name.replace('@', "-"))));
+    // What a link leads to is meant, not the link.
+    let path = fs::canonicalize(&path).unwrap_or(path);
+    if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
+        let packed = into_what_is_there(engine, what, args.live, &path, &mut progress)?;
+        return Ok(tell_where_it_cannot_be_seen(&packed, output));
+    }
     let file_name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let part = path.with_file_name(format!(".{file_name}.{}.part", std::process::id()));
     let failed = |path: &Path, source| EngineError::Io { action: "write", path: path.to_owned(), source };
     // It holds what the state directory holds, which is nobody else's business.
-    let file = File::options().write(true).create_new(true).mode(0o600).open(&part).map_err(|e| failed(&part, e))?;
+    let file = File::options().write(true).create_new(true).mode(0o600).open(&part).map_err(|e| failed(&path, e))?;
     let written = engine.export(what, args.live, &file, &mut progress).inspect_err(|_| {
         let _ = fs::remove_file(&part);
     });
-    let (about, written) = written?;
+    let Packed { about, written, disturbed } = written?;
     // Whole or not there at all.
-    file.sync_all().and_then(|()| fs::rename(&part, &path)).map_err(|e| failed(&path, e))?;
+    file.sync_all().and_then(|()| fs::rename(&part, &path)).map_err(|e| {
+        let _ = fs::remove_file(&part);
+        failed(&path, e)
+    })?;
     let size = fs::metadata(&path).map_or(0, |m| m.len());
     line.clear();
     output.document(
@@ -73,10 +82,33 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     );
     let layers = counted(written.manifest.layers.len() as u64, "layer");
     output.line(format!("{}: {layers}, {}", output.paint(Style::Bold, visible_path(&path)), bytes(size)));
+    tell_disturbed(disturbed.as_ref(), output);
     output.note(format!("  sha256 {}", written.digest));
     let left = &written.left_out;
     if left.sockets + left.devices + left.attributes > 0 {
-        output.note(format!("  left out: {} sockets, {} devices, {} attributes", left.sockets, left.devices, left.attributes));
+        let parts = [(left.sockets, "socket"), (left.devices, "device"), (left.attributes, "attribute")];
+        let told: Vec<String> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| counted(n, what)).collect();
+        output.note(format!("  left out: {}", told.join(", ")));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A pipe or a device is written to. Putting a file in its place would be the end of it.
+fn into_what_is_there(
+    engine: &Engine,
+    what: Exported<'_>,
+    live: Live,
+    path: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Packed, EngineError> {
+    let failed = |source| EngineError::Io { action: "write", path: path.to_owned(), source };
+    let opened = File::options().write(true).open(path).map_err(failed)?;
+    engine.export(what, live, opened, progress)
+}
+
+/// Of an archive that went somewhere else, what can be compared later.
+fn tell_where_it_cannot_be_seen(packed: &Packed, output: &Output) -> ExitCode {
+    tell_disturbed(packed.disturbed.as_ref(), output);
+    output.note(format!("  sha256 {}", packed.written.digest));
+    ExitCode::SUCCESS
 }

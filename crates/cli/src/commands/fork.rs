@@ -8,7 +8,7 @@ use whatif_engine::fork::Fork;
 use whatif_engine::shift::Live;
 
 use super::Outcome;
-use super::snapshot::live;
+use super::snapshot::{live, tell_disturbed, was_copied};
 use crate::output::{Output, Style};
 
 /// Start new sandboxes from where another one is, or was
@@ -38,11 +38,14 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let forked = engine.fork(&fork)?;
     output.document(&json!({
         "from": format!("{}@{}", forked.parent.name, forked.from.label),
+        "copied": forked.disturbed.as_ref().is_some_and(was_copied),
+        "ended": forked.disturbed.as_ref().map_or(&[][..], |d| &d.ended),
         "sandboxes": forked.sandboxes.iter().map(|s| json!({ "id": s.id, "name": s.name })).collect::<Vec<_>>(),
     }));
     for sandbox in &forked.sandboxes {
         output.line(output.paint(Style::Bold, &sandbox.name));
     }
+    tell_disturbed(forked.disturbed.as_ref(), output);
     if let [only] = forked.sandboxes.as_slice() {
         output.note(format!("  use it: whatif exec {} -- COMMAND", only.name));
     }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use whatif_engine::lineage::Owner;
 use whatif_engine::{Action, Collect, Collected, Engine};
 use whatif_types::{Size, Span};
 
@@ -112,17 +113,59 @@ fn explain(collected: &Collected, output: &Output) {
     if !collected.kept.is_empty() {
         let mut rows = vec![["LAYER", "SIZE", "NEEDED BY"].map(|h| output.paint(Style::Dim, h)).to_vec()];
         for layer in &collected.kept {
-            let shown: Vec<&str> = layer.needed_by.iter().take(MOST_NAMED).map(|o| o.name()).collect();
+            let names: Vec<String> = layer.needed_by.iter().take(MOST_NAMED).map(shown).collect();
             let more = layer.needed_by.len().saturating_sub(MOST_NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            rows.push(vec![layer.layer.to_string(), bytes(layer.bytes), format!("{}{more}", shown.join(", "))]);
+            rows.push(vec![layer.layer.to_string(), bytes(layer.bytes), format!("{}{more}", names.join(", "))]);
         }
         output.line(table::render(&rows));
     }
-    for removal in collected.would_free.iter().filter(|r| r.bytes > 0).take(MOST_REMOVALS) {
-        output.line(format!("removing {} would free {}", removal.owner.name(), bytes(removal.bytes)));
+    for line in removals(collected.would_free.iter().map(|r| (&r.owner, r.bytes))) {
+        output.line(line);
+    }
+}
+
+/// What frees most, and how much is left unsaid.
+fn removals<'a>(would_free: impl Iterator<Item = (&'a Owner, u64)>) -> Vec<String> {
+    let freeing = would_free.filter(|(_, size)| *size > 0);
+    let mut lines: Vec<String> =
+        freeing.map(|(owner, size)| format!("removing {} would free {}", shown(owner), bytes(size))).collect();
+    let unsaid = lines.len().saturating_sub(MOST_REMOVALS);
+    if unsaid > 0 {
+        lines.truncate(MOST_REMOVALS);
+        lines.push(format!("… and {unsaid} more; --json lists all"));
+    }
+    lines
+}
+
+/// A template may have the name of a sandbox; a snapshot is told by its `@`.
+fn shown(owner: &Owner) -> String {
+    match owner {
+        Owner::Template(name) => format!("{name} (template)"),
+        Owner::Sandbox(name) | Owner::Snapshot(name) => name.clone(),
     }
 }
 
 const MOST_NAMED: usize = 4;
 const MOST_REMOVALS: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_unsaid_is_counted() {
+        let owner = Owner::Sandbox("s".into());
+        let of = |count| removals(std::iter::repeat_n((&owner, 4096), count).chain([(&owner, 0)]));
+        assert_eq!(of(20), ["removing s would free 4.0 KiB"; 20]);
+        let many = of(43);
+        assert_eq!((many.len(), many[20].as_str()), (21, "… and 23 more; --json lists all"));
+    }
+
+    #[test]
+    fn a_template_is_told_from_a_sandbox_of_the_same_name() {
+        let owners = [Owner::Template("deps".into()), Owner::Sandbox("deps".into()), Owner::Snapshot("deps@s1".into())];
+        assert_eq!(owners.each_ref().map(shown), ["deps (template)", "deps", "deps@s1"]);
+        assert_eq!(removals(owners.iter().take(1).map(|o| (o, 1024))), ["removing deps (template) would free 1.0 KiB"]);
+    }
+}

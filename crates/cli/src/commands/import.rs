@@ -51,6 +51,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     output.document(&arrived);
     let name = output.paint(Style::Bold, &arrived.name);
     output.line(name);
+    output.note(format!("  sha256 {}", arrived.sha256));
     output.note(match arrived.kind {
         Kind::Template => format!("  use it: whatif new --template {}", arrived.name),
         Kind::Sandbox => {
@@ -61,7 +62,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn list(file: &Path, output: &Output) -> Result<ExitCode, EngineError> {
-    let (about, manifest) = export::inspect(file)?;
+    let export::Inspected { about, manifest, digest } = export::inspect(file)?;
     output.document(&serde_json::json!({
         "kind": about.kind,
         "name": about.name,
@@ -70,10 +71,13 @@ fn list(file: &Path, output: &Output) -> Result<ExitCode, EngineError> {
         "made_by_root": about.made_by_root,
         "message": about.message,
         "layers": manifest.layers,
+        "sha256": digest,
     }));
     let kind = if about.kind == Kind::Template { "template" } else { "sandbox" };
     let (files, size) = manifest.layers.iter().fold((0, 0), |(f, b), l| (f + l.files, b + l.bytes));
-    output.line(format!("{kind} {} of {}", output.paint(Style::Bold, &about.name), printable(&about.project.to_string_lossy())));
+    let name = output.paint(Style::Bold, printable(&about.name));
+    output.line(format!("{kind} {name} of {}", printable(&about.project.to_string_lossy())));
     output.line(format!("{}, {}, {}", counted(manifest.layers.len() as u64, "layer"), counted(files, "file"), bytes(size)));
+    output.line(format!("sha256 {digest}"));
     Ok(ExitCode::SUCCESS)
 }

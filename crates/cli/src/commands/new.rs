@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use whatif_engine::Engine;
 
 use super::Outcome;
@@ -26,12 +28,14 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     new.name = new.name.or(args.positional_name);
     new.idempotency_key = args.idempotency_key;
     let sandbox = engine.create(&new)?;
-    super::template::tell_moved(engine, &sandbox, output);
+    let moved = super::template::tell_moved(engine, &sandbox, output);
     super::fill_pool_if_due(engine, &sandbox);
     super::tell_disk_alert(engine, output);
     let name = sandbox.name.clone();
     if output.json {
-        output.document(&engine.listed(sandbox)?);
+        let mut document = json!(engine.listed(sandbox)?);
+        document["template_moved"] = json!(moved);
+        output.document(&document);
     } else {
         output.line(output.paint(Style::Bold, &name));
         super::port::tell(&sandbox, output);

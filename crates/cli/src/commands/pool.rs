@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::json;
+use whatif_engine::pool::{Filled, Shortfall};
 use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
@@ -30,17 +31,7 @@ enum Action {
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     match &args.action {
         None => show(engine, output),
-        Some(Action::Fill) => {
-            if engine.context.config.pool.size == 0 {
-                return Err(EngineError::Usage {
-                    message: "the pool is switched off".to_owned(),
-                    hint: "set 'size' under '[pool]' in the configuration".to_owned(),
-                });
-            }
-            let ready = engine.fill_pool()?;
-            output.document(&json!({ "ready": ready }));
-            output.line(format!("{} ready", counted(ready as u64, "sandbox")));
-        }
+        Some(Action::Fill) => fill(engine, output)?,
         Some(Action::Drain) => {
             let drained = engine.drain_pool()?;
             output.document(&json!({ "drained": drained }));
@@ -48,6 +39,38 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn fill(engine: &Engine, output: &Output) -> Result<(), EngineError> {
+    let filled = engine.fill_pool_now()?;
+    if filled.size == 0 && filled.surplus == 0 {
+        return Err(EngineError::Usage {
+            message: "the pool is switched off".to_owned(),
+            hint: "set 'size' under '[pool]' in the configuration".to_owned(),
+        });
+    }
+    output.document(&filled);
+    output.line(told(&filled));
+    if let Some(shortfall) = filled.shortfall {
+        output.note(format!("  {}", reason(shortfall)));
+    }
+    Ok(())
+}
+
+fn told(filled: &Filled) -> String {
+    let ready = format!("{} of {} ready", filled.ready, counted(filled.size as u64, "sandbox"));
+    match (filled.size, filled.surplus) {
+        (0, surplus) => format!("the pool is switched off; {} thrown away", counted(surplus as u64, "sandbox")),
+        (_, 0) => ready,
+        (_, surplus) => format!("{ready}; {surplus} more thrown away"),
+    }
+}
+
+fn reason(shortfall: Shortfall) -> &'static str {
+    match shortfall {
+        Shortfall::Limits => "there are limits here, and sandboxes with limits are made when they are wanted",
+        Shortfall::Copied => "files are copied here, and a copy that is kept ready would not follow what changes in reality",
+    }
 }
 
 fn show(engine: &Engine, output: &Output) {
@@ -63,10 +86,23 @@ fn show(engine: &Engine, output: &Output) {
     let mut rows = vec![["READY", "NETWORK", "PROJECT"].map(|h| output.paint(Style::Dim, h)).to_vec()];
     for shelf in &kept {
         rows.push(vec![
-            shelf.ready.to_string(),
+            format!("{} of {}", shelf.ready, engine.context.config.pool.size),
             format!("{:?}", shelf.net).to_lowercase(),
             printable(&shelf.project.to_string_lossy()),
         ]);
     }
     output.line(table::render(&rows));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filling_tells_how_many_are_ready_of_how_many() {
+        let filled = |ready, size, surplus| told(&Filled { ready, size, surplus, shortfall: None });
+        assert_eq!(filled(2, 5, 0), "2 of 5 sandboxes ready");
+        assert_eq!(filled(1, 1, 4), "1 of 1 sandbox ready; 4 more thrown away");
+        assert_eq!(filled(0, 0, 1), "the pool is switched off; 1 sandbox thrown away");
+    }
 }

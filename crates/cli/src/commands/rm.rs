@@ -34,7 +34,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             hint: "if that is meant: whatif rm --all --yes".to_owned(),
         });
     }
-    if !args.yes && !is_confirmed(&names)? {
+    if !args.yes && !is_confirmed(engine, &names)? {
         output.note("nothing was removed");
         return Ok(ExitCode::FAILURE);
     }
@@ -67,14 +67,36 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 /// Asked only of a person; a script that says `rm` means it.
-fn is_confirmed(names: &[String]) -> Result<bool, EngineError> {
+fn is_confirmed(engine: &Engine, names: &[String]) -> Result<bool, EngineError> {
     if names.is_empty() || !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         return Ok(true);
     }
-    let mut err = std::io::stderr();
-    let _ = write!(err, "Remove {} with all changes ({})? [y/N] ", counted(names.len() as u64, "sandbox"), names.join(", "));
+    // What is no sandbox is told when it is to be removed.
+    let snapshots = names.iter().filter_map(|name| engine.count_snapshots(name).ok()).sum();
+    let _ = write!(std::io::stderr(), "{} [y/N] ", question(names, snapshots));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|source| EngineError::Io { action: "read", path: "the answer".into(), source })?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn question(names: &[String], snapshots: usize) -> String {
+    let sandboxes = counted(names.len() as u64, "sandbox");
+    let contents = match snapshots {
+        0 => "all changes".to_owned(),
+        count => format!("all changes and {}", counted(count as u64, "snapshot")),
+    };
+    format!("Remove {sandboxes} with {contents} ({})?", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_asked_is_told_that_snapshots_go_too() {
+        let names = ["fix".to_owned(), "try".to_owned()];
+        assert_eq!(question(&names, 5), "Remove 2 sandboxes with all changes and 5 snapshots (fix, try)?");
+        assert_eq!(question(&names[..1], 0), "Remove 1 sandbox with all changes (fix)?");
+    }
 }

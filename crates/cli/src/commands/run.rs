@@ -62,7 +62,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         timeout: None,
     };
     let mut run = engine.run(&args.sandbox.into_new(engine)?, &spec, &foreground::passed(&streams).1)?;
-    super::template::tell_moved(engine, &run.sandbox, output);
+    let moved = super::template::tell_moved(engine, &run.sandbox, output);
     super::fill_pool_if_due(engine, &run.sandbox);
     streams.handed_over();
     let captured = streams.captured.clone();
@@ -76,7 +76,9 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         super::attend_in_background(&finished.sandbox);
     }
     if output.json {
-        output.document(&document(&finished, &exited, captured.as_ref()));
+        let mut document = document(&finished, &exited, captured.as_ref());
+        document["template_moved"] = json!(moved);
+        output.document(&document);
     } else if !args.quiet {
         let is_closed = exited.missed_network && engine.is_network_closed(&finished.sandbox.project);
         report(&finished, &exited, is_closed, output);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::shift::{How, Live, Stopped};
-use whatif_engine::snapshot::{Take, Taken};
+use whatif_engine::snapshot::{Disturbed, Take, Taken};
 use whatif_engine::snapshots::Document;
 use whatif_engine::{Engine, EngineError, Entered, Process};
 use whatif_types::MadeBy;
@@ -75,16 +75,26 @@ fn tell(taken: &Taken, output: &Output) {
     output.document(&json!({
         "sandbox": name,
         "snapshot": Document::of(&taken.snapshot, &taken.sandbox),
-        "copied": matches!(taken.how, How::Copied { .. }),
-        "ended": taken.ended,
+        "copied": was_copied(&taken.disturbed),
+        "ended": taken.disturbed.ended,
     }));
     output.line(output.paint(Style::Bold, format!("{name}@{label}")));
-    if let How::Copied { because } = &taken.how {
+    tell_disturbed(Some(&taken.disturbed), output);
+    output.note(format!("  return to it: whatif rollback {name} {label}   start another from it: whatif fork {name}@{label}"));
+}
+
+pub fn was_copied(disturbed: &Disturbed) -> bool {
+    matches!(disturbed.how, How::Copied { .. })
+}
+
+/// What a snapshot that was taken, asked for or not, meant for whoever was at work.
+pub fn tell_disturbed(disturbed: Option<&Disturbed>, output: &Output) {
+    let Some(Disturbed { how, ended, stopped }) = disturbed else { return };
+    if let How::Copied { because } = how {
         output.note(format!("  its changes were copied, because {}", printable(because)));
     }
-    tell_ended(&taken.ended, output);
-    tell_stopped(taken.stopped, output);
-    output.note(format!("  return to it: whatif rollback {name} {label}   start another from it: whatif fork {name}@{label}"));
+    tell_ended(ended, output);
+    tell_stopped(*stopped, output);
 }
 
 /// Nor is the sandbox itself.
@@ -111,13 +121,24 @@ pub fn tell_ended(ended: &[Process], output: &Output) {
 }
 
 fn remove(engine: &Engine, labels: &[String], output: &Output) -> Outcome {
-    let removed = engine.remove_snapshots(labels)?;
-    output.document(&json!({ "removed": removed.iter().map(|s| &s.label).collect::<Vec<_>>() }));
-    for snapshot in &removed {
-        output.line(format!("{} is gone", snapshot.label));
+    let removed = engine.remove_snapshots(labels).map_err(|error| named_apart(engine, labels, error))?;
+    output.document(&json!({ "removed": removed.iter().map(|(_, s)| &s.label).collect::<Vec<_>>() }));
+    for (sandbox, snapshot) in &removed {
+        output.line(format!("{}@{} is gone", sandbox.name, snapshot.label));
     }
     super::in_background(&["tidy", "--layers"]);
     Ok(ExitCode::SUCCESS)
+}
+
+/// `snapshot` and `rollback` take a sandbox and a label; here several labels may be named, so each says whose it is.
+fn named_apart(engine: &Engine, labels: &[String], error: EngineError) -> EngineError {
+    match (error, labels) {
+        (EngineError::NoSuchSnapshot { .. }, [name, label]) if engine.is_sandbox(name).unwrap_or(false) => EngineError::Usage {
+            message: format!("'{name}' is a sandbox, not a snapshot"),
+            hint: format!("one of its snapshots is named so: whatif snapshot rm {name}@{label}"),
+        },
+        (error, _) => error,
+    }
 }
 
 pub fn live(text: &str) -> Result<Live, String> {
@@ -129,21 +150,23 @@ pub fn live(text: &str) -> Result<Live, String> {
     }
 }
 
-/// For `exec --auto-snapshot`. The sandbox is entered anew: the snapshot may have had to stop it.
-pub fn before_command(engine: &Engine, entered: Entered, output: &Output) -> Result<Entered, EngineError> {
-    match engine.snapshot_before_command(&entered.sandbox) {
-        Ok(None) => return Ok(entered),
+/// For `exec --auto-snapshot`. The sandbox is entered anew: the snapshot may have had to stop it. Returns the label, if one was
+/// taken.
+pub fn before_command(engine: &Engine, entered: Entered, output: &Output) -> Result<(Entered, Option<String>), EngineError> {
+    let label = match engine.snapshot_before_command(&entered.sandbox) {
+        Ok(None) => return Ok((entered, None)),
         Ok(Some(taken)) => {
             let (name, label) = (&taken.sandbox.name, &taken.snapshot.label);
             output.note(format!("{} step back with: whatif rollback {name} {label}", output.paint_note(Style::Dim, "whatif:")));
             super::squash_if_due(engine, &taken.sandbox);
+            label.clone()
         }
         // A command may be just what makes room again.
         Err(error @ EngineError::NoRoom { .. }) => {
             output.note(format!("{} no snapshot was taken: {error}", output.paint_note(Style::Yellow, "whatif:")));
-            return Ok(entered);
+            return Ok((entered, None));
         }
         Err(error) => return Err(error),
-    }
-    engine.enter(Some(&entered.sandbox.name))
+    };
+    Ok((engine.enter(Some(&entered.sandbox.name))?, Some(label)))
 }

@@ -9,7 +9,7 @@ use whatif_engine::shift::Live;
 use whatif_types::timestamp::age;
 
 use super::Outcome;
-use super::snapshot::live;
+use super::snapshot::{live, tell_disturbed};
 use crate::output::{Output, Style, bytes, printable, visible_path};
 use crate::table;
 
@@ -58,10 +58,11 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
                 [name] => (None, name.as_str()),
                 [] => (None, ""),
             };
-            let template = engine.save_template(sandbox, name, message.clone(), *replace, *live)?;
+            let (template, disturbed) = engine.save_template(sandbox, name, message.clone(), *replace, *live)?;
             let listed = engine.list_template(template)?;
             output.document(&listed);
             output.line(output.paint(Style::Bold, &listed.name));
+            tell_disturbed(disturbed.as_ref(), output);
             output.note(format!("  use it: whatif new --template {}", listed.name));
             if *replace {
                 super::in_background(&["tidy", "--layers"]);
@@ -112,8 +113,8 @@ fn list(engine: &Engine, output: &Output) -> Result<(), whatif_engine::EngineErr
     Ok(())
 }
 
-/// A template that reality has moved past is used all the same, but not without a word.
-pub fn tell_moved(engine: &Engine, sandbox: &whatif_engine::Sandbox, output: &Output) {
+/// A template that reality has moved past is used all the same, but not without a word. Returns the lockfiles that tell.
+pub fn tell_moved(engine: &Engine, sandbox: &whatif_engine::Sandbox, output: &Output) -> Vec<String> {
     let moved = engine.template_moved(sandbox);
     if let Some(first) = moved.first() {
         let more = if moved.len() > 1 { format!(" and {} more", moved.len() - 1) } else { String::new() };
@@ -124,4 +125,5 @@ pub fn tell_moved(engine: &Engine, sandbox: &whatif_engine::Sandbox, output: &Ou
             visible_path(first)
         ));
     }
+    moved.iter().map(|path| path.to_string_lossy().into_owned()).collect()
 }

@@ -136,6 +136,7 @@ fn finish(mut restack: Restack<'_>, boot: &Boot, known: &Protection, held: Held)
         return Err(trouble);
     }
     // Whoever waits for the sandbox can have it.
+    let _ = keeper.thaw();
     drop(keeper);
     restack.lay_up();
     Ok(())

@@ -15,6 +15,7 @@ use super::setup::Begin;
 use crate::captured::Heard;
 use crate::network::Troubles;
 use crate::shift::Live;
+use crate::snapshot::Named;
 use crate::{Engine, EngineError, Keep};
 
 /// So many paths are named in a sentence.
@@ -125,7 +126,7 @@ impl Engine {
             return Ok(Some(outcome));
         }
         if !racing.plan.checks.is_empty() {
-            let (sandbox, snapshot) = self.named_position(sandbox, MadeBy::Fork, Live::Refuse, None)?;
+            let Named { sandbox, snapshot, .. } = self.named_position(sandbox, MadeBy::Fork, Live::Refuse, None)?;
             if !self.run_trials(racing, plan, &Begin { sandbox, snapshot }, &mut outcome, tell)? {
                 return Ok(None);
             }

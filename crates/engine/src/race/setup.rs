@@ -12,6 +12,7 @@ use super::run::{Racing, Tell};
 use crate::captured::Heard;
 use crate::create::Start;
 use crate::shift::Live;
+use crate::snapshot::Named;
 use crate::{Engine, EngineError, Keep, NewSandbox};
 
 /// A frozen state to begin over.
@@ -99,7 +100,8 @@ impl Engine {
             return Err(RaceError::SetupFailed { how: failure(&ended), tail: ended.tail }.into());
         }
         let finished = self.finish(run, &exited, Keep::Stopped)?;
-        self.named_position(&finished.sandbox, MadeBy::Fork, Live::Refuse, None).map(Some)
+        let Named { sandbox, snapshot, .. } = self.named_position(&finished.sandbox, MadeBy::Fork, Live::Refuse, None)?;
+        Ok(Some((sandbox, snapshot)))
     }
 }
 

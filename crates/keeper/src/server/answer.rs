@@ -11,7 +11,8 @@ impl Server {
     pub(super) fn answer(&mut self, client: u64, request: Request) {
         // What is looked at must stay as it is, so whoever wants to change it waits, and so does the next one who wants to look.
         let waits = matches!(request, Request::Exec(_) | Request::Open { .. } | Request::MakeDirectory { .. } | Request::Freeze);
-        if waits && self.frozen.as_ref().is_some_and(|f| f.by != client) {
+        let looks = matches!(request, Request::Directory { .. } | Request::Examine { .. });
+        if self.frozen.as_ref().is_some_and(|f| f.by != client && (waits || (looks && f.changes_layers))) {
             self.deferred.push((client, request));
             return;
         }
@@ -60,6 +61,13 @@ impl Server {
             Request::MakeDirectory { path, mode } => files::make_directory(&path.to_path(), mode),
             Request::Examine { path } => files::examine(&path.to_path()),
             Request::Freeze => self.freeze(client),
+            Request::ChangeLayers => match self.frozen.as_mut().filter(|f| f.by == client) {
+                Some(frozen) => {
+                    frozen.changes_layers = true;
+                    Reply::Done
+                }
+                None => Reply::Failed(refused("the sandbox is not held still")),
+            },
             Request::Thaw => {
                 self.thaw(client);
                 Reply::Done

@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Processes that are held, and for whom.
 pub(super) struct Frozen {
     pub by: u64,
+    /// They are held while the layers change under the sandbox.
+    pub changes_layers: bool,
     /// Stopped before us, by somebody else; they stay so.
     were_stopped: Vec<i32>,
 }
@@ -21,7 +23,7 @@ impl Frozen {
     /// Stops everything but the sandbox's own `helpers`. `None` if something does not stop; then nothing is held.
     pub(super) fn begin(by: u64, helpers: &[i32]) -> Option<Self> {
         let were_stopped = others(helpers).iter().filter(|p| p.state == 'T').map(|p| p.pid).collect();
-        let frozen = Self { by, were_stopped };
+        let frozen = Self { by, changes_layers: false, were_stopped };
         let deadline = Instant::now() + PATIENCE;
         while processes::others_alive() {
             if helpers.is_empty() {

@@ -42,7 +42,7 @@ impl DiskRules {
 pub struct Size(pub u64);
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a size is written as 512M, 20G or a number of bytes")]
 enum Written {
     Bytes(u64),
     Text(String),
