@@ -9,6 +9,7 @@ as_root_and_user!(
     a_disk_limit_ends_every_way_of_filling_a_disk,
     files_are_counted_too,
     a_sandbox_at_its_disk_limit_can_be_cleaned_up,
+    small_steps_do_not_go_unnoticed,
     snapshots_count_as_the_sandboxes_disk,
     output_of_background_commands_ends_somewhere,
     copying_up_a_large_file_is_limited_too,
@@ -110,6 +111,21 @@ fn a_sandbox_at_its_disk_limit_can_be_cleaned_up(w: &World) {
     w.exec("full", "rm big").ok();
     w.exec("full", "head -c 4000000 /dev/zero > small; sleep 0.3; ls small").ok();
     w.whatif(["diff", "full"]).go().ok();
+}
+
+/// CG-05: whoever is over the limit a little may clean up, but is told at each step that leads further.
+fn small_steps_do_not_go_unnoticed(w: &World) {
+    for (name, limit, step) in
+        [("bytes", ["--disk", "2M"], "head -c 300000 /dev/urandom > f"), ("files", ["--inodes", "60"], "touch ")]
+    {
+        w.limited(name, &limit);
+        let take = |n: usize| w.exec(name, &format!("for m in 1 2 3 4 5; do {step}{n}-$m; done")).code;
+        let codes: Vec<i32> = (0..40).map(take).collect();
+        // Beyond what cleaning up may take, none is let off.
+        assert_eq!(codes[30..], [137; 10], "{name}: {codes:?}");
+        w.exec(name, "rm -- *").ok();
+        w.exec(name, "touch again").ok();
+    }
 }
 
 /// CG-05: a frozen head still is this sandbox's.

@@ -10,6 +10,7 @@ use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::AliveLock;
 use whatif_provider::native::KEEPER_COMMAND;
+use whatif_store::StoreError;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, SandboxId, Status};
 
@@ -35,13 +36,24 @@ impl Engine {
             sandbox.details.size_bytes = summary.size_bytes;
         }
         self.state.unpublish(&sandbox.name);
-        sandbox.status.check_move_to(Status::Stopped).map_err(whatif_store::StoreError::from)?;
+        match self.record_stop(&mut sandbox) {
+            // Somebody who only looked found it without a keeper, and noted that it was lost.
+            Err(EngineError::Store(StoreError::Conflict { .. })) => {
+                sandbox.version = self.reread(&sandbox)?.version;
+                self.record_stop(&mut sandbox)?;
+            }
+            other => other?,
+        }
+        Ok(sandbox)
+    }
+
+    fn record_stop(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+        sandbox.status.check_move_to(Status::Stopped).map_err(StoreError::from)?;
         sandbox.status = Status::Stopped;
         sandbox.details.stop_reason = Some(StopReason::Requested);
         sandbox.details.keeper_pid = None;
         sandbox.updated_at = now();
-        self.store.update(&mut sandbox)?;
-        Ok(sandbox)
+        Ok(self.store.update(sandbox)?)
     }
 
     /// Asks the keeper to end everything and sees to it that it is gone.

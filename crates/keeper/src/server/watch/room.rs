@@ -100,7 +100,8 @@ impl RoomWatch {
         let taken = if is_over { self.measure() } else { Taken::default() };
         let allowed = |limit: Option<u64>, taken: u64, grain: u64| match limit {
             None => u64::MAX,
-            Some(limit) if taken > limit => taken + grain,
+            // However often somebody begins: what is beyond a little more does not grow.
+            Some(limit) if taken > limit => taken.max(limit.saturating_add(grain)),
             Some(limit) => limit,
         };
         self.allowed = Taken {
