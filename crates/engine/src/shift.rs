@@ -261,8 +261,21 @@ impl Moving<'_> {
                 return Ok(Moved { ended, ..Moved::at_once(How::Copied { because }) });
             }
         }
+        Ok(Moved { ended, ..self.in_place(sandbox, helper, client, shift, &boot)? })
+    }
+
+    /// Nobody is alive, and nobody can write: the head itself becomes a layer.
+    fn in_place(
+        &mut self,
+        sandbox: &mut Sandbox,
+        mut helper: Helper,
+        mut client: Client,
+        shift: Shift,
+        boot: &Boot,
+    ) -> Result<Moved, EngineError> {
+        let stack = self.to.stack(sandbox, self.layer);
         let frozen = shift.freeze().map_err(EngineError::from);
-        let prepared = frozen.and_then(|()| self.engine.prepare_heads(sandbox, &boot, &stack));
+        let prepared = frozen.and_then(|()| self.engine.prepare_heads(sandbox, boot, &stack));
         let done = prepared.and_then(|()| {
             let before = sandbox.clone();
             sandbox.details.trees = known_and_new(sandbox, &boot.plan);
@@ -278,7 +291,7 @@ impl Moving<'_> {
         self.engine.publish(sandbox);
         let told = self.tell_of_room(sandbox, &mut client);
         let shift = shift.hand_over()?;
-        let moved = Moved { ended, ..Moved::at_once(self.frozen()) };
+        let moved = Moved::at_once(self.frozen());
         match told.ok().and_then(|()| helper.finish(&sandbox.details.protection, &client, self.lock, &shift)) {
             Some(finishing) => Ok(Moved { finishing: Some(finishing), ..moved }),
             None => {
