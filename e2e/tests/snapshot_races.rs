@@ -13,6 +13,7 @@ as_root_and_user!(
     commands_start_while_the_sandbox_is_rolled_back,
     a_command_right_after_stands_on_the_new_layers,
     whoever_changes_layers_is_killed_or_held_up,
+    many_wait_at_the_door_of_one_that_ends,
     snapshots_at_once_all_count,
     forks_at_once_all_begin_at_the_same,
     snapshots_rollbacks_and_forks_at_once,
@@ -89,6 +90,34 @@ fn whoever_changes_layers_is_killed_or_held_up(w: &World) {
         }
     }
     assert!(killed + held > 0, "somebody was met");
+}
+
+/// A keeper that ends while several knock: none of them is lost, wherever it had got to.
+fn many_wait_at_the_door_of_one_that_ends(w: &World) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let name = w.new_sandbox("s");
+    for round in 0..rounds() {
+        w.exec(&name, &format!("echo {round} > f")).ok();
+        let keeper = Pid::from_raw(w.keeper_pid(&name)).expect("it runs");
+        let send = |to: Pid, signal: Signal| kill_process(to, signal).expect("it is there");
+        // While the keeper does not answer, the helper waits to be found; while the helper does not, everything is held still.
+        send(keeper, Signal::STOP);
+        let snapshot = start(w, &["snapshot", &name, &format!("r-{round}")]);
+        let helper = wait_for(Duration::from_secs(5), || helpers(w).first().copied()).expect("it has a helper");
+        send(helper, Signal::STOP);
+        send(keeper, Signal::CONT);
+        std::thread::sleep(Duration::from_millis(20));
+        send(keeper, Signal::STOP);
+        send(helper, Signal::KILL);
+        let commands: Vec<_> = (0..5).map(|_| start(w, &["exec", &name, "--", "cat", "f"])).collect();
+        std::thread::sleep(Duration::from_millis(20));
+        send(keeper, Signal::CONT);
+        let (code, said) = end(snapshot, "a snapshot");
+        assert_eq!(code, 125, "{said}");
+        for command in commands {
+            assert_eq!(end(command, "a command"), (0, format!("{round}\n")));
+        }
+    }
 }
 
 fn rounds() -> usize {

@@ -191,6 +191,18 @@ impl Engine {
         if let Some(entered) = name.and_then(|n| self.enter_published(n)) {
             return Ok(entered);
         }
+        let deadline = Instant::now() + REST_PATIENCE;
+        loop {
+            match self.enter_by_record(name) {
+                // Its keeper takes nobody in any more, and is not gone yet.
+                Err(EngineError::Keeper(ClientError::NotRunning)) if Instant::now() < deadline => {}
+                other => return other,
+            }
+            std::thread::sleep(REST_PATIENCE / 2000);
+        }
+    }
+
+    fn enter_by_record(&self, name: Option<&str>) -> Result<Entered, EngineError> {
         let mut sandbox = self.resolve(name)?;
         if sandbox.status != Status::Active {
             if sandbox.details.stop_reason == Some(StopReason::Requested) {

@@ -399,9 +399,24 @@ impl Server {
             std::thread::sleep(Duration::from_millis(1));
             self.commands.reap(&mut self.connections);
         }
+        self.turn_away();
         for client in self.stopping.take().map(|s| s.asked_by).unwrap_or_default() {
             self.connections.send(client, &Reply::Done, &[]);
         }
         self.connections.read_and_write();
+    }
+
+    /// Nobody is left to wonder whether a command was started: whoever comes now finds the door shut, and whoever came before hears
+    /// that nothing is.
+    fn turn_away(&mut self) {
+        self.connections.close_door(&self.listener);
+        let ended = Reply::Failed(Failed { reason: Reason::Ending, message: "the sandbox has ended".to_owned(), errno: 0 });
+        let mut asked = std::mem::take(&mut self.deferred);
+        asked.extend(std::iter::from_fn(|| self.connections.next_request()));
+        for (client, request) in asked {
+            let reply = if matches!(request, Request::Stop { .. }) { &Reply::Done } else { &ended };
+            self.connections.send(client, reply, &[]);
+        }
+        self.connections.tell_the_silent(&ended);
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::net::{SocketFlags, accept_with};
+use rustix::net::{Shutdown, SocketFlags, accept_with};
 use whatif_sys::peer;
 
 use crate::channel::Channel;
@@ -65,10 +65,11 @@ impl Connections {
         })
     }
 
-    pub(super) fn accept(&mut self, listener: &OwnedFd) {
-        let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC) else { return };
+    /// Takes in one who knocks. Whether there may be another.
+    pub(super) fn accept(&mut self, listener: &OwnedFd) -> bool {
+        let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC) else { return false };
         if !self.rule.admits(&socket) {
-            return;
+            return true;
         }
         if self.open.len() >= MOST_CONNECTIONS {
             // Whoever came first and never said anything makes room.
@@ -84,6 +85,22 @@ impl Connections {
             // The request usually has arrived with the connection.
             connection.read();
             self.open.push(connection);
+        }
+        true
+    }
+
+    /// Takes in everybody who has knocked; who comes later is refused by the kernel.
+    pub(super) fn close_door(&mut self, listener: &OwnedFd) {
+        if rustix::net::shutdown(listener, Shutdown::Read).is_ok() {
+            while self.accept(listener) {}
+        }
+        self.read_and_write();
+    }
+
+    /// An answer for those who are connected and have not got to their question.
+    pub(super) fn tell_the_silent(&mut self, reply: &Reply) {
+        for connection in self.open.iter_mut().filter(|c| !c.has_asked) {
+            connection.broken |= connection.channel.send_some(reply, &[]).is_err();
         }
     }
 
