@@ -85,13 +85,7 @@ impl Engine {
     /// Stops a sandbox in which nothing runs.
     pub(crate) fn put_to_rest(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
         self.stop_processes(sandbox, std::time::Duration::ZERO)?;
-        self.unbind(sandbox);
-        self.state.unpublish(&sandbox.name);
-        sandbox.status = Status::Stopped;
-        sandbox.details.stop_reason = Some(StopReason::Finished);
-        sandbox.details.keeper_pid = None;
-        self.store.update(sandbox)?;
-        Ok(())
+        self.note_end(sandbox, StopReason::Finished)
     }
 }
 

@@ -1,17 +1,21 @@
 //! Repairs what a crash left. Runs at the start of every command; with nothing to repair it costs one look at an empty directory.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use whatif_apply::{ApplyError, Outcome, Plan};
 use whatif_keeper::Client;
 use whatif_layers::remove;
-use whatif_layers::state_dir::{SandboxLock, Unsettled};
+use whatif_layers::state_dir::{AliveLock, SandboxLock, Unsettled};
 use whatif_types::explain::whole_message;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Explain, Sandbox, SandboxId, Status};
+use whatif_types::{Explain, SandboxId, Status};
 
-use crate::{Engine, EngineError, now};
+use crate::stop::mark_stopped;
+use crate::{Engine, EngineError};
+
+/// How long a keeper may take to end.
+const LAST_MOMENTS: Duration = Duration::from_secs(5);
 
 impl Engine {
     pub(crate) fn recover(&self) -> Result<Vec<Trouble>, EngineError> {
@@ -108,7 +112,7 @@ impl Engine {
                 if !summary.matters {
                     return self.clear_away(id);
                 }
-                mark_lost(&mut sandbox);
+                mark_stopped(&mut sandbox, StopReason::Lost);
                 sandbox.details.transient = false;
                 sandbox.details.changed_files = summary.changed_files;
                 sandbox.details.size_bytes = summary.size_bytes;
@@ -171,21 +175,21 @@ impl Trouble {
 /// Ends whatever keeper still serves this directory, and waits until it is gone.
 pub(crate) fn end_keeper_in(directory: &std::path::Path) {
     if let Ok(mut client) = Client::connect(directory) {
-        let _ = rustix::net::sockopt::set_socket_timeout(
-            client.as_fd(),
-            rustix::net::sockopt::Timeout::Recv,
-            Some(Duration::from_secs(5)),
-        );
+        let _ = rustix::net::sockopt::set_socket_timeout(client.as_fd(), rustix::net::sockopt::Timeout::Recv, Some(LAST_MOMENTS));
         let _ = client.stop(0);
-        // The last thing a keeper does is let go of this connection.
-        let _ = client.reply();
     }
+    // One that takes nobody in any more may still be there.
+    await_end(directory);
 }
 
-/// The keeper is gone and nobody asked for that.
-pub(crate) fn mark_lost(sandbox: &mut Sandbox) {
-    sandbox.status = Status::Stopped;
-    sandbox.details.stop_reason = Some(StopReason::Lost);
-    sandbox.details.keeper_pid = None;
-    sandbox.updated_at = now();
+/// Waits for a keeper that is about to end. False: it is still there.
+pub(crate) fn await_end(directory: &std::path::Path) -> bool {
+    let deadline = Instant::now() + LAST_MOMENTS;
+    while AliveLock::is_held(directory) {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(LAST_MOMENTS / 10_000);
+    }
+    true
 }

@@ -6,10 +6,11 @@ use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_store::{Found, StoreError};
+use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status, experiment};
 
 use crate::lifetime::last_words;
-use crate::recover::mark_lost;
+use crate::stop::mark_stopped;
 use crate::{Engine, EngineError};
 
 const SHORTEST_PREFIX: usize = 4;
@@ -59,12 +60,10 @@ impl Engine {
         if sandbox.status != Status::Active || self.is_alive(&sandbox)? {
             return Ok(sandbox);
         }
-        mark_lost(&mut sandbox);
+        let reason = self.state.find(&sandbox.id).map_or(StopReason::Lost, |directory| last_words(&directory));
+        mark_stopped(&mut sandbox, reason);
         self.unbind(&sandbox);
         self.state.unpublish(&sandbox.name);
-        if let Some(directory) = self.state.find(&sandbox.id) {
-            sandbox.details.stop_reason = Some(last_words(&directory));
-        }
         if let Ok(summary) = self.summarize(&sandbox) {
             sandbox.details.changed_files = summary.changed_files;
             sandbox.details.size_bytes = summary.size_bytes;

@@ -13,6 +13,7 @@ use crate::create::{Created, Start, with_a_name};
 use crate::exec::{CommandSpec, Running, Surroundings, hand_over};
 use crate::lifetime::is_expired;
 use crate::network::{LAST_WORDS, Troubles, end_supervisor};
+use crate::stop::mark_stopped;
 use crate::{Engine, EngineError, NewSandbox, now};
 
 /// How long a killed sandbox may take to be gone.
@@ -111,9 +112,7 @@ impl Engine {
             self.unbind(sandbox);
         }
         end_supervisor(&self.directory(sandbox)?, &sandbox.id, LAST_WORDS);
-        sandbox.status = Status::Stopped;
-        sandbox.details.stop_reason = Some(reason);
-        sandbox.details.keeper_pid = None;
+        mark_stopped(sandbox, reason);
         Ok(())
     }
 

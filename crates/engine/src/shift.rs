@@ -23,7 +23,6 @@ use self::helper::{Finishing, Helper};
 use crate::boot::{Heads, Wish};
 use crate::create::{copied_trees, new_id};
 use crate::limits::Lease;
-use crate::recover::mark_lost;
 use crate::start::known_and_new;
 use crate::{Engine, EngineError, secrets};
 
@@ -183,10 +182,7 @@ impl Engine {
             shift.go_back()?
         }
         if sandbox.status == Status::Active && !may_go_on {
-            self.unbind(&sandbox);
-            self.state.unpublish(&sandbox.name);
-            mark_lost(&mut sandbox);
-            self.store.update(&mut sandbox)?;
+            self.note_end(&mut sandbox, StopReason::Lost)?;
         }
         Ok(())
     }
@@ -218,6 +214,9 @@ impl Moving<'_> {
         let mut client = match self.engine.connect_to_hold(sandbox) {
             // It ended since somebody looked.
             Err(EngineError::Keeper(ClientError::NotRunning)) => {
+                if !crate::recover::await_end(self.directory) {
+                    return Err(EngineError::Keeper(ClientError::NotRunning));
+                }
                 *sandbox = self.engine.refreshed(sandbox.clone())?;
                 return self.at_rest(sandbox);
             }
@@ -417,12 +416,7 @@ impl Engine {
     /// The records say what the mounts do not: it may not go on.
     fn stop_after_failure(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
         self.stop_processes(sandbox, Duration::ZERO)?;
-        self.unbind(sandbox);
-        self.state.unpublish(&sandbox.name);
-        sandbox.status = Status::Stopped;
-        sandbox.details.stop_reason = Some(StopReason::Lost);
-        sandbox.details.keeper_pid = None;
-        Ok(self.store.update(sandbox)?)
+        self.note_end(sandbox, StopReason::Lost)
     }
 }
 

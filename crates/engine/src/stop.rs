@@ -30,30 +30,28 @@ impl Engine {
         let mut sandbox = self.refresh(&sandbox)?;
         if sandbox.status == Status::Active {
             self.stop_processes(&sandbox, grace)?;
-            self.unbind(&sandbox);
             let summary = self.summarize(&sandbox)?;
             sandbox.details.changed_files = summary.changed_files;
             sandbox.details.size_bytes = summary.size_bytes;
         }
-        self.state.unpublish(&sandbox.name);
-        match self.record_stop(&mut sandbox) {
-            // Somebody who only looked found it without a keeper, and noted that it was lost.
-            Err(EngineError::Store(StoreError::Conflict { .. })) => {
-                sandbox.version = self.reread(&sandbox)?.version;
-                self.record_stop(&mut sandbox)?;
-            }
-            other => other?,
-        }
+        sandbox.status.check_move_to(Status::Stopped).map_err(StoreError::from)?;
+        self.note_end(&mut sandbox, StopReason::Requested)?;
         Ok(sandbox)
     }
 
-    fn record_stop(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
-        sandbox.status.check_move_to(Status::Stopped).map_err(StoreError::from)?;
-        sandbox.status = Status::Stopped;
-        sandbox.details.stop_reason = Some(StopReason::Requested);
-        sandbox.details.keeper_pid = None;
-        sandbox.updated_at = now();
-        Ok(self.store.update(sandbox)?)
+    /// Notes that a sandbox has no keeper any more, and why. For whoever holds its lock.
+    pub(crate) fn note_end(&self, sandbox: &mut Sandbox, reason: StopReason) -> Result<(), EngineError> {
+        self.unbind(sandbox);
+        self.state.unpublish(&sandbox.name);
+        mark_stopped(sandbox, reason);
+        match self.store.update(sandbox) {
+            // Somebody who only looked found it without a keeper, and noted that it was lost.
+            Err(StoreError::Conflict { .. }) => {
+                sandbox.version = self.reread(sandbox)?.version;
+                Ok(self.store.update(sandbox)?)
+            }
+            other => Ok(other?),
+        }
     }
 
     /// Asks the keeper to end everything and sees to it that it is gone.
@@ -94,6 +92,13 @@ impl Engine {
             None => Ok(asked?),
         }
     }
+}
+
+pub(crate) fn mark_stopped(sandbox: &mut Sandbox, reason: StopReason) {
+    sandbox.status = Status::Stopped;
+    sandbox.details.stop_reason = Some(reason);
+    sandbox.details.keeper_pid = None;
+    sandbox.updated_at = now();
 }
 
 /// A descriptor of the keeper's process. A number may have changed hands, or mean somebody else in another PID namespace, so the
