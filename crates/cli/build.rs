@@ -34,6 +34,9 @@ fn main() {
         Some(()) => {
             println!("cargo:rustc-link-arg-bins=-L{}", out.display());
             println!("cargo:rustc-link-arg-bins=-static-pie");
+            if env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64") {
+                println!("cargo:rustc-link-arg-bins=-Wl,-e,whatif_entry");
+            }
         }
         None => println!("cargo:warning=no static C library found: whatif is linked dynamically and starts more slowly"),
     }

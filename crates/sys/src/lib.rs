@@ -5,6 +5,7 @@
 mod bpf;
 pub mod capabilities;
 pub mod command;
+mod entry;
 pub mod filesystem_ids;
 pub mod holder;
 pub mod keeper;
