@@ -33,50 +33,144 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+// Each is described to the parser only once it is the one.
+#[command(defer = true)]
 pub enum Command {
+    /// Run a command in a fresh copy of reality
+    ///
+    /// The sandbox is kept when the command changed something that matters or left a process running, and removed when not.
     Run(run::Args),
+    /// Make a sandbox and leave it running
     New(new::Args),
+    /// Run a command in a sandbox
+    ///
+    /// Without a name: in the latest sandbox of this project.
     Exec(exec::Args),
+    /// Open a shell in a sandbox
+    ///
+    /// Without a name: in the latest sandbox of this project.
     Shell(shell::Args),
+    /// Show what a sandbox changed
+    ///
+    /// Lists what must not be overlooked first: files that tools on the host execute, new setuid files, links that leave the
+    /// project. Build output that the project ignores is counted, not listed.
     Diff(diff::Args),
+    /// Look through what a sandbox changed and decide, file by file and hunk by hunk
+    ///
+    /// Decisions are stored as they are made and used by the next `whatif apply`. A decision lapses when what it was about
+    /// changes. With --json, prints the decisions made so far instead.
     Review(review::Args),
+    /// Make changes of a sandbox real
+    ///
+    /// Takes the project's own changes. Build output, changes outside the project, and what tools on the host would execute are
+    /// left out and listed, with the option that takes them. Where reality moved meanwhile, text is merged; where both changed the
+    /// same lines, nothing at all is written. All of it happens or none of it, and `whatif undo` takes it back.
     Apply(apply::Args),
+    /// Take an apply back
+    ///
+    /// Restores exactly what was there. If any of it changed since, nothing is written. An undo is an apply of its own: it is in
+    /// the history, and can be undone.
     Undo(undo::Args),
+    /// List what was applied, newest first
     History(history::Args),
+    /// Tell how far reality has moved since a sandbox was made
     Status(status::Args),
+    /// Give what a sandbox is now a name, to return to it or to start others from it
+    ///
+    /// Takes the same short time however much the sandbox has changed. What is in memory only (processes, /tmp) is not part of it.
     Snapshot(snapshot::Args),
+    /// List the snapshots of a sandbox, as the tree they make
     Snapshots(snapshots::Args),
+    /// Return a sandbox to one of its snapshots
+    ///
+    /// Everything that runs in it is ended. What it was before is kept as a snapshot of its own, so this can be undone.
     Rollback(rollback::Args),
+    /// Start new sandboxes from where another one is, or was
+    ///
+    /// They share everything until they change it, and start when they are first used.
     Fork(fork::Args),
+    /// Merge the layers of a sandbox into one; its content does not change
+    ///
+    /// Done by itself in the background when there are many. Snapshots keep their own layers.
     Squash(squash::Args),
+    /// Prepared starts for new sandboxes: dependencies installed, caches warm
     Template(template::Args),
+    /// Sandboxes kept ready, so that making one is claiming one
+    ///
+    /// With 'size = 3' under '[pool]' in the configuration, each project that sandboxes are made in keeps three ready. They are
+    /// filled up in the background.
     Pool(pool::Args),
+    /// Write a sandbox, a snapshot or a template into one file, for another machine
+    ///
+    /// The file holds everything that was changed, and what the changed text files were before. 'whatif import' makes it a sandbox
+    /// again where the same project lies at the same place.
     Export(export::Args),
+    /// Make a sandbox or a template of an archive
+    ///
+    /// Nothing of it is used before all of it was verified. What it changes goes to reality only by 'whatif apply', as always.
     Import(import::Args),
+    /// Try several ways at once, and keep the best
+    ///
+    /// Each attempt runs in its own sandbox, and all begin with the same. Then each is judged by the same checks, in a fork that
+    /// is thrown away. Nothing is real until it is applied.
     Race(Box<race::Args>),
+    /// Move a sandbox onto reality as it is now
+    ///
+    /// Where both changed a file, the sandbox gets both changes. Where they collide, it gets both versions between markers, as git
+    /// writes them; settle that with `whatif exec` or `whatif shell`.
     Rebase(rebase::Args),
+    /// Say that nobody wants the changes of a sandbox
+    ///
+    /// Ends what runs in it. By default it is kept for another look; `[policy] reject = "delete"` or --delete removes it.
     Reject(reject::Args),
+    /// List the sandboxes, newest first
     Ls(ls::Args),
+    /// Show everything about a sandbox
+    ///
+    /// Without a name: about the latest sandbox of this project.
     Show(show::Args),
+    /// List the processes of a sandbox
     Ps(ps::Args),
+    /// Print the output of a command started with 'exec -d'
+    ///
+    /// The latest 8 to 16 MiB are kept. What is missing is counted on standard error.
     Logs(logs::Args),
+    /// Send a signal to a process of a sandbox
     Kill(kill::Args),
+    /// Show whom a sandbox talked to, and change whom it may talk to
+    ///
+    /// Without a name: the latest sandbox of this project.
     Net(net::Args),
+    /// Make a port inside reachable at this machine's loopback, or list those that are
     Port(port::Args),
+    /// End everything that runs in a sandbox; its changes stay
     Stop(stop::Args),
+    /// Start a stopped sandbox again, with the changes it had
     Start(start::Args),
+    /// Show what running sandboxes use, beside what they may use
     Stats(stats::Args),
+    /// Throw sandboxes away, with their changes and everything that runs in them
     Rm(rm::Args),
+    /// Copy files into a sandbox or out of it
+    ///
+    /// Paths in a sandbox are written NAME:PATH. Directories are copied whole; links are not carried across.
     Cp(cp::Args),
+    /// Show what takes how much room on the disk
     Du(du::Args),
+    /// Reconcile the records with what is really there, and remove what nothing needs
+    ///
+    /// Sandboxes go by the rules of the configuration, [gc]: by default those that are approved or rejected, a week after their last
+    /// use. Those that run and those with the label 'keep' stay in any case.
     Gc(gc::Args),
+    /// Test everything a sandbox needs, and say how to fix what is missing
     Doctor(doctor::Args),
+    /// Print a completion script for a shell
+    ///
+    /// For bash: whatif completions bash > ~/.local/share/bash-completion/completions/whatif
     Completions(completions::Args),
     /// Wait until a sandbox wants the network; started by other commands in the background
     #[command(hide = true)]
-    Attend {
-        sandbox: String,
-    },
+    Attend { sandbox: String },
     /// Work that keeps later commands fast; started by other commands in the background
     #[command(hide = true)]
     Tidy {
@@ -94,9 +188,9 @@ pub enum Command {
 
 /// Parses our own command line.
 ///
-/// Describing all commands to the parser takes longer than everything else `exec` does on this side, so the commands that
-/// are run thousands of times are parsed by themselves first. Whatever that does not accept (mistakes, `--help`) goes the
-/// full way, which also words the message.
+/// Even the names of all commands take the parser a twentieth of what `exec` takes, so the commands that are run thousands of
+/// times are parsed by themselves first. Whatever that does not accept (mistakes, `--help`) goes the full way, which also words
+/// the message.
 #[must_use]
 pub fn parse() -> Cli {
     let arguments: Vec<OsString> = std::env::args_os().collect();

@@ -11,11 +11,6 @@ use crate::apply_report::{applied_document, nothing_document, plan_document, ref
 use crate::output::{Output, counted};
 use crate::progress::Progress;
 
-/// Make changes of a sandbox real
-///
-/// Takes the project's own changes. Build output, changes outside the project, and what tools on the host would execute are
-/// left out and listed, with the option that takes them. Where reality moved meanwhile, text is merged; where both changed the
-/// same lines, nothing at all is written. All of it happens or none of it, and `whatif undo` takes it back.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  whatif apply                          look at a summary, then decide\n  whatif apply v --files 'src/*' --yes  only these\n  whatif apply v --hunks main.rs:1,3    only these hunks\n  whatif apply v --dry-run              only the plan"

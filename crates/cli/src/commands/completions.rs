@@ -8,9 +8,6 @@ use clap_complete::Shell;
 use super::Outcome;
 use crate::args::Cli;
 
-/// Print a completion script for a shell
-///
-/// For bash: whatif completions bash > ~/.local/share/bash-completion/completions/whatif
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The shell

@@ -9,9 +9,6 @@ use whatif_engine::{Engine, EngineError};
 use super::Outcome;
 use crate::output::{Output, bytes, counted};
 
-/// Copy files into a sandbox or out of it
-///
-/// Paths in a sandbox are written NAME:PATH. Directories are copied whole; links are not carried across.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// From: PATH or NAME:PATH

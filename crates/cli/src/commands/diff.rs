@@ -9,10 +9,6 @@ use super::Outcome;
 use crate::changes::{self, Extent, Pager, Picked};
 use crate::output::{Output, lost_output, visible_path};
 
-/// Show what a sandbox changed
-///
-/// Lists what must not be overlooked first: files that tools on the host execute, new setuid files, links that leave the
-/// project. Build output that the project ignores is counted, not listed.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  whatif diff                       the latest sandbox of this project\n  whatif diff swift-otter src       only what is in src\n  whatif diff swift-otter --patch | git apply --binary\n  whatif diff one..two              from one sandbox or snapshot to another\n  whatif diff swift-otter@green     what it had changed at a snapshot"

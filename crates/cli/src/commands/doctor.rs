@@ -8,7 +8,6 @@ use super::Outcome;
 use crate::context;
 use crate::output::{Output, Style, printable};
 
-/// Test everything a sandbox needs, and say how to fix what is missing
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 

@@ -9,7 +9,6 @@ use super::Outcome;
 use crate::output::{Output, Style, bytes, visible_path};
 use crate::table;
 
-/// Show what takes how much room on the disk
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only this sandbox, with its snapshots

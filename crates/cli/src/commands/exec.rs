@@ -14,9 +14,6 @@ use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style};
 use crate::unreached;
 
-/// Run a command in a sandbox
-///
-/// Without a name: in the latest sandbox of this project.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox: its name or the beginning of its id

@@ -16,10 +16,6 @@ use super::snapshot::{live, tell_disturbed};
 use crate::output::{Output, Style, bytes, counted, visible_path};
 use crate::progress::Line;
 
-/// Write a sandbox, a snapshot or a template into one file, for another machine
-///
-/// The file holds everything that was changed, and what the changed text files were before. 'whatif import' makes it a sandbox
-/// again where the same project lies at the same place.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A sandbox, or a snapshot: LABEL or NAME@LABEL

@@ -11,9 +11,6 @@ use super::Outcome;
 use super::snapshot::{live, tell_disturbed, was_copied};
 use crate::output::{Output, Style};
 
-/// Start new sandboxes from where another one is, or was
-///
-/// They share everything until they change it, and start when they are first used.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  whatif fork swift-otter           from what it is now\n  whatif fork swift-otter@green try --count 3"

@@ -10,10 +10,6 @@ use super::Outcome;
 use crate::output::{Output, Style, bytes, counted, printable};
 use crate::table;
 
-/// Reconcile the records with what is really there, and remove what nothing needs
-///
-/// Sandboxes go by the rules of the configuration, [gc]: by default those that are approved or rejected, a week after their last
-/// use. Those that run and those with the label 'keep' stay in any case.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Say what would be done, and do nothing

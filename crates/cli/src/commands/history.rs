@@ -10,7 +10,6 @@ use super::Outcome;
 use crate::output::{Output, Style, printable};
 use crate::table;
 
-/// List what was applied, newest first
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Of all projects, not only of this one

@@ -12,9 +12,6 @@ use super::Outcome;
 use crate::output::{Output, Style, bytes, counted, printable};
 use crate::progress::Line;
 
-/// Make a sandbox or a template of an archive
-///
-/// Nothing of it is used before all of it was verified. What it changes goes to reality only by 'whatif apply', as always.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The archive, or - for standard input

@@ -8,7 +8,6 @@ use whatif_engine::Engine;
 use super::Outcome;
 use crate::output::Output;
 
-/// Send a signal to a process of a sandbox
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox: its name or the beginning of its id

@@ -15,9 +15,6 @@ use crate::output::{Output, Style, lost_output, printable};
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Print the output of a command started with 'exec -d'
-///
-/// The latest 8 to 16 MiB are kept. What is missing is counted on standard error.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox: its name or the beginning of its id

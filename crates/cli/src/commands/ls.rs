@@ -11,7 +11,6 @@ use super::Outcome;
 use crate::output::{Output, Style, bytes, printable};
 use crate::table;
 
-/// List the sandboxes, newest first
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only those of this project

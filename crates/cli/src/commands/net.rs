@@ -19,9 +19,6 @@ use crate::table;
 /// How often the record is looked at with --follow.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Show whom a sandbox talked to, and change whom it may talk to
-///
-/// Without a name: the latest sandbox of this project.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {

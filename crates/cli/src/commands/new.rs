@@ -10,7 +10,6 @@ use super::Outcome;
 use super::sandbox_options::SandboxOptions;
 use crate::output::{Output, Style};
 
-/// Make a sandbox and leave it running
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Name it; a memorable one is made up otherwise

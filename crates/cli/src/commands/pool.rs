@@ -10,10 +10,6 @@ use super::Outcome;
 use crate::output::{Output, Style, counted, printable};
 use crate::table;
 
-/// Sandboxes kept ready, so that making one is claiming one
-///
-/// With 'size = 3' under '[pool]' in the configuration, each project that sandboxes are made in keeps three ready. They are
-/// filled up in the background.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -10,7 +10,6 @@ use whatif_types::network::Publish;
 use super::Outcome;
 use crate::output::{Output, Style};
 
-/// Make a port inside reachable at this machine's loopback, or list those that are
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox: its name or the beginning of its id

@@ -9,7 +9,6 @@ use super::Outcome;
 use crate::output::{Output, Style, bytes, printable};
 use crate::table;
 
-/// List the processes of a sandbox
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox: its name or the beginning of its id

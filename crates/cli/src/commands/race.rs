@@ -17,10 +17,6 @@ use whatif_engine::race::Experiment;
 use super::Outcome;
 use crate::output::Output;
 
-/// Try several ways at once, and keep the best
-///
-/// Each attempt runs in its own sandbox, and all begin with the same. Then each is judged by the same checks, in a fork that
-/// is thrown away. Nothing is real until it is applied.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(mut_arg("publish", |arg| arg.hide(true)))]

@@ -8,10 +8,6 @@ use whatif_types::text::Text;
 use super::Outcome;
 use crate::output::{Output, Style, counted, visible_path};
 
-/// Move a sandbox onto reality as it is now
-///
-/// Where both changed a file, the sandbox gets both changes. Where they collide, it gets both versions between markers, as git
-/// writes them; settle that with `whatif exec` or `whatif shell`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox; by default the latest of this project

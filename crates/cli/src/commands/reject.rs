@@ -7,9 +7,6 @@ use whatif_types::config::Rejected;
 use super::Outcome;
 use crate::output::{Output, Style};
 
-/// Say that nobody wants the changes of a sandbox
-///
-/// Ends what runs in it. By default it is kept for another look; `[policy] reject = "delete"` or --delete removes it.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox; by default the latest of this project

@@ -10,10 +10,6 @@ use crate::foreground;
 use crate::output::{Output, Style};
 use crate::review::{self, App, End, Theme};
 
-/// Look through what a sandbox changed and decide, file by file and hunk by hunk
-///
-/// Decisions are stored as they are made and used by the next `whatif apply`. A decision lapses when what it was about
-/// changes. With --json, prints the decisions made so far instead.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  whatif review                     the latest sandbox of this project; ? shows the keys\n  whatif review swift-otter --json  what was decided so far"

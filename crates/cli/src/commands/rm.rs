@@ -9,7 +9,6 @@ use whatif_engine::{Engine, EngineError};
 use super::Outcome;
 use crate::output::{Output, counted};
 
-/// Throw sandboxes away, with their changes and everything that runs in them
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandboxes: names or beginnings of ids

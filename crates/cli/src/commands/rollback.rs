@@ -11,9 +11,6 @@ use super::Outcome;
 use super::snapshot::{tell_ended, tell_stopped};
 use crate::output::{Output, Style};
 
-/// Return a sandbox to one of its snapshots
-///
-/// Everything that runs in it is ended. What it was before is kept as a snapshot of its own, so this can be undone.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "whatif rollback [OPTIONS] [NAME] <LABEL>")]
 #[command(

@@ -16,9 +16,6 @@ use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style, bytes, counted, printable};
 use crate::unreached;
 
-/// Run a command in a fresh copy of reality
-///
-/// The sandbox is kept when the command changed something that matters or left a process running, and removed when not.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Run in this existing sandbox instead of a fresh one

@@ -7,9 +7,6 @@ use whatif_engine::Engine;
 use super::Outcome;
 use crate::output::{Output, Style};
 
-/// Open a shell in a sandbox
-///
-/// Without a name: in the latest sandbox of this project.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox: its name or the beginning of its id

@@ -11,9 +11,6 @@ use crate::ending;
 use crate::output::{Output, Style, bytes, counted, printable};
 use crate::table;
 
-/// Show everything about a sandbox
-///
-/// Without a name: about the latest sandbox of this project.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox: its name or the beginning of its id

@@ -12,9 +12,6 @@ use whatif_types::MadeBy;
 use super::Outcome;
 use crate::output::{Output, Style, counted, printable};
 
-/// Give what a sandbox is now a name, to return to it or to start others from it
-///
-/// Takes the same short time however much the sandbox has changed. What is in memory only (processes, /tmp) is not part of it.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(override_usage = "whatif snapshot [OPTIONS] [NAME] [LABEL]\n       whatif snapshot rm <LABEL>...")]

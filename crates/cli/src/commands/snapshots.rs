@@ -14,7 +14,6 @@ use super::Outcome;
 use crate::output::{Output, Style, bytes, printable};
 use crate::table;
 
-/// List the snapshots of a sandbox, as the tree they make
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox: its name or the beginning of its id

@@ -8,9 +8,6 @@ use whatif_engine::Engine;
 use super::Outcome;
 use crate::output::{Output, counted};
 
-/// Merge the layers of a sandbox into one; its content does not change
-///
-/// Done by itself in the background when there are many. Snapshots keep their own layers.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox: its name or the beginning of its id

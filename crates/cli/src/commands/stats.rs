@@ -18,7 +18,6 @@ use crate::table;
 const MOMENT: Duration = Duration::from_millis(200);
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Show what running sandboxes use, beside what they may use
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandboxes; all that run otherwise

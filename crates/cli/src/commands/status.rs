@@ -11,7 +11,6 @@ use super::Outcome;
 use crate::output::{Output, Style, counted, visible_path};
 use crate::table;
 
-/// Tell how far reality has moved since a sandbox was made
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox; by default the latest of this project

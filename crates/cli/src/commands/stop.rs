@@ -8,7 +8,6 @@ use whatif_types::Span;
 use super::Outcome;
 use crate::output::Output;
 
-/// End everything that runs in a sandbox; its changes stay
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sandbox: its name or the beginning of its id

@@ -13,7 +13,6 @@ use super::snapshot::{live, tell_disturbed};
 use crate::output::{Output, Style, bytes, printable, visible_path};
 use crate::table;
 
-/// Prepared starts for new sandboxes: dependencies installed, caches warm
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  whatif exec swift-otter -- npm ci\n  whatif template save swift-otter deps\n  whatif run --template deps -- npm test"

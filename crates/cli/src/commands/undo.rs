@@ -10,10 +10,6 @@ use super::apply::agreed;
 use crate::output::{Output, Style, counted, visible_path};
 use crate::progress::Progress;
 
-/// Take an apply back
-///
-/// Restores exactly what was there. If any of it changed since, nothing is written. An undo is an apply of its own: it is in
-/// the history, and can be undone.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The apply, as `whatif history` names it; by default the latest of this project
