@@ -11,6 +11,7 @@ as_root_and_user!(
     a_snapshot_and_a_template_travel,
     a_busy_sandbox_travels,
     a_damaged_archive_changes_nothing,
+    a_killed_export_leaves_nothing,
     a_killed_import_leaves_nothing,
     reality_is_no_part_of_it,
     what_is_written_to_stays_what_it_is,
@@ -172,6 +173,25 @@ fn a_damaged_archive_changes_nothing(w: &World) {
         assert_eq!(w.json(["ls"]), serde_json::json!([]), "damage {n}");
         assert_nothing_arrived(w, &format!("damage {n}"));
     }
+}
+
+fn a_killed_export_leaves_nothing(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "head -c 40000000 /dev/urandom > large").ok();
+    let out = w.project.join("out");
+    w.outside("mkdir out; echo before > out/s.whatif").ok();
+    for pause in [5, 15, 30] {
+        let command = w.whatif(["export", "s", "-o", "out/s.whatif"]);
+        let mut export = command.streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
+        std::thread::sleep(Duration::from_millis(pause));
+        export.kill().expect("it is our child");
+        assert_eq!(export.wait().expect("it is our child").code(), None, "it takes longer than {pause} ms");
+        let there: Vec<_> = fs::read_dir(&out).expect("it is there").flatten().map(|e| e.file_name()).collect();
+        assert_eq!(there, ["s.whatif"], "after {pause} ms");
+    }
+    assert_eq!(fs::read(out.join("s.whatif")).expect("it is there"), b"before\n");
+    w.json(["export", "s", "-o", "out/s.whatif"]);
+    w.json(["import", "out/s.whatif", "--name", "t"]);
 }
 
 fn a_killed_import_leaves_nothing(w: &World) {

@@ -14,6 +14,7 @@ mod race;
 mod review;
 mod table;
 mod unreached;
+mod whole_file;
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;

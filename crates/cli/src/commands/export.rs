@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::IsTerminal;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,6 +14,7 @@ use super::Outcome;
 use super::snapshot::{live, tell_disturbed};
 use crate::output::{Output, Style, bytes, counted, visible_path};
 use crate::progress::Line;
+use crate::whole_file::WholeFile;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -57,20 +57,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         let packed = into_what_is_there(engine, what, args.live, &path, &mut progress)?;
         return Ok(tell_where_it_cannot_be_seen(&packed, output));
     }
-    let file_name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    let part = path.with_file_name(format!(".{file_name}.{}.part", std::process::id()));
-    let failed = |path: &Path, source| EngineError::Io { action: "write", path: path.to_owned(), source };
-    // It holds what the state directory holds, which is nobody else's business.
-    let file = File::options().write(true).create_new(true).mode(0o600).open(&part).map_err(|e| failed(&path, e))?;
-    let written = engine.export(what, args.live, &file, &mut progress).inspect_err(|_| {
-        let _ = fs::remove_file(&part);
-    });
-    let Packed { about, written, disturbed } = written?;
-    // Whole or not there at all.
-    file.sync_all().and_then(|()| fs::rename(&part, &path)).map_err(|e| {
-        let _ = fs::remove_file(&part);
-        failed(&path, e)
-    })?;
+    let failed = |source| EngineError::Io { action: "write", path: path.clone(), source };
+    let file = WholeFile::create(&path).map_err(failed)?;
+    let Packed { about, written, disturbed } = engine.export(what, args.live, file.writer(), &mut progress)?;
+    file.publish().map_err(failed)?;
     let size = fs::metadata(&path).map_or(0, |m| m.len());
     line.clear();
     output.document(
