@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use whatif_e2e::{Detail, Tree, World, as_root_and_user, wait_for};
+use whatif_e2e::{Detail, Tree, World, as_root_and_user, eventually, wait_for};
 
 as_root_and_user!(
     commands_run_while_snapshots_are_taken,
@@ -106,11 +106,11 @@ fn many_wait_at_the_door_of_one_that_ends(w: &World) {
         let helper = wait_for(Duration::from_secs(5), || helpers(w).first().copied()).expect("it has a helper");
         send(helper, Signal::STOP);
         send(keeper, Signal::CONT);
-        std::thread::sleep(Duration::from_millis(20));
+        eventually("the layers are about to be changed", || !w.transient().is_empty());
         send(keeper, Signal::STOP);
         send(helper, Signal::KILL);
         let commands: Vec<_> = (0..5).map(|_| start(w, &["exec", &name, "--", "cat", "f"])).collect();
-        std::thread::sleep(Duration::from_millis(20));
+        eventually("all of them wait", || commands.iter().all(sleeps));
         send(keeper, Signal::CONT);
         let (code, said) = end(snapshot, "a snapshot");
         assert_eq!(code, 125, "{said}");
@@ -118,6 +118,11 @@ fn many_wait_at_the_door_of_one_that_ends(w: &World) {
             assert_eq!(end(command, "a command"), (0, format!("{round}\n")));
         }
     }
+}
+
+fn sleeps(process: &Child) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
 }
 
 fn rounds() -> usize {
