@@ -103,6 +103,7 @@ fn what_is_written_to_stays_what_it_is(w: &World) {
     assert!(reading.wait().expect("it is our child").success());
     w.whatif(["export", "s", "-o", "link"]).go().ok();
     w.whatif(["export", "s", "-o", "directory"]).go().fails_with_hint(125);
+    w.whatif(["export", "s", "-o", "/dev/full"]).go().fails_with_hint(125).says("No space left");
     assert_eq!(
         w.outside("test -p pipe && test -L link && test -f there && ls -A").ok().text(),
         "arrived\ndirectory\nlink\npipe\nthere"

@@ -97,6 +97,7 @@ impl Explain for ArchiveError {
 
     fn hints(&self) -> Vec<String> {
         let hint = match self.code() {
+            _ if matches!(self, Self::Output(_)) => "make room there, or write it somewhere else: --output FILE",
             "archive_format" => "use the version of whatif that made the archive, or a newer one",
             "archive_damaged" => "copy or download the archive again; nothing of it was taken over",
             "archive_refused" => "whatif does not write such archives: do not trust where this one comes from",
