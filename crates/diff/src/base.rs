@@ -15,6 +15,7 @@
 mod index;
 mod inventory;
 mod join;
+mod record;
 mod writer;
 
 use std::collections::HashMap;
@@ -24,70 +25,16 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-use whatif_types::text;
-
 use self::index::Line;
 pub(crate) use self::inventory::confirm;
 pub use self::join::{copy, join};
+pub use self::record::{Made, Record};
 use self::writer::Writer;
 pub(crate) use self::writer::make;
 use crate::change::{Base, Change, State};
 use crate::content;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
-
-/// What is known about one path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    #[serde(with = "text::path")]
-    pub path: PathBuf,
-    /// Reality at that moment.
-    pub node: Node,
-    /// The file with the bytes, in the directory that this record is in.
-    pub content: Option<u64>,
-    /// The bytes are not reality's: part of the sandbox's change is in reality already, merged with what others did.
-    #[serde(default)]
-    pub reconciled: bool,
-    /// Only the identity was needed so far; the bytes may be kept when the sandbox touches the file again.
-    #[serde(default)]
-    pub identity_only: bool,
-    /// Nothing was in reality; `node` is then the sandbox's.
-    #[serde(default)]
-    pub absent: bool,
-    /// The inode of the head's file and its time of change when both had the same content.
-    #[serde(default)]
-    pub equal_to: Option<(u64, Time)>,
-    #[serde(default)]
-    pub made: Made,
-}
-
-impl Record {
-    fn new(path: &Path, node: Node) -> Self {
-        Self {
-            path: path.to_owned(),
-            node,
-            content: None,
-            reconciled: false,
-            identity_only: false,
-            absent: false,
-            equal_to: None,
-            made: Made::default(),
-        }
-    }
-}
-
-/// What applies of the sandbox made of a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Made {
-    #[default]
-    Nothing,
-    /// It is in reality because the sandbox had it. That the sandbox does not see it there does not mean that it deleted it.
-    Real,
-    /// And so is everything in it, so that it does not matter any more which directory it was before it was renamed.
-    InPlace,
-}
 
 /// All records of one sandbox.
 #[derive(Debug, Default)]

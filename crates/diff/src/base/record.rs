@@ -1,0 +1,116 @@
+//! What is known about one path.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use whatif_types::text;
+
+use crate::attributes::Attributes;
+use crate::node::{Node, Time};
+
+/// SHA-256 of a file's bytes.
+pub type Hash = [u8; 32];
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    #[serde(with = "text::path")]
+    pub path: PathBuf,
+    /// Reality at that moment.
+    pub node: Node,
+    /// The file with the bytes, in the directory that this record is in.
+    pub content: Option<u64>,
+    /// The bytes are not reality's: part of the sandbox's change is in reality already, merged with what others did.
+    #[serde(default)]
+    pub reconciled: bool,
+    /// Only the identity was needed so far; the bytes may be kept when the sandbox touches the file again.
+    #[serde(default)]
+    pub identity_only: bool,
+    /// Nothing was in reality; `node` is then the sandbox's.
+    #[serde(default)]
+    pub absent: bool,
+    /// The inode of the head's file and its time of change when both had the same content.
+    #[serde(default)]
+    pub equal_to: Option<(u64, Time)>,
+    #[serde(default)]
+    pub made: Made,
+    /// What the sandbox saw here cannot be told: reality was replaced under its view. `node` is what reality had when that was
+    /// noticed.
+    #[serde(default)]
+    pub unknown: bool,
+    /// Of the bytes that the sandbox started from, also where they are not kept.
+    #[serde(default)]
+    pub hash: Option<Hash>,
+    /// The extended attributes that the sandbox started from, of files and of directories. `None`: not known.
+    #[serde(default, with = "carried_attributes")]
+    pub attributes: Option<Attributes>,
+}
+
+impl Record {
+    pub(super) fn new(path: &Path, node: Node) -> Self {
+        Self {
+            path: path.to_owned(),
+            node,
+            content: None,
+            reconciled: false,
+            identity_only: false,
+            absent: false,
+            equal_to: None,
+            made: Made::default(),
+            unknown: false,
+            hash: None,
+            attributes: None,
+        }
+    }
+}
+
+/// What applies of the sandbox made of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    #[default]
+    Nothing,
+    /// It is in reality because the sandbox had it. That the sandbox does not see it there does not mean that it deleted it.
+    Real,
+    /// And so is everything in it, so that it does not matter any more which directory it was before it was renamed.
+    InPlace,
+}
+
+/// JSON has no maps whose keys are bytes.
+mod carried_attributes {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use whatif_types::text::Text;
+
+    use crate::attributes::Attributes;
+
+    pub(super) fn serialize<S: Serializer>(attributes: &Option<Attributes>, serializer: S) -> Result<S::Ok, S::Error> {
+        let pairs = |a: &Attributes| a.iter().map(|(name, value)| (Text::from(name), value.clone())).collect::<Vec<_>>();
+        attributes.as_ref().map(pairs).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Attributes>, D::Error> {
+        let pairs = Option::<Vec<(Text, Vec<u8>)>>::deserialize(deserializer)?;
+        Ok(pairs.map(|pairs| pairs.into_iter().map(|(name, value)| (name.to_os(), value)).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_survives_json_and_an_old_one_is_read() {
+        let node = Node::of(Path::new("/proc/self")).unwrap();
+        let attributes = Attributes::from([("user.a".into(), vec![1, 0, 255])]);
+        let record =
+            Record { unknown: true, hash: Some([7; 32]), attributes: Some(attributes), ..Record::new(Path::new("/a"), node) };
+        let json = serde_json::to_value(&record).unwrap();
+        assert_eq!(serde_json::from_value::<Record>(json.clone()).unwrap(), record);
+
+        let serde_json::Value::Object(mut old) = json else { panic!("not an object") };
+        for field in ["unknown", "hash", "attributes"] {
+            old.remove(field);
+        }
+        let read: Record = serde_json::from_value(old.into()).unwrap();
+        assert_eq!(read, Record::new(Path::new("/a"), record.node));
+    }
+}
