@@ -10,6 +10,8 @@ use whatif_e2e::{Terminal, World, as_root_and_user, needs};
 as_root_and_user!(
     a_command_ends_with_its_own_exit_code,
     failures_of_whatif_have_their_own_exit_codes_and_a_hint,
+    an_empty_pattern_is_a_mistake,
+    an_empty_pattern_in_the_configuration_is_one_too,
     in_json_mode_standard_output_is_one_document,
     in_json_mode_errors_are_json_too,
     sandboxes_are_found_by_name_by_prefix_and_by_project,
@@ -57,6 +59,36 @@ fn failures_of_whatif_have_their_own_exit_codes_and_a_hint(w: &World) {
     ] {
         w.whatif(usage).go().exits(2).says("--help");
     }
+}
+
+/// `--files "$UNSET"` would take everything, and `--expose ''` show every secret.
+fn an_empty_pattern_is_a_mistake(w: &World) {
+    w.sandbox_with("s", "printf 'all:\\n\\tid\\n' > Makefile; echo x > x");
+    for option in ["--files", "--exclude", "--ours", "--theirs", "--skip"] {
+        w.apply(&["s", option, ""]).fails_with_hint(2).says("empty");
+        w.apply(&["s", option, "x", option, ""]).fails_with_hint(2);
+    }
+    w.apply(&["s", "--hunks", ":1"]).fails_with_hint(2);
+    assert!(!w.project.join("Makefile").exists() && !w.project.join("x").exists());
+    for option in ["--mask", "--expose"] {
+        w.whatif(["run", option, "", "--", "true"]).go().exits(2);
+    }
+    w.whatif(["race", "--protect", "", "--check", "true", "echo y > y"]).go().fails_with_hint(2);
+}
+
+fn an_empty_pattern_in_the_configuration_is_one_too(w: &World) {
+    w.sandbox_with("s", "echo x > x");
+    for rule in ["[policy]\ndeny = ['']", "[policy]\nask = ['a', '']", "[files]\nmask = ['']"] {
+        w.write(".whatif.toml", rule);
+        w.apply(&["s"]).fails_with_hint(125).says("empty pattern");
+    }
+    w.outside("rm .whatif.toml").ok();
+    for rule in ["[policy.auto_approve]\npaths = ['']", "[files]\nexpose = ['']"] {
+        w.write(w.home.join(".config/whatif/config.toml"), rule);
+        w.whatif(["apply", "s"]).go().fails_with_hint(125).says("empty pattern");
+    }
+    w.outside("rm ~/.config/whatif/config.toml").ok();
+    assert!(!w.project.join("x").exists());
 }
 
 fn in_json_mode_standard_output_is_one_document(w: &World) {

@@ -1,6 +1,6 @@
 //! Patterns that choose paths: a path, a directory, or wildcards as in `.gitignore`.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
@@ -20,15 +20,19 @@ pub struct BadPattern {
 }
 
 impl Patterns {
-    /// Relative ones are looked up from each of `roots`. Without a slash a wildcard fits at any depth.
+    /// Relative ones are looked up from each of `roots`. Without a slash a wildcard fits at any depth. An empty pattern is a mistake:
+    /// it would lead to each root itself, and so fit everything.
     pub fn new(patterns: &[String], roots: &[&Path]) -> Result<Self, BadPattern> {
+        if patterns.iter().any(String::is_empty) {
+            return Err(BadPattern { pattern: String::new(), message: "it is empty".to_owned() });
+        }
         let mut literal = Vec::new();
         let mut wild = Vec::new();
         for root in roots {
             let mut builder = GitignoreBuilder::new("/");
             for pattern in patterns {
                 let plain = pattern.strip_prefix("./").unwrap_or(pattern);
-                literal.push(root.join(plain.trim_end_matches('/')));
+                literal.push(resolved(&root.join(plain)));
                 if !plain.contains(['*', '?', '[']) {
                     continue;
                 }
@@ -64,6 +68,21 @@ impl Patterns {
     }
 }
 
+/// Without `.` and `..`: changes are known by plain paths.
+fn resolved(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
 /// The pattern from the root of the file system.
 fn anchored(pattern: &str, root: &Path) -> String {
     if pattern.starts_with('/') {
@@ -89,6 +108,23 @@ mod tests {
         assert!(fits("./src/a.rs", "/p/src/a.rs"));
         assert!(!fits("src", "/p/lib/src"));
         assert!(fits("a[1].txt", "/p/a[1].txt"));
+    }
+
+    #[test]
+    fn an_empty_pattern_is_refused() {
+        for patterns in [vec![String::new()], vec!["src".to_owned(), String::new()]] {
+            assert!(Patterns::new(&patterns, &[Path::new("/p")]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_path_is_resolved_before_it_is_compared() {
+        assert!(fits(".", "/p/src/a.rs"));
+        assert!(!fits(".", "/elsewhere"));
+        assert!(fits("/", "/elsewhere"));
+        assert!(fits("../q/./a", "/q/a"));
+        assert!(!fits("src/..", "/q"));
+        assert!(fits("src/../lib/", "/p/lib/b"));
     }
 
     #[test]

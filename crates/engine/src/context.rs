@@ -46,8 +46,7 @@ impl Context {
         };
         let tightening: ProjectConfig =
             config_file::parse(&text).map_err(|message| EngineError::Config { path: path.clone(), message })?;
-        let checked = tightening.limits.check().and_then(|()| tightening.network.check());
-        checked.map_err(|message| EngineError::Config { path: path.clone(), message })?;
+        tightening.check().map_err(|message| EngineError::Config { path: path.clone(), message })?;
         self.config.clone().tightened_by(&tightening).map_err(|e| EngineError::Config { path, message: e.to_string() })
     }
 }

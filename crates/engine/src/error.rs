@@ -100,6 +100,8 @@ pub enum EngineError {
     ChangedSince { id: String, changed: Vec<(PathBuf, String)> },
     #[error("{} could not be read; what the sandbox did there is not known", path.display())]
     Unreadable { path: PathBuf },
+    #[error("what was decided about '{name}' cannot be read: {} is damaged", path.display())]
+    DamagedReview { name: String, path: PathBuf },
     #[error("{message}")]
     Unfinished { message: String },
     #[error(transparent)]
@@ -195,6 +197,7 @@ impl Explain for EngineError {
             Self::Git { .. } => "git_failed",
             Self::Unfinished { .. } => "journal_damaged",
             Self::Unreadable { .. } => "unreadable",
+            Self::DamagedReview { .. } => "damaged_review",
             Self::CheckFailed { .. } => "check_failed",
             Self::Apply(error) => error.code(),
             Self::Io { .. } | Self::Path(_) => "io_error",
@@ -258,7 +261,7 @@ impl Explain for EngineError {
             Self::Supervisor { .. } => vec!["nothing gets out meanwhile; try again, 'whatif net' shows whether it works".to_owned()],
             Self::Command(failed) if failed.reason == Reason::Directory => vec!["choose another with --cwd".to_owned()],
             Self::Usage { hint, .. } => vec![hint.clone()],
-            Self::Pattern(_) => vec!["patterns are written as in .gitignore; quote them for the shell".to_owned()],
+            Self::Pattern(_) => vec!["patterns are written as in .gitignore, and are not empty; quote them for the shell".to_owned()],
             Self::Moved { name, .. } => vec![format!("look again: whatif diff {name}")],
             Self::Conflicts { name, .. } => vec![
                 "nothing was written. For each path choose: --theirs PATH (the sandbox's), --ours PATH (reality's), --skip PATH (later)".to_owned(),
@@ -272,6 +275,10 @@ impl Explain for EngineError {
             Self::Git { hint, .. } => vec![hint.clone()],
             Self::Unreadable { path } => vec![format!(
                 "nothing was applied. If it is meant to be closed, leave it out: --exclude '{}'; if it just moved, try again",
+                path.display()
+            )],
+            Self::DamagedReview { name, path } => vec![format!(
+                "nothing was applied. Forget all decisions and decide again: rm '{}'; whatif review {name}",
                 path.display()
             )],
             Self::Unfinished { .. } => vec!["nothing is applied until that is dealt with".to_owned()],

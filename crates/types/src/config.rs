@@ -155,11 +155,42 @@ pub struct ProjectFiles {
     pub mask: Vec<String>,
 }
 
+impl ProjectConfig {
+    /// What can be written but not meant.
+    pub fn check(&self) -> Result<(), String> {
+        self.limits.check()?;
+        self.network.check()?;
+        check_patterns(&[
+            ("files.mask", &self.files.mask),
+            ("diff.ignore", &self.diff.ignore),
+            ("policy.deny", &self.policy.deny),
+            ("policy.ask", &self.policy.ask),
+        ])
+    }
+}
+
+/// An empty pattern would fit everything, and what is empty by mistake must not decide that much.
+fn check_patterns(lists: &[(&str, &[String])]) -> Result<(), String> {
+    match lists.iter().find(|(_, patterns)| patterns.iter().any(String::is_empty)) {
+        Some((key, _)) => Err(format!("{key} has an empty pattern")),
+        None => Ok(()),
+    }
+}
+
 impl UserConfig {
     /// What can be written but not meant.
     pub fn check(&self) -> Result<(), String> {
         self.network.check()?;
         self.pool.check()?;
+        let auto_approved = self.policy.auto_approve.as_ref().map_or(&[][..], |rule| &rule.paths);
+        check_patterns(&[
+            ("files.mask", &self.files.mask),
+            ("files.expose", &self.files.expose),
+            ("diff.ignore", &self.diff.ignore),
+            ("policy.deny", &self.policy.deny),
+            ("policy.ask", &self.policy.ask),
+            ("policy.auto_approve.paths", auto_approved),
+        ])?;
         let all = self.profiles.values().chain([&self.limits]);
         all.clone().try_for_each(Limits::check)?;
         let unknown = self.limits.preset.iter().find(|name| !self.profiles.contains_key(*name) && Limits::preset(name).is_none());
@@ -211,6 +242,16 @@ mod tests {
             ..ProjectConfig::default()
         };
         assert!(UserConfig::default().tightened_by(&loosening).is_err());
+    }
+
+    #[test]
+    fn an_empty_pattern_is_a_mistake() {
+        let files = FileRules { expose: vec![String::new()], ..FileRules::default() };
+        let told = UserConfig { files, ..UserConfig::default() }.check();
+        assert_eq!(told, Err("files.expose has an empty pattern".to_owned()));
+        let policy = ProjectPolicy { deny: vec!["a".to_owned(), String::new()], ..ProjectPolicy::default() };
+        let told = ProjectConfig { policy, ..ProjectConfig::default() }.check();
+        assert_eq!(told, Err("policy.deny has an empty pattern".to_owned()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use whatif_engine::{Engine, EngineError, NewSandbox};
 use whatif_types::Backend;
 
@@ -30,10 +31,10 @@ pub struct SandboxOptions {
     #[arg(long, value_name = "overlay|fuse|copy")]
     pub backend: Option<Backend>,
     /// Hide a further path ('~/' is the home)
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
     pub mask: Vec<String>,
     /// Show a path that is hidden by default
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
     pub expose: Vec<String>,
     /// Start from a template instead of from reality alone
     #[arg(long, value_name = "NAME")]
