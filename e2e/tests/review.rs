@@ -11,6 +11,14 @@ as_root_and_user!(
     all_that_is_safe_at_once,
     a_search_goes_to_the_file,
     a_decision_lapses_with_the_content,
+    a_rejection_outlives_the_content,
+    a_rejected_file_is_not_taken_under_another_name,
+    an_approval_whose_content_changed_is_open,
+    an_approved_rename_deletes_no_other_file,
+    hunks_are_taken_once,
+    what_was_carried_out_is_no_open_question,
+    an_undo_brings_the_approval_back,
+    decisions_that_cannot_be_read_stop_an_apply,
     the_terminal_is_given_back_after_a_signal,
     a_small_and_a_changing_terminal,
     without_a_terminal_there_is_a_hint,
@@ -106,6 +114,121 @@ fn a_decision_lapses_with_the_content(w: &World) {
     terminal.type_in("q");
     terminal.expect("1 accepted, 0 rejected");
     assert_eq!(terminal.ends(), 0);
+}
+
+/// Types keys into a review and waits for its end.
+fn decide(w: &World, keys: &str, tally: &str) {
+    let mut terminal = review(w, "s");
+    terminal.type_in(keys);
+    terminal.expect(tally);
+    assert_eq!(terminal.ends(), 0);
+}
+
+/// Why a path was left out of an apply.
+#[track_caller]
+fn left_out(document: &Value, path: &str) -> Value {
+    let all = document["left_out"].as_array().unwrap_or_else(|| panic!("nothing left out: {document}"));
+    all.iter().find(|l| l["path"] == path).map_or(Value::Null, |l| l["reason"].clone())
+}
+
+fn a_rejection_outlives_the_content(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo evil > evil.sh; echo good > good").ok();
+    decide(w, "xq", "0 accepted, 1 rejected");
+    w.exec("s", "echo worse >> evil.sh").ok();
+    let stored = w.json(["review", "s"]);
+    assert_eq!(stored["decisions"], json!([{"path": "evil.sh", "verdict": "rejected", "lapsed": true}]), "{stored}");
+    assert_eq!(stored["lapsed"], json!(["evil.sh"]));
+    let applied = w.json(["apply", "s", "--yes"]);
+    assert_eq!((left_out(&applied, "evil.sh"), left_out(&applied, "good")), (json!("rejected"), json!("undecided")), "{applied}");
+    assert_eq!(applied["lapsed"], json!(["evil.sh"]));
+    w.apply(&["s"]).ok().says("changed since they were rejected: evil.sh");
+    // Taken away and made again, it is still the rejected file.
+    w.exec("s", "rm evil.sh").ok();
+    w.apply(&["s"]).ok();
+    w.exec("s", "echo evil > evil.sh").ok();
+    w.apply(&["s"]).ok();
+    assert!(!w.project.join("evil.sh").exists() && !w.project.join("good").exists(), "nobody approved anything");
+    decide(w, "aq", "1 accepted, 0 rejected");
+    w.apply(&["s"]).ok();
+    assert_eq!(w.read("evil.sh"), "evil\n", "a person can change their mind");
+}
+
+fn a_rejected_file_is_not_taken_under_another_name(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo evil > evil.sh").ok();
+    decide(w, "xq", "0 accepted, 1 rejected");
+    w.exec("s", "mv evil.sh innocent.sh; mkdir d; cp innocent.sh d").ok();
+    let applied = w.json(["apply", "s", "--yes"]);
+    assert_eq!(left_out(&applied, "innocent.sh"), "undecided", "{applied}");
+    assert!(!w.project.join("innocent.sh").exists() && !w.project.join("d").exists());
+    w.apply(&["s", "--files", "innocent.sh"]).ok();
+    assert_eq!(w.read("innocent.sh"), "evil\n", "unless it is named");
+}
+
+fn an_approval_whose_content_changed_is_open(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo one > a; echo two > b").ok();
+    decide(w, "aq", "1 accepted, 0 rejected");
+    w.exec("s", "echo changed > a").ok();
+    let planned = w.json(["apply", "s", "--dry-run"]);
+    assert_eq!((left_out(&planned, "a"), left_out(&planned, "b")), (json!("lapsed"), json!("undecided")), "{planned}");
+    assert_eq!(planned["lapsed"], json!(["a"]));
+    w.apply(&["s"]).ok().says("changed since it was approved: a");
+    // Nor does it help to take the approved change back.
+    w.exec("s", "rm a").ok();
+    w.apply(&["s"]).ok();
+    assert!(!w.project.join("a").exists() && !w.project.join("b").exists());
+}
+
+fn an_approved_rename_deletes_no_other_file(w: &World) {
+    w.outside("seq 50 > a; seq 51 > b").ok();
+    w.new_sandbox("s");
+    w.exec("s", "mv a new").ok();
+    decide(w, "aq", "1 accepted, 0 rejected");
+    w.exec("s", "cp new a; rm b").ok();
+    w.apply(&["s"]).ok();
+    assert!(w.project.join("b").exists(), "the deletion of b was not approved");
+}
+
+fn hunks_are_taken_once(w: &World) {
+    w.outside("seq 60 > f").ok();
+    w.sandbox_with("s", "sed -i 's/^5$/five/; s/^55$/fiftyfive/' f");
+    decide(w, "\raq", "0 accepted, 0 rejected, 1 in part");
+    w.apply(&["s"]).ok();
+    assert!(w.read("f").contains("five\n") && !w.read("f").contains("fiftyfive"));
+    let again = w.json(["apply", "s", "--yes"]);
+    assert_eq!(left_out(&again, "f"), "lapsed", "{again}");
+    assert!(!w.read("f").contains("fiftyfive"), "what is now the first hunk is not the approved one");
+}
+
+fn what_was_carried_out_is_no_open_question(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo one > a").ok();
+    decide(w, "aq", "1 accepted, 0 rejected");
+    w.apply(&["s"]).ok();
+    w.exec("s", "echo two > a; echo b > b").ok();
+    w.apply(&["s"]).ok();
+    assert_eq!((w.read("a"), w.read("b")), ("two\n".into(), "b\n".into()), "the review is over");
+}
+
+fn an_undo_brings_the_approval_back(w: &World) {
+    w.sandbox_with("s", "echo a > a; echo b > b");
+    decide(w, "axq", "1 accepted, 1 rejected");
+    w.apply(&["s"]).ok();
+    w.whatif(["undo", "--yes"]).go().ok();
+    assert!(!w.project.join("a").exists());
+    w.apply(&["s"]).ok();
+    assert!(w.project.join("a").exists() && !w.project.join("b").exists());
+}
+
+fn decisions_that_cannot_be_read_stop_an_apply(w: &World) {
+    w.sandbox_with("s", "echo evil > evil.sh");
+    decide(w, "xq", "0 accepted, 1 rejected");
+    let id = w.json(["show", "s"])["id"].as_str().expect("an id").to_owned();
+    w.outside(&format!("truncate -s 20 {}/sandboxes/{id}/review.json", w.state.display())).ok();
+    w.apply(&["s"]).fails_with_hint(125).says("review.json");
+    assert!(!w.project.join("evil.sh").exists());
 }
 
 fn the_terminal_is_given_back_after_a_signal(w: &World) {

@@ -37,19 +37,29 @@ fn in_words(what: What) -> (&'static str, Style) {
 
 pub fn say_left_out(prepared: &Prepared, output: &Output) {
     let project = prepared.project().to_owned();
-    say_reasons(&prepared.left_out_by_reason(), &project, output);
+    say_reasons(&prepared.left_out_by_reason(), &prepared.lapsed, &project, output);
 }
 
 /// One line for each reason, with the option that would take it.
-fn say_reasons(left_out: &BTreeMap<Reason, Vec<PathBuf>>, project: &Path, output: &Output) {
+fn say_reasons(left_out: &BTreeMap<Reason, Vec<PathBuf>>, lapsed: &[PathBuf], project: &Path, output: &Output) {
     for (reason, paths) in left_out {
         let Some((words, option)) = explained(*reason) else { continue };
-        let examples: Vec<String> = paths.iter().take(MOST_NAMED).map(|p| visible_path(shown_path(p, project))).collect();
-        let more = if paths.len() > MOST_NAMED { format!(" and {} more", paths.len() - MOST_NAMED) } else { String::new() };
         let hint = if option.is_empty() { String::new() } else { format!("; to take: {option}") };
         let what = output.paint_note(Style::Yellow, format!("left out, {words}:"));
-        output.note(format!("{what} {}{more}{hint}", examples.join(", ")));
+        output.note(format!("{what} {}{hint}", some_of(paths, project)));
     }
+    let rejected = left_out.get(&Reason::Rejected).map_or(&[][..], Vec::as_slice);
+    let changed: Vec<PathBuf> = rejected.iter().filter(|p| lapsed.contains(p)).cloned().collect();
+    if !changed.is_empty() {
+        let what = output.paint_note(Style::Yellow, "changed since they were rejected:");
+        output.note(format!("{what} {}; to decide again: whatif review", some_of(&changed, project)));
+    }
+}
+
+fn some_of(paths: &[PathBuf], project: &Path) -> String {
+    let examples: Vec<String> = paths.iter().take(MOST_NAMED).map(|p| visible_path(shown_path(p, project))).collect();
+    let more = if paths.len() > MOST_NAMED { format!(" and {} more", paths.len() - MOST_NAMED) } else { String::new() };
+    examples.join(", ") + &more
 }
 
 const MOST_NAMED: usize = 3;
@@ -64,6 +74,7 @@ fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
         Reason::Ignored => ("ignored by the project", "--ignored"),
         Reason::Rejected => ("rejected in the review", ""),
         Reason::Undecided => ("not decided in the review", "whatif review, or --files with its name"),
+        Reason::Lapsed => ("changed since it was approved", "whatif review, or --files with its name"),
         Reason::NotEmpty => ("still has something in it", ""),
         Reason::Skipped => ("left for later", ""),
         Reason::KeptReality => ("reality's version stays", ""),
@@ -75,7 +86,7 @@ fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
 pub fn report(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, commit: Option<&str>, output: &Output) {
     if applied.steps.is_empty() {
         output.line("settled; nothing had to be written");
-        return say_reasons(left_out, &applied.sandbox.project, output);
+        return say_reasons(left_out, &applied.lapsed, &applied.sandbox.project, output);
     }
     let merged = applied.steps.iter().filter(|s| s.what == What::Merge).count();
     let merges = if merged > 0 { format!(", {merged} of them merged") } else { String::new() };
@@ -89,7 +100,7 @@ pub fn report(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, comm
     if let Some(commit) = commit {
         output.line(format!("  committed as {}", &commit[..commit.len().min(12)]));
     }
-    say_reasons(left_out, &applied.sandbox.project, output);
+    say_reasons(left_out, &applied.lapsed, &applied.sandbox.project, output);
     output.line(format!("  take it back: whatif undo {}", applied.id));
 }
 
@@ -138,11 +149,16 @@ pub fn plan_document(prepared: &Prepared) -> serde_json::Value {
         "steps": steps_document(&prepared.steps, prepared.project()),
         "left_out": left_out_document(&prepared.left_out_by_reason(), prepared.project()),
         "unchanged": prepared.unchanged.iter().map(|p| shown(p, prepared.project())).collect::<Vec<_>>(),
+        "lapsed": all_shown(&prepared.lapsed, prepared.project()),
     })
 }
 
 fn shown(path: &Path, project: &Path) -> Text {
     Text::from(shown_path(path, project))
+}
+
+fn all_shown(paths: &[PathBuf], project: &Path) -> Vec<Text> {
+    paths.iter().map(|p| shown(p, project)).collect()
 }
 
 fn left_out_document(left_out: &BTreeMap<Reason, Vec<PathBuf>>, project: &Path) -> Vec<serde_json::Value> {
@@ -166,6 +182,7 @@ pub fn applied_document(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathB
         "merged": applied.steps.iter().filter(is_merge).map(|s| shown(&s.path, project)).collect::<Vec<_>>(),
         "skipped": applied.unchanged.iter().map(|p| shown(p, project)).collect::<Vec<_>>(),
         "left_out": left_out_document(left_out, project),
+        "lapsed": all_shown(&applied.lapsed, project),
         "nothing_left": applied.nothing_left,
         "commit": commit,
     })
@@ -179,6 +196,7 @@ pub fn nothing_document(prepared: &Prepared) -> serde_json::Value {
         "merged": [],
         "skipped": prepared.unchanged.iter().map(|p| shown(p, prepared.project())).collect::<Vec<_>>(),
         "left_out": left_out_document(&prepared.left_out_by_reason(), prepared.project()),
+        "lapsed": all_shown(&prepared.lapsed, prepared.project()),
         "commit": null,
     })
 }

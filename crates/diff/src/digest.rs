@@ -38,6 +38,8 @@ fn describe(change: &Change, bytes: &mut Vec<u8>) {
     text(change.path.as_os_str().as_bytes());
     let target = change.after.as_ref().filter(|a| a.node.kind == Kind::Link).and_then(|a| a.target().ok());
     text(target.as_ref().map_or(&[], |t| t.as_os_str().as_bytes()));
+    // A rename deletes, too: the same file with another origin is another change.
+    text(change.old_path().map_or(&[], |old| old.as_os_str().as_bytes()));
     bytes.push(change.kind as u8);
     let Some(node) = change.after.as_ref().map(|a| &a.node) else { return };
     bytes.push(node.kind as u8);

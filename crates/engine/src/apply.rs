@@ -11,7 +11,7 @@ mod marks;
 mod plan;
 mod select;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,8 @@ pub struct Prepared {
     pub left_out: Vec<LeftOut>,
     /// Already real, or taken back by the sandbox itself.
     pub unchanged: Vec<PathBuf>,
+    /// Changed since they were decided about in a review.
+    pub lapsed: Vec<PathBuf>,
     /// Added and deleted, if a policy wants to know.
     pub(crate) lines: Option<usize>,
     /// Everything the sandbox changed, and what of it will be real as a whole.
@@ -157,6 +159,7 @@ pub struct Applied {
     pub steps: Vec<Step>,
     pub left_out: Vec<LeftOut>,
     pub unchanged: Vec<PathBuf>,
+    pub lapsed: Vec<PathBuf>,
     /// Whether the sandbox has nothing left that is not real.
     pub nothing_left: bool,
 }
@@ -226,6 +229,7 @@ impl Engine {
             conflicts: planned.conflicts,
             left_out: [selection.left_out, planned.left_out].concat(),
             unchanged: planned.unchanged,
+            lapsed: review.lapsed.into_iter().collect(),
             lines,
             counts: (raw, settled),
             plan: planned.plan,
@@ -267,13 +271,16 @@ impl Engine {
         } else {
             self.transact(&id, &prepared.plan, progress)?;
         }
+        // An approval that is not noted as carried out stays one: what comes later is then asked about, not taken.
+        let _ = self.note_carried_out(&prepared.sandbox, &prepared.carried_out());
         let (all, real) = prepared.counts;
         let sandbox = self.after_apply(&prepared.sandbox, all.saturating_sub(real))?;
         drop(prepared.still);
         // What is real is real; at worst the sandbox sees it only from its next start on.
         let _ = self.look_anew(sandbox.clone(), &prepared.lock, &prepared.plan);
         let nothing_left = sandbox.details.changed_files == 0;
-        Ok(Applied { id, sandbox, steps: prepared.steps, left_out: prepared.left_out, unchanged: prepared.unchanged, nothing_left })
+        let Prepared { steps, left_out, unchanged, lapsed, .. } = prepared;
+        Ok(Applied { id, sandbox, steps, left_out, unchanged, lapsed, nothing_left })
     }
 
     /// Runs a plan as a transaction of its own and files its record.
@@ -334,6 +341,13 @@ impl Prepared {
             by_reason.entry(left_out.reason).or_default().push(left_out.path.clone());
         }
         by_reason
+    }
+
+    /// What an apply settles as a whole.
+    fn carried_out(&self) -> BTreeSet<&Path> {
+        let steps = self.steps.iter().filter(|s| s.what != What::Part).map(|s| &s.path);
+        let kept = self.left_out.iter().filter(|l| l.reason == Reason::KeptReality).map(|l| &l.path);
+        steps.chain(&self.unchanged).chain(kept).map(PathBuf::as_path).collect()
     }
 
     /// Whether there is anything to do.

@@ -1,11 +1,14 @@
 //! Decisions about a change set, file by file and hunk by hunk.
 //!
-//! They are kept beside the sandbox. Each is bound to what was looked at: when the content changes, the decision lapses.
+//! They are kept with the sandbox. Each is bound to what was looked at. What the sandbox does afterwards can only ask the question
+//! again, never answer it: an approval whose content changed is open, a rejection stays one until a person decides again, and as
+//! long as there is any decision that was not carried out, what has none is not taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use whatif_diff::text::Content;
 use whatif_diff::{Change, ChangeSet, digest};
 use whatif_types::Sandbox;
 use whatif_types::text::Text;
@@ -28,6 +31,9 @@ pub struct Decision {
     /// Of what was decided about.
     stamp: String,
     pub verdict: Verdict,
+    /// An apply has made it real. It counts again only if an undo brings exactly this change back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    applied: bool,
 }
 
 /// All decisions about one sandbox.
@@ -35,9 +41,10 @@ pub struct Decision {
 pub struct Review {
     /// Of the change set that was looked at.
     pub digest: String,
+    /// Also those whose content changed or disappeared since.
     decisions: BTreeMap<PathBuf, Decision>,
     /// Paths whose content changed after they were decided about.
-    pub lapsed: Vec<PathBuf>,
+    pub lapsed: BTreeSet<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -47,17 +54,19 @@ struct Stored {
 }
 
 impl Review {
+    /// What holds for a path as it is now.
     #[must_use]
     pub fn verdict(&self, path: &Path) -> Option<&Verdict> {
-        self.decisions.get(path).map(|d| &d.verdict)
+        let verdict = self.decisions.get(path).map(|d| &d.verdict)?;
+        (*verdict == Verdict::Rejected || !self.lapsed.contains(path)).then_some(verdict)
     }
 
     /// Decides about a change as it is now; `None` takes a decision back.
     pub fn decide(&mut self, change: &Change, verdict: Option<Verdict>) {
-        self.lapsed.retain(|p| *p != change.path);
+        self.lapsed.remove(&change.path);
         match verdict {
             Some(verdict) => {
-                let decision = Decision { stamp: digest::hex(&digest::stamp(change)), verdict };
+                let decision = Decision { stamp: stamp(change, &verdict), verdict, applied: false };
                 self.decisions.insert(change.path.clone(), decision);
             }
             None => {
@@ -66,43 +75,74 @@ impl Review {
         }
     }
 
+    /// Whether nothing was decided that still waits for an apply or for a person.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.decisions.is_empty()
     }
 
-    /// Without what is no longer true.
-    fn still_valid(mut self, set: &ChangeSet) -> Self {
-        let (valid, lapsed): (BTreeMap<_, _>, BTreeMap<_, _>) = self.decisions.into_iter().partition(|(path, decision)| {
-            set.find(path).is_some_and(|change| digest::hex(&digest::stamp(change)) == decision.stamp)
+    /// Finds out which decisions lapsed, and leaves out those that were carried out.
+    fn compared_with(mut self, set: &ChangeSet) -> Self {
+        let mut lapsed = BTreeSet::new();
+        self.decisions.retain(|path, decision| {
+            let Some(change) = set.find(path) else { return !decision.applied };
+            let holds = stamp(change, &decision.verdict) == decision.stamp;
+            if !holds && !decision.applied {
+                lapsed.insert(path.clone());
+            }
+            holds || !decision.applied
         });
-        self.decisions = valid;
-        // What is no change any more has been applied or taken back; there is nothing left to decide.
-        self.lapsed = lapsed.into_keys().filter(|path| set.find(path).is_some()).collect();
+        self.lapsed = lapsed;
         self.digest.clone_from(&set.digest);
         self
     }
 }
 
+/// What a decision is bound to. The numbers of hunks mean something only together with what the file was before.
+fn stamp(change: &Change, verdict: &Verdict) -> String {
+    let of_change = digest::hex(&digest::stamp(change));
+    let Verdict::Hunks(_) = verdict else { return of_change };
+    match change.content() {
+        Content::Text { before, .. } => format!("{of_change}:{}", digest::of_bytes(&before)),
+        _ => of_change,
+    }
+}
+
 impl Engine {
-    /// The decisions made so far that still hold.
+    /// The decisions made so far, compared with what the sandbox has now.
     pub fn review(&self, sandbox: &Sandbox, set: &ChangeSet) -> Result<Review, EngineError> {
-        let path = self.directory(sandbox)?.join(FILE);
-        let bytes = match std::fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Review::default()),
-            other => other.map_err(|e| EngineError::io("read", &path, e))?,
-        };
-        // Decisions that cannot be read are no decisions.
-        let Ok(stored) = serde_json::from_slice::<Stored>(&bytes) else { return Ok(Review::default()) };
+        let Some(stored) = self.stored_review(sandbox)? else { return Ok(Review::default()) };
         let decisions = stored.decisions.into_iter().map(|(path, decision)| (path.to_path(), decision)).collect();
-        Ok(Review { digest: stored.digest, decisions, lapsed: Vec::new() }.still_valid(set))
+        Ok(Review { digest: stored.digest, decisions, lapsed: BTreeSet::new() }.compared_with(set))
     }
 
     pub fn save_review(&self, sandbox: &Sandbox, review: &Review) -> Result<(), EngineError> {
-        let path = self.directory(sandbox)?.join(FILE);
         let decisions = review.decisions.iter().map(|(path, decision)| (Text::from(path), decision.clone())).collect();
-        let stored = Stored { digest: review.digest.clone(), decisions };
-        let bytes = serde_json::to_vec(&stored).map_err(|e| EngineError::io("write", &path, e.into()))?;
+        self.store_review(sandbox, &Stored { digest: review.digest.clone(), decisions })
+    }
+
+    /// Notes that what was decided about these paths has become real as a whole.
+    pub(crate) fn note_carried_out(&self, sandbox: &Sandbox, paths: &BTreeSet<&Path>) -> Result<(), EngineError> {
+        let Some(mut stored) = self.stored_review(sandbox)? else { return Ok(()) };
+        for (_, decision) in stored.decisions.iter_mut().filter(|(path, _)| paths.contains(path.to_path().as_path())) {
+            decision.applied = true;
+        }
+        self.store_review(sandbox, &stored)
+    }
+
+    /// Decisions that cannot be read may be rejections, so that is an error and not their absence.
+    fn stored_review(&self, sandbox: &Sandbox) -> Result<Option<Stored>, EngineError> {
+        let path = self.directory(sandbox)?.join(FILE);
+        let bytes = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|e| EngineError::io("read", &path, e))?,
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(|_| EngineError::DamagedReview { name: sandbox.name.clone(), path })
+    }
+
+    fn store_review(&self, sandbox: &Sandbox, stored: &Stored) -> Result<(), EngineError> {
+        let path = self.directory(sandbox)?.join(FILE);
+        let bytes = serde_json::to_vec(stored).map_err(|e| EngineError::io("write", &path, e.into()))?;
         private_file::replace(&path, &bytes).map_err(|e| EngineError::io("write", &path, e))
     }
 }

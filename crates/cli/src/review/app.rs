@@ -111,7 +111,7 @@ impl App {
         let path = self.chosen().map(|c| self.subject.changes[c].path.clone());
         // A decision that lapsed stays so until it is made again, however often one looks.
         let before = &self.decisions.review().lapsed;
-        let still = before.iter().filter(|p| review.verdict(p).is_none() && !review.lapsed.contains(p)).cloned();
+        let still = before.iter().filter(|p| review.verdict(p).is_none() && !review.lapsed.contains(*p)).cloned();
         let still: Vec<PathBuf> = still.collect();
         review.lapsed.extend(still);
         let lapsed = review.lapsed.len() as u64;

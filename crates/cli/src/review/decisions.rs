@@ -1,8 +1,5 @@
 //! What was decided, and what follows from it.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
-
 use whatif_engine::Change;
 use whatif_engine::review::{Review, Verdict};
 
@@ -89,12 +86,11 @@ impl Decisions {
     #[must_use]
     pub fn new(review: Review, changes: &[Change], facts: &mut [Facts]) -> Self {
         let implied = implied::find(changes, facts);
-        let lapsed: HashSet<&PathBuf> = review.lapsed.iter().collect();
         let mark = |(change, facts): (&Change, &Facts)| match review.verdict(&change.path) {
             _ if facts.is_implied => Mark::Implied,
             _ if facts.is_blocked => Mark::Blocked,
             Some(verdict) => mark_of(verdict),
-            None if lapsed.contains(&change.path) => Mark::Lapsed,
+            None if review.lapsed.contains(&change.path) => Mark::Lapsed,
             None => Mark::Undecided,
         };
         let marks = changes.iter().zip(facts.iter()).map(mark).collect();

@@ -37,7 +37,7 @@ pub fn facts(changes: &[Change], directories: &[&str]) -> Vec<Facts> {
 /// No decisions, but one about this path that lapsed.
 pub fn lapsed(path: &str) -> Review {
     let mut review = Review::default();
-    review.lapsed.push(Path::new(PROJECT).join(path));
+    review.lapsed.insert(Path::new(PROJECT).join(path));
     review
 }
 

@@ -31,6 +31,9 @@ pub struct Told {
     /// The accepted ones, as `apply --hunks` counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hunks: Option<Vec<usize>>,
+    /// The content changed since; only a rejection outlives that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lapsed: bool,
 }
 
 /// The decisions that still hold.
@@ -44,7 +47,7 @@ pub fn document(diff: &Diff, review: &Review) -> Document {
             Verdict::Rejected => ("rejected", None),
             Verdict::Hunks(numbers) => ("hunks", Some(numbers.clone())),
         };
-        Some(Told { path: text(&change.path), verdict, hunks })
+        Some(Told { path: text(&change.path), verdict, hunks, lapsed: review.lapsed.contains(&change.path) })
     };
     Document {
         sandbox: Whose { id: diff.sandbox.id.to_string(), name: diff.sandbox.name.clone(), project: project.clone() },

@@ -43,6 +43,8 @@ pub enum Reason {
     Rejected,
     /// In a review that did not get to it.
     Undecided,
+    /// Approved in a review, and changed since.
+    Lapsed,
     /// Not asked for.
     NotChosen,
     Skipped,
@@ -152,6 +154,7 @@ impl Rules<'_> {
                 Some(Verdict::Accepted) => Ok(None),
                 Some(Verdict::Hunks(numbers)) => Ok(Some(numbers.clone())),
                 Some(Verdict::Rejected) => Err(Reason::Rejected),
+                None if self.review.lapsed.contains(&change.path) => Err(Reason::Lapsed),
                 None => Err(Reason::Undecided),
             };
         }
