@@ -1,7 +1,7 @@
 //! What a reviewer must not overlook: changes that do something by being there.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ pub enum Flag {
     /// A link that leads out of the project.
     LinkOutside,
     NestedRepository,
+    /// The mode, owner or attributes of a directory that everything else lies in: the project, `/`, a top-level directory.
+    TopDirectory,
     /// Something that looks like a credential.
     Secret,
     Outside,
@@ -36,7 +38,13 @@ impl Flag {
     pub fn needs_approval(self) -> bool {
         matches!(
             self,
-            Self::HostExecuted | Self::Setuid | Self::Capability | Self::LinkOutside | Self::NestedRepository | Self::Secret
+            Self::HostExecuted
+                | Self::Setuid
+                | Self::Capability
+                | Self::LinkOutside
+                | Self::NestedRepository
+                | Self::TopDirectory
+                | Self::Secret
         )
     }
 
@@ -48,6 +56,7 @@ impl Flag {
             Self::Capability => "runs with extra capabilities",
             Self::LinkOutside => "leads out of the project",
             Self::NestedRepository => "a repository within the project",
+            Self::TopDirectory => "attributes of a top directory",
             Self::Secret => "looks like a credential",
             Self::Outside => "outside the project",
             Self::HiddenCharacters => "holds characters that are not shown",
@@ -58,9 +67,9 @@ impl Flag {
     }
 }
 
-/// Flags of one change. Reads the content where the name does not tell.
+/// Flags of one change. Reads the content where the name does not tell. `trees` are the roots of the sandbox's trees.
 #[must_use]
-pub fn flags(change: &Change, project: &Path) -> Vec<Flag> {
+pub fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> Vec<Flag> {
     let mut flags = Vec::new();
     let relative = change.path.strip_prefix(project).ok();
     let is_system = relative.is_none() || project == Path::new("/");
@@ -72,6 +81,9 @@ pub fn flags(change: &Change, project: &Path) -> Vec<Flag> {
     }
     if relative.is_some_and(is_nested_repository) {
         flags.push(Flag::NestedRepository);
+    }
+    if has_other_attributes(change) && is_top_directory(&change.path, project, trees) {
+        flags.push(Flag::TopDirectory);
     }
     if relative.is_none() {
         flags.push(Flag::Outside);
@@ -85,6 +97,17 @@ pub fn flags(change: &Change, project: &Path) -> Vec<Flag> {
     flags.sort();
     flags.dedup();
     flags
+}
+
+/// A directory that was there and stays.
+fn has_other_attributes(change: &Change) -> bool {
+    let is_directory = |state: &Option<State>| state.as_ref().is_some_and(|s| s.node.kind == Kind::Directory);
+    is_directory(&change.before) && is_directory(&change.after)
+}
+
+/// The project and everything above it, the root of a tree, `/`, and what lies directly in it, such as `/etc`.
+fn is_top_directory(path: &Path, project: &Path, trees: &[PathBuf]) -> bool {
+    project.starts_with(path) || trees.iter().any(|tree| tree == path) || path.components().count() <= 2
 }
 
 fn of_state(change: &Change, after: &State, project: &Path) -> Vec<Flag> {
@@ -413,6 +436,14 @@ mod tests {
         assert!(!is_executed_by_git(&["hooks"], "pre-commit.sample"));
         assert!(is_executed_by_git(&[], "config"));
         assert!(!is_executed_by_git(&["objects", "ab"], "config"));
+    }
+
+    #[test]
+    fn top_directories_are_the_project_what_it_lies_in_the_trees_and_those_of_the_system() {
+        let trees = [PathBuf::from("/srv/data")];
+        let is_top = |path: &str| is_top_directory(Path::new(path), Path::new("/home/u/project"), &trees);
+        assert!(["/", "/home", "/home/u", "/home/u/project", "/etc", "/srv/data"].into_iter().all(is_top));
+        assert!(!["/etc/ssl", "/home/u/project/src", "/home/v", "/srv/data/x"].into_iter().any(is_top));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::{digest, rename, risk, scan};
 /// What is to be made of the raw findings.
 pub struct Options<'a> {
     pub project: &'a Path,
+    /// The roots of the sandbox's trees.
+    pub trees: &'a [PathBuf],
     /// The user's own ignore patterns.
     pub ignore: &'a [String],
     pub depth: Depth,
@@ -77,7 +79,7 @@ impl ChangeSet {
         rename::join(&mut changes);
         if options.depth == Depth::Review {
             for change in &mut changes {
-                change.flags = risk::flags(change, options.project);
+                change.flags = risk::flags(change, options.project, options.trees);
             }
         }
         Self { changes, digest, collapsed, unreadable: found.unreadable, bytes: found.bytes }

@@ -56,7 +56,7 @@ fn check_patches(layers: &[Vec<Act>]) {
 
 /// With renames, as it is shown.
 fn patch(found: Found, project: &Path) -> Vec<u8> {
-    let set = ChangeSet::of(found, &Options { project, ignore: &[], depth: Depth::Names, tracked: &HashSet::new });
+    let set = ChangeSet::of(found, &Options { project, trees: &[], ignore: &[], depth: Depth::Names, tracked: &HashSet::new });
     let mut patch = Vec::new();
     for change in &set.changes {
         let path = change.path.strip_prefix(project).unwrap();

@@ -13,7 +13,7 @@ use whatif_keeper::protocol::{Exec, Reason, Reply, Request};
 use whatif_keeper::{Channel, Client};
 use whatif_layers::copy::{self, Depth};
 use whatif_layers::plan::{self, Inputs};
-use whatif_layers::shift::SPARE_WORK;
+use whatif_layers::shift::{SPARE_WORK, UNFINISHED_HEAD};
 use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{masks, remove};
@@ -250,25 +250,40 @@ impl Engine {
             };
             make_work(wish.directory, &work.name(tree), tree)?;
             let head = wish.directory.join("head").join(tree.to_string());
-            match (head.is_dir(), heads) {
+            // In the same directory: an ordinary user may not move a directory that it cannot write elsewhere.
+            let unfinished = head.with_file_name(format!("{UNFINISHED_HEAD}{tree}"));
+            let made = match (head.is_dir(), heads) {
                 (true, Heads::MayExist) => continue,
-                (true, Heads::AreNew) => {}
-                (false, _) => make_private(&head)?,
-            }
+                (true, Heads::AreNew) => &head,
+                // A sandbox that is being made is nobody's until it is whole, but one that starts again is somebody's work: a
+                // head that a killed start left half copied, or without its attributes, would pass for changes.
+                (false, Heads::MayExist) if wish.known_trees.is_some() => {
+                    remove::tree(&unfinished)?;
+                    make_private(&unfinished)?;
+                    &unfinished
+                }
+                (false, _) => {
+                    make_private(&head)?;
+                    &head
+                }
+            };
             let topmost = wish.stack.iter().rev().map(|l| self.state.layer_path(l).join(tree.to_string())).find(|l| l.is_dir());
             match (depth, topmost) {
                 // A copied tree is whole in every layer.
-                (Some(_), Some(layer)) => copy::layer(&layer, &head)?,
+                (Some(_), Some(layer)) => copy::layer(&layer, made)?,
                 (Some(depth), None) => {
-                    copy::into_directory(&place.path, &head, depth, &self.hidden(wish))?;
-                    rewrite_in_copy(wish, &place.path, &head, &self.state.cache())?;
+                    copy::into_directory(&place.path, made, depth, &self.hidden(wish))?;
+                    rewrite_in_copy(wish, &place.path, made, &self.state.cache())?;
                 }
                 // Its root looks as what shows through it does.
                 (None, topmost) => {
                     let shown = topmost.as_deref().unwrap_or(&place.path);
                     let metadata = fs::symlink_metadata(shown).map_err(|e| EngineError::io("examine", shown, e))?;
-                    copy::copy_looks(shown, &head, &metadata)?;
+                    copy::copy_looks(shown, made, &metadata)?;
                 }
+            }
+            if made != &head {
+                fs::rename(made, &head).map_err(|e| EngineError::io("keep", &head, e))?;
             }
         }
         Ok(())

@@ -26,7 +26,8 @@ impl Engine {
         let config = self.context.config_for(&sandbox.project)?;
         // Whoever ran in the sandbox may have written the rules that ignore a file, but not reality's index.
         let tracked = || self.tracked(&sandbox.project);
-        Ok(ChangeSet::of(found, &Options { project: &sandbox.project, ignore: &config.diff.ignore, depth, tracked: &tracked }))
+        let (project, trees) = (&sandbox.project, &sandbox.details.trees);
+        Ok(ChangeSet::of(found, &Options { project, trees, ignore: &config.diff.ignore, depth, tracked: &tracked }))
     }
 
     /// How much the sandbox has changed so far. One that runs goes on meanwhile.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Process;
-use whatif_layers::shift::{Note, Shift};
+use whatif_layers::shift::{NextHead, Note, Shift};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::boot::{Boot, TreeMask};
 use whatif_types::sandbox::StopReason;
@@ -205,7 +205,7 @@ impl Moving<'_> {
     /// Nothing is mounted, so there is nobody to mind.
     fn at_rest(&mut self, sandbox: &mut Sandbox) -> Result<Moved, EngineError> {
         let shift = self.begin(sandbox)?;
-        let done = shift.freeze().map_err(EngineError::from).and_then(|()| self.record(sandbox));
+        let done = shift.freeze(NextHead::Bare).map_err(EngineError::from).and_then(|()| self.record(sandbox));
         self.settle(shift, done)?;
         Ok(Moved::at_once(self.frozen()))
     }
@@ -273,7 +273,7 @@ impl Moving<'_> {
         boot: &Boot,
     ) -> Result<Moved, EngineError> {
         let stack = self.to.stack(sandbox, self.layer);
-        let frozen = shift.freeze().map_err(EngineError::from);
+        let frozen = shift.freeze(NextHead::Laid).map_err(EngineError::from);
         let prepared = frozen.and_then(|()| self.engine.prepare_heads(sandbox, boot, &stack));
         let done = prepared.and_then(|()| {
             let before = sandbox.clone();

@@ -22,6 +22,17 @@ use crate::{PathError, copy, on, remove};
 /// Directories made beforehand, in a sandbox's directory: one for a head, and in it one for each tree, and those for work.
 pub const SPARE_HEAD: &str = "spare-head";
 pub const SPARE_WORK: &str = "spare-work";
+/// How the name of a tree's head begins while it is being made for a sandbox that was there before.
+pub const UNFINISHED_HEAD: &str = "new-";
+
+/// What takes the place of a head that becomes a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextHead {
+    /// Without trees: they are made when the sandbox starts, with the attributes of what shows through them then.
+    Bare,
+    /// With trees that were made beforehand, if there are any. The caller gives their roots the attributes they must have.
+    Laid,
+}
 
 /// What the note says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -76,18 +87,19 @@ impl Shift {
     }
 
     /// The head becomes a layer, with what its files started from, and there is an empty one in its place.
-    pub fn freeze(&self) -> Result<(), PathError> {
-        let Some(layer) = &self.layer else { return Ok(()) };
+    pub fn freeze(&self, next: NextHead) -> Result<(), PathError> {
         let (head, base) = (self.sandbox.join("head"), self.sandbox.join("base"));
+        let Some(layer) = &self.layer else {
+            return if next == NextHead::Bare { strip(&head) } else { Ok(()) };
+        };
         // Whoever writes to it finishes first, and whoever comes later looks again where it is.
         let _written = fs::File::open(base.join("index")).ok().filter(|index| flock(index, FlockOperation::LockExclusive).is_ok());
         rename_if_there(&base, &head.join("base"))?;
         fs::rename(&head, layer).map_err(on("freeze", &head))?;
-        // One made beforehand, if there is one.
-        match fs::rename(self.sandbox.join(SPARE_HEAD), &head) {
-            Ok(()) => Ok(()),
-            Err(_) => make_private(&head),
+        if next == NextHead::Laid && fs::rename(self.sandbox.join(SPARE_HEAD), &head).is_ok() {
+            return Ok(());
         }
+        make_private(&head)
     }
 
     /// A copy of the head becomes a layer; the head stays.
@@ -188,7 +200,22 @@ fn text(note: &Note) -> Vec<u8> {
 
 fn children(directory: &Path) -> Result<Vec<PathBuf>, PathError> {
     let entries = fs::read_dir(directory).map_err(on("list", directory))?;
-    Ok(entries.filter_map(Result::ok).map(|e| e.path()).collect())
+    entries.map(|entry| entry.map(|e| e.path()).map_err(on("list", directory))).collect()
+}
+
+/// Removes the roots of trees that hold nothing: they have the attributes of a stack that the sandbox leaves.
+fn strip(head: &Path) -> Result<(), PathError> {
+    for root in children(head)? {
+        if root.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(UNFINISHED_HEAD.as_bytes())) {
+            remove::tree(&root)?;
+            continue;
+        }
+        match fs::remove_dir(&root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => other.map_err(on("remove", &root))?,
+        }
+    }
+    Ok(())
 }
 
 fn rename_if_there(from: &Path, to: &Path) -> Result<(), PathError> {

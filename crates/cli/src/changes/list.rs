@@ -88,7 +88,7 @@ fn rows(out: &mut dyn Write, changes: &[&Change], project: &Path, output: &Outpu
 fn row(change: &Change, project: &Path, output: &Output) -> Vec<String> {
     let (sign, style) = sign(change);
     let mut path = visible_path(shown_path(&change.path, project));
-    if change.is_directory() {
+    if change.is_directory() && !path.ends_with('/') {
         path.push('/');
     }
     if let Some(old) = change.old_path() {

@@ -218,7 +218,7 @@ impl App {
         match self.tree.nodes[node].change() {
             Some(change) => {
                 let path = shown_path(&self.subject.changes[change].path, &self.subject.project);
-                let slash = if self.facts[change].is_directory { "/" } else { "" };
+                let slash = if self.facts[change].is_directory && path != std::path::Path::new("/") { "/" } else { "" };
                 format!("{}{slash}", super::tree::visible(path.as_os_str().as_bytes()))
             }
             None => self.tree.nodes[node].label.clone(),

@@ -137,8 +137,13 @@ impl Rules<'_> {
         }
         let has_asked_for_some = !self.files.is_empty() || !self.hunks.is_empty();
         if any(&self.files) {
-            let is_named_outside = self.files.names(&change.path) || self.request.outside;
-            return if change.outside && !is_named_outside { Err(Reason::Outside) } else { Ok(None) };
+            let is_named = self.files.names(&change.path);
+            if change.outside && !is_named && !self.request.outside {
+                return Err(Reason::Outside);
+            }
+            // Who chooses what lies in a directory, or a pattern, has not approved another mode of the directory around it all.
+            let is_top = change.flags.contains(&Flag::TopDirectory);
+            return if is_top && !is_named && !self.request.risky { Err(Reason::Risky) } else { Ok(None) };
         }
         if has_asked_for_some {
             return Err(Reason::NotChosen);
