@@ -7,7 +7,7 @@ mod patch;
 mod pick;
 
 pub use coloured::hunks as coloured_hunks;
-pub use list::{Extent, is_implied, list};
+pub use list::{Extent, Implied, list};
 pub use pager::Pager;
 pub use patch::write as write_patch;
 pub use pick::Picked;

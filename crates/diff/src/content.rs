@@ -39,6 +39,13 @@ pub fn read_up_to(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The first bytes, at most `most`.
+pub fn beginning(path: &Path, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Whether two files of the given, equal size have the same bytes. Holes are not read.
 pub fn is_same(a: &Path, b: &Path, size: u64) -> io::Result<bool> {
     if size > LONGEST_COMPARED && !is_mostly_hole(a, size)? {

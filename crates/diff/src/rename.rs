@@ -1,6 +1,10 @@
 //! Finds renames: a deletion and an addition of much the same content are one change to a reader.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::OsStr;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
 
 use crate::change::{Base, Change, ChangeKind, State};
 use crate::content;
@@ -55,34 +59,137 @@ fn are_alike(gone: &Change, new: &Change) -> bool {
 
 /// Equal bytes. Of several that fit, one with the same name is preferred.
 fn exact(changes: &[Change], gone: &[usize], new: &[usize]) -> Vec<(usize, usize, u8)> {
-    let mut by_size: HashMap<u64, Vec<usize>> = HashMap::new();
-    for index in gone {
-        if let Some(before) = &changes[*index].before {
-            by_size.entry(before.node.size).or_default().push(*index);
-        }
+    let sizes = |indices: &[usize], side: Side| {
+        indices.iter().filter_map(|i| side(&changes[*i])).map(|s| s.node.size).collect::<HashSet<u64>>()
+    };
+    let (before, after): (Side, Side) = (|c| c.before.as_ref(), |c| c.after.as_ref());
+    let shared: HashSet<u64> = sizes(gone, before).intersection(&sizes(new, after)).copied().collect();
+    // Each file is looked into once, however many there are of its size.
+    let gone = beginnings(changes, gone, before, &shared);
+    let new = beginnings(changes, new, after, &shared);
+    let mut alike: HashMap<&Beginning, Alike<'_>> = HashMap::new();
+    for (index, beginning) in &gone {
+        alike.entry(beginning).or_default().add(*index, name_of(&changes[*index]));
     }
     let mut pairs = Vec::new();
-    for index in new {
-        let Some(after) = &changes[*index].after else { continue };
-        let Some(same_size) = by_size.get_mut(&after.node.size) else { continue };
-        let name = changes[*index].path.file_name();
-        same_size.sort_by_key(|g| changes[*g].path.file_name() != name);
-        let is_same = |g: &usize| {
-            let before = changes[*g].before.as_ref().filter(|_| are_alike(&changes[*g], &changes[*index]));
-            before.is_some_and(|b| content::is_same(&b.at, &after.at, after.node.size).unwrap_or(false))
-        };
-        // Thousands of files of one size, all different, are not worth comparing each with each.
-        if let Some(position) = same_size.iter().take(50).position(is_same) {
-            pairs.push((same_size.remove(position), *index, 100));
+    let mut rest = Vec::new();
+    // All of the same name first, so that none of them is taken by a file of another name.
+    for (index, beginning) in &new {
+        let Some(candidates) = alike.get_mut(beginning) else { continue };
+        match candidates.take_named(name_of(&changes[*index]), |old| is_same(&changes[old], &changes[*index])) {
+            Some(old) => pairs.push((old, *index, 100)),
+            None => rest.push((*index, beginning)),
         }
     }
+    for (index, beginning) in rest {
+        let taken = alike.get_mut(beginning).and_then(|c| c.take_any(|old| is_same(&changes[old], &changes[index])));
+        pairs.extend(taken.map(|old| (old, index, 100)));
+    }
     pairs
+}
+
+/// How a file begins, and what else it must have in common with another one: nothing is moved between the project's work, its
+/// build output and the rest of the system without saying so.
+#[derive(PartialEq, Eq, Hash)]
+struct Beginning {
+    size: u64,
+    ignored: bool,
+    outside: bool,
+    digest: [u8; 32],
+}
+
+/// As much of a file as is read to tell most files apart.
+const BEGINNING: usize = 64 << 10;
+/// From here on a second thread pays.
+const WORTH_A_THREAD: usize = 512;
+
+/// One side of a change.
+type Side = fn(&Change) -> Option<&State>;
+
+fn beginnings(changes: &[Change], indices: &[usize], side: Side, sizes: &HashSet<u64>) -> Vec<(usize, Beginning)> {
+    let wanted = indices.iter().filter_map(|index| {
+        let change = &changes[*index];
+        let state = side(change).filter(|s| sizes.contains(&s.node.size))?;
+        let beginning = Beginning { size: state.node.size, ignored: change.ignored, outside: change.outside, digest: [0; 32] };
+        Some((*index, state.at.as_path(), beginning))
+    });
+    let mut first: Vec<(usize, &Path, Beginning)> = wanted.collect();
+    if first.len() < WORTH_A_THREAD {
+        return read(first);
+    }
+    let second = first.split_off(first.len() / 2);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| read(second));
+        let mut all = read(first);
+        all.extend(other.join().unwrap_or_default());
+        all
+    })
+}
+
+/// What cannot be read is like nothing else.
+fn read(files: Vec<(usize, &Path, Beginning)>) -> Vec<(usize, Beginning)> {
+    let digested = files.into_iter().filter_map(|(index, path, beginning)| {
+        let bytes = content::beginning(path, BEGINNING).ok()?;
+        Some((index, Beginning { digest: Sha256::digest(bytes).into(), ..beginning }))
+    });
+    digested.collect()
+}
+
+/// Deleted files that begin alike, in the order of their paths. What was taken is skipped when it is met.
+#[derive(Default)]
+struct Alike<'c> {
+    by_name: HashMap<&'c OsStr, VecDeque<usize>>,
+    all: VecDeque<usize>,
+    taken: HashSet<usize>,
+}
+
+impl<'c> Alike<'c> {
+    /// Large files that only begin alike are not worth comparing each with each.
+    const MOST_COMPARED: usize = 50;
+
+    fn add(&mut self, index: usize, name: &'c OsStr) {
+        self.by_name.entry(name).or_default().push_back(index);
+        self.all.push_back(index);
+    }
+
+    fn take_named(&mut self, name: &OsStr, fits: impl Fn(usize) -> bool) -> Option<usize> {
+        let taken = &self.taken;
+        let found = self.by_name.get_mut(name).and_then(|queue| take_from(queue, taken, fits))?;
+        self.taken.insert(found);
+        Some(found)
+    }
+
+    fn take_any(&mut self, fits: impl Fn(usize) -> bool) -> Option<usize> {
+        let found = take_from(&mut self.all, &self.taken, fits)?;
+        self.taken.insert(found);
+        Some(found)
+    }
+}
+
+fn take_from(queue: &mut VecDeque<usize>, taken: &HashSet<usize>, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    while queue.front().is_some_and(|index| taken.contains(index)) {
+        queue.pop_front();
+    }
+    let free = queue.iter().enumerate().filter(|(_, index)| !taken.contains(index)).take(Alike::MOST_COMPARED);
+    let position = free.map(|(position, index)| (position, *index)).find(|(_, index)| fits(*index))?.0;
+    queue.remove(position)
+}
+
+/// Whether two files that begin alike are the same to their ends.
+fn is_same(gone: &Change, new: &Change) -> bool {
+    let (Some(before), Some(after)) = (&gone.before, &new.after) else { return false };
+    after.node.size <= BEGINNING as u64 || content::is_same(&before.at, &after.at, after.node.size).unwrap_or(false)
+}
+
+fn name_of(change: &Change) -> &OsStr {
+    change.path.file_name().unwrap_or_default()
 }
 
 /// Renamed and edited.
 fn edited(changes: &[Change], gone: &[usize], new: &[usize], taken: &[(usize, usize, u8)]) -> Vec<(usize, usize, u8)> {
     let free = |all: &[usize], side: fn(&(usize, usize, u8)) -> usize| {
-        all.iter().copied().filter(|i| !taken.iter().any(|t| side(t) == *i)).collect::<Vec<usize>>()
+        let taken: HashSet<usize> = taken.iter().map(side).collect();
+        all.iter().copied().filter(|i| !taken.contains(i)).collect::<Vec<usize>>()
     };
     let (gone, new) = (free(gone, |t| t.0), free(new, |t| t.1));
     if gone.len() * new.len() > MOST_COMPARED {

@@ -1,6 +1,6 @@
 //! The change set of a sandbox: everything it changed, in an order and with the words a reviewer needs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ impl ChangeSet {
         let digest = digest::of(&found.changes);
         let mut changes = found.changes;
         let mut rules = Rules::new(options.project, &changes, options.ignore);
-        let mut collapsed: Vec<Collapsed> = Vec::new();
+        let mut groups = Groups::default();
         let mut tracked: Option<HashSet<PathBuf>> = None;
         for change in &mut changes {
             change.outside = !change.path.starts_with(options.project);
@@ -73,7 +73,7 @@ impl ChangeSet {
                 change.ignored = !tracked.contains(&change.path);
             }
             if change.ignored {
-                count(&mut collapsed, ignored::group(&mut rules, &change.path), change);
+                groups.count(ignored::group(&mut rules, &change.path), change);
             }
         }
         rename::join(&mut changes);
@@ -82,7 +82,7 @@ impl ChangeSet {
                 change.flags = risk::flags(change, options.project, options.trees);
             }
         }
-        Self { changes, digest, collapsed, unreadable: found.unreadable, bytes: found.bytes }
+        Self { changes, digest, collapsed: groups.collapsed, unreadable: found.unreadable, bytes: found.bytes }
     }
 
     #[must_use]
@@ -97,25 +97,24 @@ fn is_in_repository(path: &Path) -> bool {
     path.components().any(|c| c.as_os_str() == ".git")
 }
 
-fn count(collapsed: &mut Vec<Collapsed>, group: &Path, change: &Change) {
-    let files = u64::from(!change.is_directory());
-    let bytes = files * change.after.as_ref().map_or(0, |a| a.node.size);
-    match collapsed.last_mut() {
-        Some(last) if last.path == group => {
-            last.files += files;
-            last.bytes += bytes;
+/// Ignored changes by their groups, in the order in which the groups were met.
+#[derive(Default)]
+struct Groups {
+    collapsed: Vec<Collapsed>,
+    numbers: HashMap<PathBuf, usize>,
+}
+
+impl Groups {
+    fn count(&mut self, group: &Path, change: &Change) {
+        let files = u64::from(!change.is_directory());
+        let bytes = files * change.after.as_ref().map_or(0, |a| a.node.size);
+        if let Some(known) = self.numbers.get(group).and_then(|number| self.collapsed.get_mut(*number)) {
+            known.files += files;
+            known.bytes += bytes;
+            return;
         }
-        _ => match collapsed.iter_mut().find(|c| c.path == group) {
-            Some(known) => {
-                known.files += files;
-                known.bytes += bytes;
-            }
-            None => collapsed.push(Collapsed {
-                path: group.to_owned(),
-                files,
-                bytes,
-                is_directory: group != change.path || change.is_directory(),
-            }),
-        },
+        self.numbers.insert(group.to_owned(), self.collapsed.len());
+        let is_directory = group != change.path || change.is_directory();
+        self.collapsed.push(Collapsed { path: group.to_owned(), files, bytes, is_directory });
     }
 }

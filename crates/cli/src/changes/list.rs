@@ -1,6 +1,7 @@
 //! The list of changes: what must not be overlooked first, then the rest, then what was counted.
 
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use whatif_engine::diff::Diff;
@@ -28,7 +29,9 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
     let is_risky = |c: &&Change| c.flags.iter().any(|f| f.needs_approval());
     let is_listed = |c: &&Change| (extent.ignored || !c.ignored) && (extent.outside || !c.outside);
     let risky: Vec<&Change> = all.iter().copied().filter(|c| is_risky(c) && (extent.outside || !c.outside)).collect();
-    let rest: Vec<&Change> = all.iter().copied().filter(|c| is_listed(c) && !is_risky(c) && !is_implied(c, &all)).collect();
+    let implied = Implied::by(&all);
+    let rest: Vec<&Change> = all.iter().copied().filter(|c| is_listed(c) && !is_risky(c) && !implied.has(c)).collect();
+    let (risky, rest) = (Counted::all(&risky), Counted::all(&rest));
     writeln!(out, "{}", headline(diff, &risky, &rest, output))?;
     if !risky.is_empty() {
         writeln!(out, "{}", output.paint(Style::Red, "to be approved on their own:"))?;
@@ -41,8 +44,7 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
         rows(out, &rest, project, output)?;
     }
     if !extent.ignored {
-        let shown = |path: &Path| wanted_group(&all, path);
-        for group in diff.set.collapsed.iter().filter(|g| shown(&g.path)) {
+        for group in diff.set.collapsed.iter().filter(|g| has_group(&all, &g.path)) {
             let slash = if group.is_directory { "/" } else { "" };
             let path = format!("{}{slash}", visible_path(shown_path(&group.path, project)));
             let line = format!("   {path}  {}, {} (ignored)", counted(group.files, "file"), bytes(group.bytes));
@@ -58,10 +60,22 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
     Ok(())
 }
 
-fn headline(diff: &Diff, risky: &[&Change], rest: &[&Change], output: &Output) -> String {
-    let files = risky.iter().chain(rest).filter(|c| !c.is_directory()).count();
+/// A change and its lines, counted once: that takes reading both sides.
+struct Counted<'a> {
+    change: &'a Change,
+    lines: Option<(usize, usize)>,
+}
+
+impl<'a> Counted<'a> {
+    fn all(changes: &[&'a Change]) -> Vec<Self> {
+        changes.iter().map(|change| Self { change, lines: change.counts() }).collect()
+    }
+}
+
+fn headline(diff: &Diff, risky: &[Counted<'_>], rest: &[Counted<'_>], output: &Output) -> String {
+    let files = risky.iter().chain(rest).filter(|c| !c.change.is_directory()).count();
     let (mut added, mut deleted) = (0, 0);
-    for (a, d) in risky.iter().chain(rest).filter_map(|c| c.counts()) {
+    for (a, d) in risky.iter().chain(rest).filter_map(|c| c.lines) {
         added += a;
         deleted += d;
     }
@@ -80,12 +94,12 @@ fn headline(diff: &Diff, risky: &[&Change], rest: &[&Change], output: &Output) -
     )
 }
 
-fn rows(out: &mut dyn Write, changes: &[&Change], project: &Path, output: &Output) -> io::Result<()> {
+fn rows(out: &mut dyn Write, changes: &[Counted<'_>], project: &Path, output: &Output) -> io::Result<()> {
     let rows: Vec<Vec<String>> = changes.iter().map(|c| row(c, project, output)).collect();
     writeln!(out, "{}", table::render(&rows))
 }
 
-fn row(change: &Change, project: &Path, output: &Output) -> Vec<String> {
+fn row(&Counted { change, lines }: &Counted<'_>, project: &Path, output: &Output) -> Vec<String> {
     let (sign, style) = sign(change);
     let mut path = visible_path(shown_path(&change.path, project));
     if change.is_directory() && !path.ends_with('/') {
@@ -94,7 +108,7 @@ fn row(change: &Change, project: &Path, output: &Output) -> Vec<String> {
     if let Some(old) = change.old_path() {
         path = format!("{} → {path}", visible_path(shown_path(old, project)));
     }
-    let counts = match change.counts() {
+    let counts = match lines {
         Some((added, deleted)) => {
             let part = |style, sign: char, n: usize| if n > 0 { output.paint(style, format!("{sign}{n}")) } else { String::new() };
             format!("{} {}", part(Style::Green, '+', added), part(Style::Red, '-', deleted)).trim().to_owned()
@@ -154,18 +168,40 @@ fn details(change: &Change) -> String {
     }
 }
 
-/// A directory that came or went with what is in it says nothing of its own.
-#[must_use]
-pub fn is_implied(change: &Change, all: &[&Change]) -> bool {
-    change.is_directory() && matches!(change.kind, ChangeKind::Add | ChangeKind::Delete) && {
-        let next = all.partition_point(|c| c.path <= change.path);
-        all.get(next).is_some_and(|c| c.path.starts_with(&change.path))
-            || all.iter().filter_map(|c| c.old_path()).any(|old| old.starts_with(&change.path))
+/// Directories that came or went with what is in them say nothing of their own.
+pub struct Implied<'a> {
+    all: &'a [&'a Change],
+    /// Where renamed files came from.
+    sources: Vec<&'a Path>,
+}
+
+impl<'a> Implied<'a> {
+    /// Among these, in the order of a change set.
+    #[must_use]
+    pub fn by(all: &'a [&'a Change]) -> Self {
+        let mut sources: Vec<&Path> = all.iter().filter_map(|c| c.old_path()).collect();
+        sources.sort_unstable_by_key(|path| path.as_os_str().as_bytes());
+        Self { all, sources }
+    }
+
+    #[must_use]
+    pub fn has(&self, change: &Change) -> bool {
+        change.is_directory()
+            && matches!(change.kind, ChangeKind::Add | ChangeKind::Delete)
+            && (has_any_in(self.all, |c| &c.path, &change.path) || has_any_in(&self.sources, |path| path, &change.path))
     }
 }
 
-fn wanted_group(all: &[&Change], group: &Path) -> bool {
-    all.iter().any(|c| c.path.starts_with(group))
+/// Whether any of these, sorted by the bytes of their paths, is in a directory.
+fn has_any_in<T>(sorted: &[T], path: impl Fn(&T) -> &Path, directory: &Path) -> bool {
+    let prefix = [directory.as_os_str().as_bytes(), b"/"].concat();
+    let first = sorted.partition_point(|one| path(one).as_os_str().as_bytes() < prefix.as_slice());
+    sorted.get(first).is_some_and(|one| path(one).as_os_str().as_bytes().starts_with(&prefix))
+}
+
+fn has_group(all: &[&Change], group: &Path) -> bool {
+    let is_one = || all.binary_search_by_key(&group.as_os_str().as_bytes(), |c| c.path.as_os_str().as_bytes()).is_ok();
+    has_any_in(all, |c| &c.path, group) || is_one()
 }
 
 fn outside(out: &mut dyn Write, all: &[&Change], output: &Output) -> io::Result<()> {

@@ -6,7 +6,7 @@ use whatif_engine::diff::{Diff, Subject};
 use whatif_engine::{Change, Depth, Engine, EngineError, shown_path};
 
 use super::Outcome;
-use crate::changes::{self, Extent, Pager, Picked};
+use crate::changes::{self, Extent, Implied, Pager, Picked};
 use crate::output::{Output, lost_output, visible_path};
 
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,8 @@ fn show(diff: &Diff, args: &Args, picked: &Picked, extent: Extent, output: &Outp
     let wanted: Vec<&Change> = diff.set.changes.iter().filter(|c| picked.takes(c)).collect();
     if args.name_only {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-        let is_shown = |c: &&&Change| (args.outside || !c.outside) && (args.all || !c.ignored) && !changes::is_implied(c, &wanted);
+        let implied = Implied::by(&wanted);
+        let is_shown = |c: &&&Change| (args.outside || !c.outside) && (args.all || !c.ignored) && !implied.has(c);
         for change in wanted.iter().filter(is_shown) {
             writeln!(out, "{}", visible_path(shown_path(&change.path, project)))?;
         }
