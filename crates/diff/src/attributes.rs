@@ -6,7 +6,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::marks::Marks;
+use crate::unreadable::Unreadable;
 
 /// What a review and an apply carry. `trusted.*` belongs to the system, the rest of `security.*` to its policy.
 const CARRIED: [&str; 4] = ["user.", "system.posix_acl_access", "system.posix_acl_default", "security.capability"];
@@ -19,26 +22,38 @@ pub(crate) fn path_of(file: &impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
 }
 
-pub(crate) fn get(file: &impl AsFd, name: &OsStr, value: &mut [u8]) -> Option<usize> {
-    rustix::fs::getxattr(path_of(file), name, value).ok()
+/// The length of a value; `None` if there is none, or one longer than any that is asked for.
+pub(crate) fn get(file: &impl AsFd, name: &OsStr, value: &mut [u8]) -> Result<Option<usize>, Errno> {
+    match rustix::fs::getxattr(path_of(file), name, value) {
+        Ok(length) => Ok(Some(length)),
+        Err(Errno::NODATA | Errno::NOTSUP | Errno::RANGE) => Ok(None),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// All carried attributes of the entry at a path, which is not followed if it is a link. `marks` are left out.
-#[must_use]
-pub fn of(path: &Path, marks: Marks) -> Attributes {
+pub fn of(path: &Path, marks: Marks) -> Result<Attributes, Unreadable> {
+    read(path, marks).map_err(|errno| Unreadable::new(path, errno))
+}
+
+fn read(path: &Path, marks: Marks) -> Result<Attributes, Errno> {
     let mut names = vec![0_u8; 1024];
     let length = loop {
         match rustix::fs::llistxattr(path, &mut names[..]) {
             Ok(length) => break length,
-            Err(rustix::io::Errno::RANGE) if names.len() < LONGEST_LIST => names = vec![0; LONGEST_LIST],
-            Err(_) => return Attributes::new(),
+            Err(Errno::RANGE) if names.len() < LONGEST_LIST => names = vec![0; LONGEST_LIST],
+            // This file system knows no attributes.
+            Err(Errno::NOTSUP) => return Ok(Attributes::new()),
+            Err(errno) => return Err(errno),
         }
     };
-    if length == 0 {
-        return Attributes::new();
+    let mut attributes = Attributes::new();
+    for name in self::names(&names[..length]).filter(|n| is_carried(n, marks)).map(OsStr::from_bytes) {
+        if let Some(value) = value(path, name)? {
+            attributes.insert(name.to_owned(), value);
+        }
     }
-    let carried = self::names(&names[..length]).filter(|n| is_carried(n, marks));
-    carried.filter_map(|name| Some((OsStr::from_bytes(name).to_owned(), value(path, OsStr::from_bytes(name))?))).collect()
+    Ok(attributes)
 }
 
 /// The names in a list as the kernel gives it.
@@ -50,16 +65,18 @@ pub(crate) fn is_carried(name: &[u8], marks: Marks) -> bool {
     CARRIED.iter().any(|c| name.starts_with(c.as_bytes())) && !marks.owns(name)
 }
 
-fn value(path: &Path, name: &OsStr) -> Option<Vec<u8>> {
+fn value(path: &Path, name: &OsStr) -> Result<Option<Vec<u8>>, Errno> {
     let mut value = vec![0_u8; 4096];
     loop {
         match rustix::fs::lgetxattr(path, name, &mut value[..]) {
             Ok(length) => {
                 value.truncate(length);
-                return Some(value);
+                return Ok(Some(value));
             }
-            Err(rustix::io::Errno::RANGE) if value.len() < LONGEST_LIST => value = vec![0; LONGEST_LIST],
-            Err(_) => return None,
+            Err(Errno::RANGE) if value.len() < LONGEST_LIST => value = vec![0; LONGEST_LIST],
+            // Taken away since it was listed.
+            Err(Errno::NODATA) => return Ok(None),
+            Err(errno) => return Err(errno),
         }
     }
 }

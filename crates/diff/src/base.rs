@@ -25,6 +25,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use whatif_sys::absence::OrAbsent;
+
 use self::index::Line;
 pub(crate) use self::inventory::confirm;
 pub use self::join::{copy, join};
@@ -35,6 +37,7 @@ use crate::change::{Base, Change, State};
 use crate::content;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
+use crate::unreadable::Unreadable;
 
 /// All records of one sandbox.
 #[derive(Debug, Default)]
@@ -102,55 +105,63 @@ impl Bases {
     }
 
     /// Whether all that a directory was when it was renamed from this source, relative to its tree, is real now.
-    #[must_use]
-    pub(crate) fn is_in_place(&self, path: &Path, source: &Path) -> bool {
-        let Some(placed) = self.find(path).filter(|p| p.record.made == Made::InPlace) else { return false };
-        self.said(placed).is_some_and(|known| known == source.as_os_str().as_bytes())
+    pub(crate) fn is_in_place(&self, path: &Path, source: &Path) -> Result<bool, Unreadable> {
+        let Some(placed) = self.find(path).filter(|p| p.record.made == Made::InPlace) else { return Ok(false) };
+        Ok(self.said(placed)?.is_some_and(|known| known == source.as_os_str().as_bytes()))
     }
 
     /// What is kept of a directory.
-    fn said(&self, placed: &Placed) -> Option<Vec<u8>> {
-        let number = placed.record.content.filter(|_| placed.record.node.kind == Kind::Directory)?;
-        fs::read(self.directories[placed.directory].join(number.to_string())).ok()
+    fn said(&self, placed: &Placed) -> Result<Option<Vec<u8>>, Unreadable> {
+        let Some(number) = placed.record.content.filter(|_| placed.record.node.kind == Kind::Directory) else { return Ok(None) };
+        let at = self.directories[placed.directory].join(number.to_string());
+        fs::read(&at).or_absent().map_err(|error| Unreadable::of(&at, &error))
     }
 
     /// What the sandbox started from at this path, given what is there now, what the sandbox has, and when it first changed it.
-    #[must_use]
-    pub fn start_of(&self, path: &Path, now: Option<&State>, after: Option<&State>, touched: Time) -> (Option<State>, Base) {
+    pub fn start_of(
+        &self,
+        path: &Path,
+        now: Option<&State>,
+        after: Option<&State>,
+        touched: Time,
+    ) -> Result<(Option<State>, Base), Unreadable> {
         let Some(placed) = self.find(path) else { return self.start_without_record(path, now, touched) };
         let record = &placed.record;
         if record.absent {
             let base = if now.is_some_and(|n| n.node.kind != Kind::Directory) { Base::Kept } else { Base::Reality };
-            return if base == Base::Kept { (None, base) } else { (now.cloned(), base) };
+            return Ok(if base == Base::Kept { (None, base) } else { (now.cloned(), base) });
         }
         let kept = self.kept(placed);
-        if !record.reconciled && now.is_some_and(|now| self.is_still(record, now, kept.as_ref())) {
-            return (now.cloned(), Base::Reality);
+        if !record.reconciled
+            && let Some(now) = now
+            && self.is_still(record, now, kept.as_ref())?
+        {
+            return Ok((Some(now.clone()), Base::Reality));
         }
         // What became real is what the sandbox has, as long as it has not touched it since.
         let is_untouched = |a: &&State| record.equal_to == Some((a.node.ino, a.node.ctime));
-        match kept.or_else(|| after.filter(is_untouched).cloned()) {
+        Ok(match kept.or_else(|| after.filter(is_untouched).cloned()) {
             Some(kept) => (Some(kept), Base::Kept),
             None => (now.cloned(), Base::Lost),
-        }
+        })
     }
 
     /// Reality's times tell, unless a directory above is not the one it was.
-    fn start_without_record(&self, path: &Path, now: Option<&State>, touched: Time) -> (Option<State>, Base) {
-        let Some(now) = now else { return (None, Base::Reality) };
+    fn start_without_record(&self, path: &Path, now: Option<&State>, touched: Time) -> Result<(Option<State>, Base), Unreadable> {
+        let Some(now) = now else { return Ok((None, Base::Reality)) };
         if now.node.kind == Kind::Directory {
-            return (Some(now.clone()), Base::Reality);
+            return Ok((Some(now.clone()), Base::Reality));
         }
         let above = path.ancestors().skip(1).find_map(|a| self.get(a).map(|record| (a, record)));
-        match above {
+        Ok(match above {
             // The sandbox made the directory; whatever reality has in it now came later.
             Some((_, record)) if record.absent => (None, Base::Kept),
-            Some((ancestor, record)) if Node::of(ancestor).is_none_or(|n| n.ino != record.node.ino) => {
+            Some((ancestor, record)) if Node::of(ancestor)?.is_none_or(|n| n.ino != record.node.ino) => {
                 (Some(now.clone()), Base::Lost)
             }
             _ if now.node.ctime > touched => (Some(now.clone()), Base::Lost),
             _ => (Some(now.clone()), Base::Reality),
-        }
+        })
     }
 
     fn kept(&self, placed: &Placed) -> Option<State> {
@@ -162,22 +173,24 @@ impl Bases {
     }
 
     /// Whether reality is what it was, if need be made again: an undo puts back the same with another inode.
-    fn is_still(&self, record: &Record, now: &State, kept: Option<&State>) -> bool {
+    fn is_still(&self, record: &Record, now: &State, kept: Option<&State>) -> Result<bool, Unreadable> {
         if now.node.is_untouched_since(&record.node) {
-            return true;
+            return Ok(true);
         }
         let attributes = |n: &Node| (n.kind, n.mode, n.uid, n.gid);
         if attributes(&now.node) != attributes(&record.node) {
-            return false;
+            return Ok(false);
         }
-        match (now.node.kind, kept) {
+        Ok(match (now.node.kind, kept) {
             // What is in it is looked at by itself.
             (Kind::Directory, _) => true,
             _ if now.node.size != record.node.size => false,
-            (Kind::Link, Some(kept)) => now.target().ok().is_some_and(|target| kept.target().is_ok_and(|k| k == target)),
-            (_, Some(kept)) => content::is_same(&now.at, &kept.at, now.node.size).unwrap_or(false),
+            (Kind::Link, Some(kept)) => now.target()? == kept.target()?,
+            (_, Some(kept)) => {
+                content::is_same(&now.at, &kept.at, now.node.size).map_err(|error| Unreadable::of(&now.at, &error))?
+            }
             (_, None) => now.node.has_same_content_stamp(&record.node) || now.node.has_same_fine_time(&record.node),
-        }
+        })
     }
 
     /// Keeps what has not been kept yet of the files that these changes touched.
@@ -197,7 +210,7 @@ impl Bases {
             }
             let content = writer.keep(before)?;
             // Read while it was written to: neither the old state nor the new one.
-            if Node::of(&before.at).is_none_or(|now| !now.is_untouched_since(&before.node)) {
+            if Node::of(&before.at)?.is_none_or(|now| !now.is_untouched_since(&before.node)) {
                 continue;
             }
             let record = Record { content, ..Record::new(&change.path, before.node.clone()) };

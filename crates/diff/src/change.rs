@@ -10,6 +10,7 @@ use crate::content;
 use crate::marks::Marks;
 use crate::node::{Kind, Node};
 use crate::risk::Flag;
+use crate::unreadable::Unreadable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,9 +50,12 @@ impl State {
     }
 
     /// Extended attributes, as far as they are carried.
-    #[must_use]
-    pub fn attributes(&self) -> &Attributes {
-        self.attributes.get_or_init(|| attributes::of(&self.at, self.marks))
+    pub fn attributes(&self) -> Result<&Attributes, Unreadable> {
+        if let Some(known) = self.attributes.get() {
+            return Ok(known);
+        }
+        let read = attributes::of(&self.at, self.marks)?;
+        Ok(self.attributes.get_or_init(|| read))
     }
 
     /// For whoever has read them already.
@@ -59,8 +63,8 @@ impl State {
         self.attributes = OnceCell::from(attributes);
     }
 
-    pub fn target(&self) -> std::io::Result<PathBuf> {
-        std::fs::read_link(&self.at)
+    pub fn target(&self) -> Result<PathBuf, Unreadable> {
+        std::fs::read_link(&self.at).map_err(|error| Unreadable::of(&self.at, &error))
     }
 }
 
@@ -171,34 +175,38 @@ impl Change {
 
 /// How two states of one path differ; `None` if they do not. Times alone are no difference: overlayfs copies a file up for many
 /// reasons, and the bytes are compared because a time can be put back.
-#[must_use]
-pub fn difference(before: Option<&State>, after: Option<&State>, owners_matter: bool) -> Option<ChangeKind> {
+pub fn difference(before: Option<&State>, after: Option<&State>, owners_matter: bool) -> Result<Option<ChangeKind>, Unreadable> {
     let (before, after) = match (before, after) {
-        (None, None) => return None,
-        (None, Some(after)) => return Some(if after.node.kind.is_special() { ChangeKind::Special } else { ChangeKind::Add }),
-        (Some(_), None) => return Some(ChangeKind::Delete),
+        (None, None) => return Ok(None),
+        (None, Some(after)) => {
+            return Ok(Some(if after.node.kind.is_special() { ChangeKind::Special } else { ChangeKind::Add }));
+        }
+        (Some(_), None) => return Ok(Some(ChangeKind::Delete)),
         (Some(before), Some(after)) => (before, after),
     };
     if before.node.kind != after.node.kind {
-        return Some(if after.node.kind.is_special() { ChangeKind::Special } else { ChangeKind::Type });
+        return Ok(Some(if after.node.kind.is_special() { ChangeKind::Special } else { ChangeKind::Type }));
     }
     match after.node.kind {
-        Kind::File if !has_same_bytes(before, after) => return Some(ChangeKind::Modify),
-        Kind::Link if before.target().ok() != after.target().ok() => return Some(ChangeKind::Symlink),
+        Kind::File if !has_same_bytes(before, after)? => return Ok(Some(ChangeKind::Modify)),
+        Kind::Link if before.target()? != after.target()? => return Ok(Some(ChangeKind::Symlink)),
         _ => {}
     }
     if after.node.kind != Kind::Link && before.node.mode != after.node.mode {
-        return Some(ChangeKind::Mode);
+        return Ok(Some(ChangeKind::Mode));
     }
     if owners_matter && (before.node.uid, before.node.gid) != (after.node.uid, after.node.gid) {
-        return Some(ChangeKind::Owner);
+        return Ok(Some(ChangeKind::Owner));
     }
-    (before.attributes() != after.attributes()).then_some(ChangeKind::Xattr)
+    Ok((before.attributes()? != after.attributes()?).then_some(ChangeKind::Xattr))
 }
 
-fn has_same_bytes(before: &State, after: &State) -> bool {
-    before.node.size == after.node.size
-        && (before.node.size == 0 || content::is_same(&before.at, &after.at, after.node.size).unwrap_or(false))
+fn has_same_bytes(before: &State, after: &State) -> Result<bool, Unreadable> {
+    if before.node.size != after.node.size {
+        return Ok(false);
+    }
+    let compared = || content::is_same(&before.at, &after.at, after.node.size);
+    Ok(before.node.size == 0 || compared().map_err(|error| Unreadable::of(&after.at, &error))?)
 }
 
 /// `path` as people see it: relative to the project where it lies in it.

@@ -21,6 +21,7 @@ pub mod scan;
 pub mod set;
 pub mod summary;
 pub mod text;
+mod unreadable;
 pub mod watch;
 
 pub use base::Bases;
@@ -33,3 +34,4 @@ pub use risk::Flag;
 pub use scan::{Found, Renamed, Scope, Tree, scan};
 pub use set::{ChangeSet, Collapsed, Depth};
 pub use summary::{Example, Summary, summarize};
+pub use unreadable::Unreadable;

@@ -9,6 +9,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+use whatif_sys::absence::OrAbsent;
 
 use crate::attributes::{self, Attributes};
 use crate::node::{Kind, Node};
@@ -47,31 +49,45 @@ impl Marks {
     }
 
     /// The name that a whiteout in this layer takes away, if the entry is one.
-    pub(crate) fn whited_out(self, directory: impl AsFd, name: &OsStr, node: &Node) -> Option<OsString> {
+    pub(crate) fn whited_out(self, directory: impl AsFd, name: &OsStr, node: &Node) -> Result<Option<OsString>, Errno> {
         if self == Self::None {
-            return None;
+            return Ok(None);
         }
         if node.kind == Kind::Device && node.rdev == 0 {
-            return Some(name.to_owned());
+            return Ok(Some(name.to_owned()));
         }
         if self == Self::Fuse
             && let Some(hidden) = name.as_bytes().strip_prefix(FUSE_WHITEOUT)
             && !hidden.starts_with(FUSE_WHITEOUT)
         {
-            return Some(OsStr::from_bytes(hidden).to_owned());
+            return Ok(Some(OsStr::from_bytes(hidden).to_owned()));
         }
-        let marked = node.kind == Kind::File && node.size == 0 && self.has(&open_path(directory, name)?, "whiteout");
-        marked.then(|| name.to_owned())
+        if node.kind != Kind::File || node.size != 0 {
+            return Ok(None);
+        }
+        let marked = match self.has(&open_path(directory, name)?, "whiteout") {
+            // A file that the sandbox closed to itself. No mount of ours writes this mark, and none that does closes the file.
+            Err(Errno::ACCESS) => false,
+            other => other?,
+        };
+        Ok(marked.then(|| name.to_owned()))
     }
 
     /// Whether a file beside a path that is not there says that nothing shows through.
-    pub(crate) fn has_whiteout_beside(self, directory: impl AsFd, path: &Path) -> bool {
+    pub(crate) fn has_whiteout_beside(self, directory: impl AsFd, path: &Path) -> Result<bool, Errno> {
         if self != Self::Fuse {
-            return false;
+            return Ok(false);
         }
-        let Some(name) = path.file_name() else { return false };
+        let Some(name) = path.file_name() else { return Ok(false) };
         let whiteout = [FUSE_WHITEOUT, name.as_bytes()].concat();
-        Node::at(directory, path.with_file_name(OsStr::from_bytes(&whiteout))).is_ok()
+        let found = Node::at(directory, path.with_file_name(OsStr::from_bytes(&whiteout))).or_absent()?;
+        Ok(found.is_some())
+    }
+
+    /// The name that an entry says something about, whatever it turns out to be.
+    pub(crate) fn subject(self, name: &OsStr) -> &OsStr {
+        let hidden = name.as_bytes().strip_prefix(FUSE_WHITEOUT).filter(|_| self == Self::Fuse);
+        hidden.map_or(name, OsStr::from_bytes)
     }
 
     /// Entries that exist only to say something about others.
@@ -80,68 +96,76 @@ impl Marks {
     }
 
     /// What a directory says about itself, in as few calls as possible.
-    pub(crate) fn look(self, directory: &OwnedFd) -> Seen {
+    pub(crate) fn look(self, directory: &OwnedFd) -> Result<Seen, Errno> {
         let mut room = [0_u8; 1024];
         let names = match rustix::fs::flistxattr(directory, &mut room[..]) {
             Ok(length) => attributes::names(&room[..length]).collect::<Vec<&[u8]>>(),
             // More than fits: everything is looked at by name.
-            Err(_) => return self.look_by_name(directory),
+            Err(Errno::RANGE) => return self.look_by_name(directory),
+            Err(Errno::NOTSUP) => Vec::new(),
+            Err(errno) => return Err(errno),
         };
         let is_there = |mark: &str| {
             let fits = |n: &&[u8]| self.prefixes().iter().any(|p| n.strip_prefix(p.as_bytes()) == Some(mark.as_bytes()));
             names.iter().any(fits)
         };
-        Seen {
+        Ok(Seen {
             attributes: if names.iter().any(|n| attributes::is_carried(n, self)) {
-                self.attributes_of(directory)
+                self.attributes_of(directory)?
             } else {
                 Attributes::new()
             },
-            is_opaque: self.is_fuse_opaque(directory) || (is_there("opaque") && self.is_marked_opaque(directory)),
-            redirect: if is_there("redirect") { self.redirect(directory) } else { None },
+            is_opaque: self.is_fuse_opaque(directory)? || (is_there("opaque") && self.is_marked_opaque(directory)?),
+            redirect: if is_there("redirect") { self.redirect(directory)? } else { None },
             is_copied_up: is_there("origin"),
-        }
+        })
     }
 
-    fn look_by_name(self, directory: &OwnedFd) -> Seen {
-        Seen {
-            attributes: self.attributes_of(directory),
-            is_opaque: self.is_fuse_opaque(directory) || self.is_marked_opaque(directory),
-            redirect: self.redirect(directory),
-            is_copied_up: self.has(directory, "origin"),
-        }
+    fn look_by_name(self, directory: &OwnedFd) -> Result<Seen, Errno> {
+        Ok(Seen {
+            attributes: self.attributes_of(directory)?,
+            is_opaque: self.is_fuse_opaque(directory)? || self.is_marked_opaque(directory)?,
+            redirect: self.redirect(directory)?,
+            is_copied_up: self.has(directory, "origin")?,
+        })
     }
 
-    fn attributes_of(self, directory: &OwnedFd) -> Attributes {
+    fn attributes_of(self, directory: &OwnedFd) -> Result<Attributes, Errno> {
         // The dot: what is listed is the directory, not the link to it.
-        attributes::of(&attributes::path_of(directory).join("."), self)
+        attributes::of(&attributes::path_of(directory).join("."), self).map_err(|unreadable| unreadable.cause)
     }
 
-    fn is_marked_opaque(self, directory: &OwnedFd) -> bool {
-        self.value(directory, "opaque").is_some_and(|v| v == b"y")
+    fn is_marked_opaque(self, directory: &OwnedFd) -> Result<bool, Errno> {
+        Ok(self.value(directory, "opaque")?.is_some_and(|v| v == b"y"))
     }
 
-    fn is_fuse_opaque(self, directory: &OwnedFd) -> bool {
+    fn is_fuse_opaque(self, directory: &OwnedFd) -> Result<bool, Errno> {
+        if self != Self::Fuse {
+            return Ok(false);
+        }
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-        self == Self::Fuse && rustix::fs::statat(directory, OsStr::from_bytes(FUSE_OPAQUE), flags).is_ok()
+        let found = rustix::fs::statat(directory, OsStr::from_bytes(FUSE_OPAQUE), flags).or_absent()?;
+        Ok(found.is_some())
     }
 
     /// A name beside it, or a path from the root of the tree, where the lower part of a renamed directory lies.
-    fn redirect(self, directory: &OwnedFd) -> Option<OsString> {
-        self.value(directory, "redirect").map(OsString::from_vec)
+    fn redirect(self, directory: &OwnedFd) -> Result<Option<OsString>, Errno> {
+        Ok(self.value(directory, "redirect")?.map(OsString::from_vec))
     }
 
-    fn has(self, file: &OwnedFd, mark: &str) -> bool {
-        self.value(file, mark).is_some()
+    fn has(self, file: &OwnedFd, mark: &str) -> Result<bool, Errno> {
+        Ok(self.value(file, mark)?.is_some())
     }
 
-    fn value(self, file: &OwnedFd, mark: &str) -> Option<Vec<u8>> {
+    fn value(self, file: &OwnedFd, mark: &str) -> Result<Option<Vec<u8>>, Errno> {
         let mut value = [0_u8; LONGEST_VALUE];
-        self.prefixes().iter().find_map(|prefix| {
+        for prefix in self.prefixes() {
             let name = format!("{prefix}{mark}");
-            let length = attributes::get(file, OsStr::new(&name), &mut value)?;
-            Some(value[..length].to_vec())
-        })
+            if let Some(length) = attributes::get(file, OsStr::new(&name), &mut value)? {
+                return Ok(Some(value[..length].to_vec()));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -155,6 +179,6 @@ pub(crate) struct Seen {
     pub is_copied_up: bool,
 }
 
-fn open_path(directory: impl AsFd, name: &OsStr) -> Option<OwnedFd> {
-    openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()
+fn open_path(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }

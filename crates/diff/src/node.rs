@@ -7,6 +7,9 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statx};
 use rustix::io;
 use serde::{Deserialize, Serialize};
+use whatif_sys::absence::OrAbsent;
+
+use crate::unreadable::Unreadable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,9 +63,9 @@ impl Node {
         Ok(Self::from(&found))
     }
 
-    #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
-        Self::at(CWD, path).ok()
+    /// `None` if nothing is there.
+    pub fn of(path: &Path) -> Result<Option<Self>, Unreadable> {
+        Self::at(CWD, path).or_absent().map_err(|errno| Unreadable::new(path, errno))
     }
 
     /// Whether both name the same state of the same file: nothing was written to it in between.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
+use whatif_sys::absence;
 
 use crate::marks::Marks;
 
@@ -20,16 +21,19 @@ fn is_met(layer: &Path, below: &[PathBuf], marks: Marks) -> std::io::Result<bool
         for entry in fs::read_dir(layer.join(&directory))? {
             let entry = entry?;
             let path = directory.join(entry.file_name());
-            let mut others = below.iter().filter_map(|b| b.join(&path).symlink_metadata().ok()).peekable();
-            if others.peek().is_none() {
+            let mut others = Vec::new();
+            for layer in below {
+                others.extend(absence::look(&layer.join(&path))?);
+            }
+            if others.is_empty() {
                 continue;
             }
-            if !entry.file_type()?.is_dir() || others.any(|other| !other.is_dir()) {
+            if !entry.file_type()?.is_dir() || others.iter().any(|other| !other.is_dir()) {
                 return Ok(true);
             }
             let opened =
                 open(entry.path(), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-            let seen = marks.look(&opened);
+            let seen = marks.look(&opened)?;
             if seen.is_opaque || seen.redirect.is_some() {
                 return Ok(true);
             }

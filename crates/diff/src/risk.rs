@@ -3,11 +3,13 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{Change, ChangeKind, State};
 use crate::content;
 use crate::node::Kind;
+use crate::unreadable::Unreadable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -67,10 +69,11 @@ impl Flag {
     }
 }
 
-/// Flags of one change. Reads the content where the name does not tell. `trees` are the roots of the sandbox's trees.
-#[must_use]
-pub fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> Vec<Flag> {
+/// Flags of one change. Reads the content where the name does not tell; what could not be read may have more flags than are found.
+/// `trees` are the roots of the sandbox's trees.
+pub(crate) fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> (Vec<Flag>, Option<Unreadable>) {
     let mut flags = Vec::new();
+    let mut unread = None;
     let relative = change.path.strip_prefix(project).ok();
     let is_system = relative.is_none() || project == Path::new("/");
     if is_host_executed(change, relative.unwrap_or(&change.path), is_system) {
@@ -78,6 +81,9 @@ pub fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> Vec<Flag> {
     }
     if let Some(after) = &change.after {
         flags.extend(of_state(change, after, project));
+        let read = of_content(change, after).map(|found| flags.extend(found));
+        let is_unknown = |u: &Unreadable| u.cause != Errno::NOENT;
+        unread = read.err().filter(is_unknown).map(|u| Unreadable { path: change.path.clone(), ..u });
     }
     if relative.is_some_and(is_nested_repository) {
         flags.push(Flag::NestedRepository);
@@ -96,7 +102,7 @@ pub fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> Vec<Flag> {
     }
     flags.sort();
     flags.dedup();
-    flags
+    (flags, unread)
 }
 
 /// A directory that was there and stays.
@@ -123,19 +129,27 @@ fn of_state(change: &Change, after: &State, project: &Path) -> Vec<Flag> {
         if became(0o111) {
             flags.push(Flag::Executable);
         }
-        if after.attributes().contains_key(std::ffi::OsStr::new("security.capability")) {
-            flags.push(Flag::Capability);
-        }
-        if matches!(change.kind, ChangeKind::Add | ChangeKind::Modify | ChangeKind::Rename | ChangeKind::Type)
-            && is_worth_reading(change)
-        {
-            flags.extend(of_text(before, after));
-        }
     }
     if after.node.kind == Kind::Link && leads_outside(change, after, project) {
         flags.push(Flag::LinkOutside);
     }
     flags
+}
+
+fn of_content(change: &Change, after: &State) -> Result<Vec<Flag>, Unreadable> {
+    let mut flags = Vec::new();
+    if after.node.kind != Kind::File {
+        return Ok(flags);
+    }
+    if after.attributes()?.contains_key(std::ffi::OsStr::new("security.capability")) {
+        flags.push(Flag::Capability);
+    }
+    if matches!(change.kind, ChangeKind::Add | ChangeKind::Modify | ChangeKind::Rename | ChangeKind::Type)
+        && is_worth_reading(change)
+    {
+        flags.extend(of_text(change.before.as_ref(), after)?);
+    }
+    Ok(flags)
 }
 
 fn leads_outside(change: &Change, after: &State, project: &Path) -> bool {
@@ -167,21 +181,25 @@ fn is_worth_reading(change: &Change) -> bool {
 /// Longer files are not searched for credentials.
 const LONGEST_SEARCHED: u64 = 1 << 20;
 
-fn of_text(before: Option<&State>, after: &State) -> Vec<Flag> {
+fn of_text(before: Option<&State>, after: &State) -> Result<Vec<Flag>, Unreadable> {
     let text = |state: &State| {
-        let sensible = state.node.kind == Kind::File && state.node.size <= LONGEST_SEARCHED;
-        sensible.then(|| content::read(&state.at).ok()).flatten().filter(|b| !whatif_patch::is_binary(b))
+        if state.node.kind != Kind::File || state.node.size > LONGEST_SEARCHED {
+            return Ok(None);
+        }
+        let bytes = content::read(&state.at).map_err(|error| Unreadable::of(&state.at, &error))?;
+        Ok(Some(bytes).filter(|b| !whatif_patch::is_binary(b)))
     };
-    let Some(after) = text(after) else { return Vec::new() };
-    let before = before.and_then(text).unwrap_or_default();
     let mut flags = Vec::new();
+    let Some(after) = text(after)? else { return Ok(flags) };
+    // What cannot be read of it does not excuse what is there now.
+    let before = before.and_then(|before| text(before).ok().flatten()).unwrap_or_default();
     if secrets(&after) > secrets(&before) {
         flags.push(Flag::Secret);
     }
     if whatif_patch::hidden_characters(&after) > whatif_patch::hidden_characters(&before) {
         flags.push(Flag::HiddenCharacters);
     }
-    flags
+    Ok(flags)
 }
 
 /// Beginnings that issuers give to their tokens, and how many such characters must follow.

@@ -14,13 +14,12 @@ mod walk;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::CWD;
-
 use self::walk::Walk;
 use crate::base::{self, Bases};
 use crate::change::{Change, State};
 use crate::marks::Marks;
 use crate::node::{Node, Time};
+use crate::unreadable::Unreadable;
 use crate::watch::{Directory, LastLook};
 
 /// One copy-on-write tree of a sandbox.
@@ -56,8 +55,8 @@ pub struct Scope<'a> {
 #[derive(Debug, Default)]
 pub struct Found {
     pub changes: Vec<Change>,
-    /// Directories that could not be listed; what is in them is not known.
-    pub unreadable: Vec<PathBuf>,
+    /// What could not be looked at, or not well enough: directories, of which nothing below them is known either, and files.
+    pub unreadable: Vec<Unreadable>,
     /// Disk space of the files in the heads.
     pub bytes: u64,
     /// The heads' directories.
@@ -77,6 +76,14 @@ pub struct Renamed {
 }
 
 impl Found {
+    /// For a caller that must know everything, except what the sandbox closed to its own user.
+    pub fn complete(self) -> Result<Self, Unreadable> {
+        match self.unreadable.iter().find(|u| !u.is_closed()) {
+            Some(unreadable) => Err(unreadable.clone()),
+            None => Ok(self),
+        }
+    }
+
     fn add(&mut self, other: Self) {
         self.changes.extend(other.changes);
         self.unreadable.extend(other.unreadable);
@@ -86,7 +93,8 @@ impl Found {
     }
 }
 
-/// Walks all trees. Entries that vanish meanwhile are skipped; freeze the sandbox first to get one moment.
+/// Walks all trees. Entries that vanish meanwhile are skipped; freeze the sandbox first to get one moment. What cannot be looked at
+/// is in `unreadable`: nothing is concluded from it.
 #[must_use]
 pub fn scan(scope: &Scope<'_>) -> Found {
     let mut found = Found::default();
@@ -98,9 +106,7 @@ pub fn scan(scope: &Scope<'_>) -> Found {
     found
 }
 
-/// The state of one path in reality.
-#[must_use]
-pub fn reality(path: &Path) -> Option<State> {
-    let node = Node::at(CWD, path).ok()?;
-    Some(State::new(node, path.to_owned(), Marks::None))
+/// The state of one path in reality; `None` if nothing is there.
+pub fn reality(path: &Path) -> Result<Option<State>, Unreadable> {
+    Ok(Node::of(path)?.map(|node| State::new(node, path.to_owned(), Marks::None)))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::change::Change;
 use crate::ignored::{self, Rules};
+use crate::unreadable::Unreadable;
 use crate::{digest, rename, risk, scan};
 
 /// What is to be made of the raw findings.
@@ -42,7 +43,8 @@ pub struct ChangeSet {
     pub digest: String,
     /// Ignored directories and what is in them.
     pub collapsed: Vec<Collapsed>,
-    pub unreadable: Vec<PathBuf>,
+    /// What could not be looked at, or not well enough to know what to say about it.
+    pub unreadable: Vec<Unreadable>,
     /// Disk space of the heads.
     pub bytes: u64,
 }
@@ -77,12 +79,16 @@ impl ChangeSet {
             }
         }
         rename::join(&mut changes);
+        let mut unreadable = found.unreadable;
         if options.depth == Depth::Review {
             for change in &mut changes {
-                change.flags = risk::flags(change, options.project, options.trees);
+                let (flags, unread) = risk::flags(change, options.project, options.trees);
+                change.flags = flags;
+                // Of what is ignored only names and sizes are shown.
+                unreadable.extend(unread.filter(|u| !change.ignored && !unreadable.contains(u)));
             }
         }
-        Self { changes, digest, collapsed: groups.collapsed, unreadable: found.unreadable, bytes: found.bytes }
+        Self { changes, digest, collapsed: groups.collapsed, unreadable, bytes: found.bytes }
     }
 
     #[must_use]

@@ -33,11 +33,12 @@ pub fn remember(base: &Path, directories: &[Directory]) -> io::Result<()> {
     fs::rename(new, base.join(FILE))
 }
 
-/// Whether anything may have been touched since the last look. Without one, the heads' own directories tell.
+/// Whether anything may have been touched since the last look. Without one that can be read, the heads' own directories tell.
 #[must_use]
 pub fn has_news(base: &Path, heads: &[PathBuf]) -> bool {
     let Some(known) = remembered(base) else { return !heads.is_empty() };
-    known.iter().any(|d| Node::of(&d.path).is_none_or(|now| now.ctime != d.ctime))
+    // What cannot be looked at here is looked at again there, and told.
+    known.iter().any(|d| Node::of(&d.path).map_or(true, |now| now.is_none_or(|now| now.ctime != d.ctime)))
 }
 
 fn remembered(base: &Path) -> Option<Vec<Directory>> {
@@ -58,7 +59,7 @@ struct Seen {
 }
 
 impl LastLook {
-    /// The one remembered there. Without one, everything is new.
+    /// The one remembered there. Without one that can be read, everything is new.
     #[must_use]
     pub fn remembered(base: &Path) -> Self {
         let all = remembered(base).unwrap_or_default();

@@ -26,7 +26,7 @@ impl World {
 
     /// Writes down that a path started from these bytes.
     fn know(&self, chain: &[&str], path: &str, bytes: &str) {
-        let node = Node { size: bytes.len() as u64, kind: Kind::File, ..Node::of(&self.0).unwrap() };
+        let node = Node { size: bytes.len() as u64, kind: Kind::File, ..Node::of(&self.0).unwrap().unwrap() };
         let new = NewBase::Content { path: path.into(), node, bytes: bytes.into(), reconciled: false, made: Made::Nothing };
         self.load(chain).replace(vec![new]).unwrap();
     }
@@ -42,7 +42,7 @@ impl World {
 
     /// The bytes that a path started from.
     fn start(&self, chain: &[&str], path: &str) -> Option<String> {
-        let (state, base) = self.load(chain).start_of(Path::new(path), None, None, (0, 0));
+        let (state, base) = self.load(chain).start_of(Path::new(path), None, None, (0, 0)).unwrap();
         assert_eq!(base == Base::Kept, state.is_some());
         Some(fs::read_to_string(state?.at).unwrap())
     }

@@ -43,7 +43,7 @@ fn check_patches(layers: &[Vec<Act>]) {
     }
     let last = positions.len() - 1;
     for (from, to) in (1..=last).flat_map(|n| [(n - 1, n), (n, n - 1)]).chain([(0, last), (last, 0)]) {
-        let found = Found { changes: between(&positions[from].0, &positions[to].0, true), ..Found::default() };
+        let found = between(&positions[from].0, &positions[to].0, true);
         let patch = patch(found, &stack.base());
         let checkout = stack.directory.join("checkout");
         check_out(&positions[from].1, &checkout);
@@ -151,7 +151,7 @@ impl Pair {
     }
 
     fn changes(&self, masked: &[PathBuf], owners_matter: bool) -> Vec<Change> {
-        between(&self.scan("one", masked), &self.scan("two", masked), owners_matter)
+        between(&self.scan("one", masked), &self.scan("two", masked), owners_matter).changes
     }
 }
 

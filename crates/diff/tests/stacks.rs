@@ -32,7 +32,7 @@ fn live_through(marks: Marks, name: &str, layers: &[Vec<Act>]) {
     // Also a step back is a way from one position to another.
     for (from, old) in &positions {
         for (to, new) in &positions {
-            assert_eq!(&stack.changed(old.clone(), &between(from, to, false)), new);
+            assert_eq!(&stack.changed(old.clone(), &between(from, to, false).changes), new);
         }
     }
 }

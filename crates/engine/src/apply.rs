@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use whatif_apply::Plan;
 use whatif_diff::base::Record;
 use whatif_diff::pattern::Patterns;
-use whatif_diff::{Depth, Renamed};
+use whatif_diff::{Depth, Renamed, Unreadable};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Sandbox;
@@ -178,9 +178,10 @@ impl Engine {
         let depth = if request.all { Depth::Names } else { Depth::Review };
         let set = self.sort_out(&sandbox, found, depth)?;
         let excluded = Patterns::new(&request.exclude, &[&sandbox.project])?;
-        let is_missed = |p: &&PathBuf| p.starts_with(&sandbox.project) && !excluded.matches(p);
-        if let Some(path) = set.unreadable.iter().find(is_missed) {
-            return Err(EngineError::Unreadable { path: path.clone() });
+        // What the sandbox closed outside the project is not asked for, unless it is.
+        let is_asked_for = |u: &Unreadable| u.path.starts_with(&sandbox.project) || request.outside || !u.is_closed();
+        if let Some(missed) = set.unreadable.iter().find(|u| is_asked_for(u) && !excluded.matches(&u.path)) {
+            return Err(missed.clone().into());
         }
         if let Some(seen) = request.digest.as_ref().filter(|d| **d != set.digest) {
             return Err(EngineError::Moved { name: sandbox.name, seen: seen.clone(), now: set.digest });
@@ -194,7 +195,7 @@ impl Engine {
         let decided = decide::all(&selection.chosen, request, &roots, was_rebased)?;
         let bases = self.bases(&sandbox)?;
         let scope = plan::Scope { sandbox: &sandbox, set: &set, times: config.apply.times };
-        let mut planned = plan::plan(&scope, decided);
+        let mut planned = plan::plan(&scope, decided)?;
         let whole = in_place::Whole::of(&set, &planned);
         let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();
         let marks = self.marks_to_drop(&sandbox, &renamed, &whole)?;

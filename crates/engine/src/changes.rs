@@ -37,7 +37,9 @@ impl Engine {
         }
         let found = self.look(sandbox)?;
         // Only a shortcut: without it the next command looks again.
-        let _ = self.remember(sandbox, &found);
+        if found.unreadable.is_empty() {
+            let _ = self.remember(sandbox, &found);
+        }
         Ok(summarize(&found, &sandbox.project))
     }
 
@@ -55,7 +57,8 @@ impl Engine {
         }
         let before = self.changes_in(sandbox, &sandbox.details.position.stack)?;
         let now = self.look(sandbox)?;
-        let own = Found { changes: between(&before, &now, self.context.is_root()), ..now };
+        let own = between(&before, &now, self.context.is_root());
+        let own = Found { changes: own.changes, unreadable: own.unreadable, ..now };
         Ok(summarize(&own, &sandbox.project))
     }
 
@@ -170,7 +173,10 @@ impl Engine {
         if self.has_news(sandbox)? {
             // What the layers touched was kept when it was in the head.
             let found = self.look_at(sandbox, View::News)?;
-            self.remember(sandbox, &found)?;
+            // What could not be looked at is not remembered as seen.
+            if found.unreadable.is_empty() {
+                self.remember(sandbox, &found)?;
+            }
         }
         Ok(())
     }

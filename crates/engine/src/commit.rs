@@ -45,7 +45,12 @@ impl Engine {
     /// Commits what was applied and returns the commit's id.
     pub fn commit(&self, committer: &Committer, applied: &Applied, options: &CommitOptions) -> Result<String, EngineError> {
         let git = &committer.git;
-        let paths: Vec<&PathBuf> = applied.steps.iter().map(|s| &s.path).filter(|p| git.tracks(p)).collect();
+        let mut paths: Vec<&PathBuf> = Vec::new();
+        for path in applied.steps.iter().map(|s| &s.path) {
+            if git.tracks(path)? {
+                paths.push(path);
+            }
+        }
         let message = self.message(applied, options, paths.len());
         if options.hooks {
             git.run_hook("pre-commit")?;
@@ -128,12 +133,12 @@ impl Git {
         }
         for path in paths {
             let name = quoted(path.strip_prefix(&self.root).unwrap_or(path));
-            let Some(state) = reality(path) else {
+            let Some(state) = reality(path)? else {
                 stream.extend([b"D ".as_slice(), &name, b"\n"].concat());
                 continue;
             };
             let (mode, bytes) = match state.node.kind {
-                Kind::Link => ("120000", state.target().map(|t| t.into_os_string().into_vec())),
+                Kind::Link => ("120000", Ok(state.target()?.into_os_string().into_vec())),
                 _ if state.node.mode & 0o100 != 0 => ("100755", content::read_up_to(path, LONGEST)),
                 _ => ("100644", content::read_up_to(path, LONGEST)),
             };

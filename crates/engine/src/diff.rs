@@ -60,9 +60,7 @@ impl Engine {
             });
         };
         let (old, new) = (from.map(|f| f.1).unwrap_or_default(), to.map(|t| t.1).unwrap_or_default());
-        let changes = between(&old, &new, true);
-        let found = Found { changes, unreadable: [old.unreadable, new.unreadable].concat(), ..Found::default() };
-        let set = self.sort_out(&sandbox, found, depth)?;
+        let set = self.sort_out(&sandbox, between(&old, &new, true), depth)?;
         Ok(Diff { sandbox, title, set })
     }
 

@@ -3,9 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use whatif_apply::ApplyError;
 use whatif_archive::ArchiveError;
 use whatif_cgroup::{CgroupError, Scope};
+use whatif_diff::Unreadable;
 use whatif_diff::pattern::BadPattern;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::{Failed, Reason};
@@ -98,8 +100,8 @@ pub enum EngineError {
     Undone { id: String, by: String },
     #[error("{} since apply {id}: {}", changed_since(changed.len()), changed.iter().map(|(path, why)| format!("{} {why}", path.display())).collect::<Vec<_>>().join("; "))]
     ChangedSince { id: String, changed: Vec<(PathBuf, String)> },
-    #[error("{} could not be read; what the sandbox did there is not known", path.display())]
-    Unreadable { path: PathBuf },
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
     #[error("what was decided about '{name}' cannot be read: {} is damaged", path.display())]
     DamagedReview { name: String, path: PathBuf },
     #[error("{message}")]
@@ -196,7 +198,7 @@ impl Explain for EngineError {
             Self::ChangedSince { .. } => "changed_since",
             Self::Git { .. } => "git_failed",
             Self::Unfinished { .. } => "journal_damaged",
-            Self::Unreadable { .. } => "unreadable",
+            Self::Unreadable(_) => "unreadable",
             Self::DamagedReview { .. } => "damaged_review",
             Self::CheckFailed { .. } => "check_failed",
             Self::Apply(error) => error.code(),
@@ -273,10 +275,15 @@ impl Explain for EngineError {
             Self::Undone { by, .. } => vec![format!("to apply it again, undo the undo: whatif undo {by}")],
             Self::ChangedSince { .. } => vec!["nothing was written. Undo what was changed since first, or restore single files by hand".to_owned()],
             Self::Git { hint, .. } => vec![hint.clone()],
-            Self::Unreadable { path } => vec![format!(
-                "nothing was applied. If it is meant to be closed, leave it out: --exclude '{}'; if it just moved, try again",
-                path.display()
+            Self::Unreadable(unreadable) if unreadable.is_closed() => vec![format!(
+                "what the sandbox did there is not known. If it is meant to be closed, leave it out of an apply: --exclude '{}'",
+                unreadable.path.display()
             )],
+            Self::Unreadable(unreadable) => {
+                let mut hints = io_hints(&unreadable.cause.into());
+                hints.push("what the sandbox did there is not known, so nothing was done; its work is still there".to_owned());
+                hints
+            }
             Self::DamagedReview { name, path } => vec![format!(
                 "nothing was applied. Forget all decisions and decide again: rm '{}'; whatif review {name}",
                 path.display()
@@ -368,6 +375,13 @@ fn io_hints(error: &io::Error) -> Vec<String> {
         }
         io::ErrorKind::IsADirectory => vec!["that is a directory; name a file".to_owned()],
         io::ErrorKind::NotFound => vec!["there is no such file or directory; 'ls' its directory to see what there is".to_owned()],
-        _ => Vec::new(),
+        io::ErrorKind::StaleNetworkFileHandle => vec!["it changed while it was looked at; try again".to_owned()],
+        io::ErrorKind::OutOfMemory => vec!["the machine is out of memory; free some and try again".to_owned()],
+        _ => match Errno::from_io_error(error) {
+            Some(Errno::MFILE) => vec!["raise the limit of open files and try again: ulimit -n 4096".to_owned()],
+            Some(Errno::NFILE) => vec!["the machine has too many files open; close some programs and try again".to_owned()],
+            Some(Errno::IO) => vec!["the disk or its file system reports an error; 'dmesg' may say more".to_owned()],
+            _ => Vec::new(),
+        },
     }
 }

@@ -37,9 +37,9 @@ impl Git {
     }
 
     /// Git's own data is not part of a commit.
-    pub(crate) fn tracks(&self, path: &Path) -> bool {
-        let is_file = reality(path).is_none_or(|s| matches!(s.node.kind, Kind::File | Kind::Link));
-        is_file && path.strip_prefix(&self.root).is_ok_and(|r| !r.components().any(|c| c.as_os_str() == ".git"))
+    pub(crate) fn tracks(&self, path: &Path) -> Result<bool, EngineError> {
+        let is_file = reality(path)?.is_none_or(|s| matches!(s.node.kind, Kind::File | Kind::Link));
+        Ok(is_file && path.strip_prefix(&self.root).is_ok_and(|r| !r.components().any(|c| c.as_os_str() == ".git")))
     }
 
     /// A git that runs nothing the repository names.

@@ -77,7 +77,9 @@ pub use self::stats::Used;
 pub use self::stop::DEFAULT_GRACE;
 pub use whatif_diff::content::read_up_to;
 pub use whatif_diff::text::Content;
-pub use whatif_diff::{Base, Blocked, Change, ChangeKind, ChangeSet, Depth, Flag, Kind, Node, State, Summary, shown_path};
+pub use whatif_diff::{
+    Base, Blocked, Change, ChangeKind, ChangeSet, Depth, Flag, Kind, Node, State, Summary, Unreadable, shown_path,
+};
 pub use whatif_keeper::client::News;
 pub use whatif_keeper::protocol::{Exited, Process, Stdio};
 pub use whatif_store::StoreError;

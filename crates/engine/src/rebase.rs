@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
 use whatif_diff::base::{Made, NewBase};
-use whatif_diff::{Change, Kind, Node, State, content};
+use whatif_diff::{Change, Kind, Node, State, Unreadable, content};
 use whatif_layers::copy;
 use whatif_patch::Merge;
 use whatif_types::sandbox::StopReason;
@@ -41,11 +41,11 @@ impl Engine {
         let mut sandbox = self.refresh(&sandbox)?;
         self.rest(&mut sandbox)?;
         let directory = self.directory(&sandbox)?;
-        let found = self.look(&sandbox)?;
+        let found = self.look(&sandbox)?.complete()?;
         let mut rebased = Rebased { sandbox: sandbox.clone(), merged: Vec::new(), marked: Vec::new(), open: Vec::new() };
         let mut bases = Vec::new();
         for change in found.changes.iter().filter(|c| c.has_drifted()) {
-            let (bytes, list) = match outcome(change) {
+            let (bytes, list) = match outcome(change)? {
                 Outcome::Merged(bytes) => (bytes, &mut rebased.merged),
                 Outcome::Marked(bytes) => (bytes, &mut rebased.marked),
                 Outcome::Open(why) => {
@@ -53,7 +53,7 @@ impl Engine {
                     continue;
                 }
             };
-            if let (Some(after), Some(node)) = (&change.after, Node::of(&change.path)) {
+            if let (Some(after), Some(node)) = (&change.after, Node::of(&change.path)?) {
                 let file = in_head(&sandbox, &directory, change, &after.at)?;
                 rewrite(&directory, &after.at, &file, &bytes).map_err(|e| EngineError::io("rewrite", &change.path, e))?;
                 bases.push(NewBase::Identity { path: change.path.clone(), node, equal_to: None, made: Made::Nothing });
@@ -89,29 +89,37 @@ impl Engine {
     }
 }
 
-fn outcome(change: &Change) -> Outcome {
+fn outcome(change: &Change) -> Result<Outcome, EngineError> {
     if change.has_lost_its_source() {
-        return Outcome::Open("it was renamed, and reality deleted what it was before");
+        return Ok(Outcome::Open("it was renamed, and reality deleted what it was before"));
     }
-    let (Some(after), Some(now)) = (&change.after, whatif_diff::scan::reality(&change.path)) else {
-        return Outcome::Open(if change.after.is_none() {
+    let (Some(after), Some(now)) = (&change.after, whatif_diff::scan::reality(&change.path)?) else {
+        return Ok(Outcome::Open(if change.after.is_none() {
             "the sandbox deleted it, reality changed it"
         } else {
             "reality deleted it"
-        });
+        }));
     };
     if after.node.kind != Kind::File || now.node.kind != Kind::File {
-        return Outcome::Open("both changed it, and it cannot be merged");
+        return Ok(Outcome::Open("both changed it, and it cannot be merged"));
     }
-    let read = |state: &State| content::read(&state.at).ok().filter(|bytes| !whatif_patch::is_binary(bytes));
-    let (Some(ours), Some(theirs)) = (read(&now), read(after)) else { return Outcome::Open("both changed it, and it is not text") };
+    let read = |state: &State| -> Result<Option<Vec<u8>>, EngineError> {
+        if state.node.size > content::LONGEST_TEXT {
+            return Ok(None);
+        }
+        let bytes = content::read(&state.at).map_err(|error| Unreadable::of(&change.path, &error))?;
+        Ok(Some(bytes).filter(|bytes| !whatif_patch::is_binary(bytes)))
+    };
+    let (Some(ours), Some(theirs)) = (read(&now)?, read(after)?) else {
+        return Ok(Outcome::Open("both changed it, and it is not text"));
+    };
     // Without a base everything that differs collides, which is the honest answer.
     let is_known = change.base == whatif_diff::Base::Kept;
-    let base = change.before.as_ref().filter(|_| is_known).and_then(read).unwrap_or_default();
-    match whatif_patch::merge(&base, &ours, &theirs) {
+    let base = change.before.as_ref().filter(|_| is_known).map(read).transpose()?.flatten().unwrap_or_default();
+    Ok(match whatif_patch::merge(&base, &ours, &theirs) {
         Merge::Clean(bytes) => Outcome::Merged(bytes),
         Merge::Conflicted(conflicted) => Outcome::Marked(conflicted.marked(REALITY, SANDBOX)),
-    }
+    })
 }
 
 /// The names of the two sides at the markers.
@@ -119,14 +127,15 @@ const REALITY: &str = "reality";
 const SANDBOX: &str = "sandbox";
 
 /// Whether a collision that a rebase marked has not been settled.
-pub(crate) fn has_markers(change: &Change) -> bool {
-    let Some(after) = change.after.as_ref().filter(|a| a.node.kind == Kind::File) else { return false };
-    let Ok(bytes) = content::read(&after.at) else { return false };
+pub(crate) fn has_markers(change: &Change) -> Result<bool, Unreadable> {
+    let is_text = |s: &&State| s.node.kind == Kind::File && s.node.size <= content::LONGEST_TEXT;
+    let Some(after) = change.after.as_ref().filter(is_text) else { return Ok(false) };
+    let bytes = content::read(&after.at).map_err(|error| Unreadable::of(&change.path, &error))?;
     let begins = |marker: &str, side: &str| {
         let line = format!("{marker} {side}");
         bytes.split(|b| *b == b'\n').any(|l| l.strip_suffix(b"\r").unwrap_or(l) == line.as_bytes())
     };
-    begins("<<<<<<<", REALITY) && begins(">>>>>>>", SANDBOX)
+    Ok(begins("<<<<<<<", REALITY) && begins(">>>>>>>", SANDBOX))
 }
 
 /// Where a changed file belongs in the head. One that lies in a frozen layer so far gets the directories it needs.

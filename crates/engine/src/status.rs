@@ -1,11 +1,13 @@
 //! `whatif status`: how far reality has moved since a sandbox was made, and what of it matters to the sandbox.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::ignored::Rules;
-use whatif_diff::{Change, Depth, Kind, Node, Time};
+use whatif_diff::{Change, Depth, Kind, Node, Time, Unreadable};
+use whatif_sys::absence::MeansAbsent;
 use whatif_types::{Sandbox, text};
 
 use crate::apply::{Outlook, outlook};
@@ -24,8 +26,8 @@ pub struct Standing {
     pub unsettled: Vec<PathBuf>,
     /// Everything in the project that moved in reality.
     pub drift: Vec<Drift>,
-    /// Directories that could not be looked at.
-    pub unreadable: Vec<PathBuf>,
+    /// What the sandbox or reality closed to this user.
+    pub unreadable: Vec<Unreadable>,
 }
 
 /// One path of reality that is not as it was.
@@ -61,15 +63,17 @@ impl Standing {
 impl Engine {
     pub fn status(&self, name: Option<&str>) -> Result<Standing, EngineError> {
         let sandbox = self.resolve(name)?;
-        let set = self.change_set(&sandbox, Depth::Names)?;
+        let found = self.find_changes(&sandbox)?.complete()?;
+        let set = self.sort_out(&sandbox, found, Depth::Names)?;
         let since = sandbox.details.based_at.unwrap_or(sandbox.created_at);
         let config = self.context.config_for(&sandbox.project)?;
-        let walk = self.walk(&sandbox.project, since, &config.diff.ignore);
+        let walk = self.walk(&sandbox.project, since, &config.diff.ignore)?;
         let mut drift = walk.drift;
         // What an apply of this sandbox wrote is no news to it.
         let bases = self.bases(&sandbox)?;
         let is_ours = |path: &Path| {
-            let (now, known) = (Node::of(path), bases.get(path).map(|r| &r.node));
+            // What cannot be looked at is not known to be ours.
+            let (now, known) = (Node::of(path).ok().flatten(), bases.get(path).map(|r| &r.node));
             now.zip(known).is_some_and(|(now, known)| (now.dev, now.ino, now.ctime) == (known.dev, known.ino, known.ctime))
         };
         drift.retain(|path, _| !is_ours(path));
@@ -89,17 +93,18 @@ impl Engine {
             .into_iter()
             .map(|(path, kind)| Drift { collides: colliding.get(path.as_path()).map(|c| outlook(c)), path, kind })
             .collect();
+        let mut unsettled = Vec::new();
+        for change in set.changes.iter().filter(|_| sandbox.details.based_at.is_some()) {
+            if has_markers(change)? {
+                unsettled.push(change.path.clone());
+            }
+        }
         Ok(Standing {
             age_ms: now().saturating_sub(since),
             changes: set.changes.iter().filter(|c| !c.is_directory()).count(),
-            unsettled: set
-                .changes
-                .iter()
-                .filter(|c| sandbox.details.based_at.is_some() && has_markers(c))
-                .map(|c| c.path.clone())
-                .collect(),
+            unsettled,
             drift,
-            unreadable: walk.unreadable,
+            unreadable: [walk.unreadable, set.unreadable].concat(),
             sandbox,
         })
     }
@@ -107,12 +112,12 @@ impl Engine {
 
 impl Engine {
     /// The paths of a project that moved in reality since then, without those it ignores.
-    pub(crate) fn moved_in(&self, project: &Path, since: u64) -> Vec<PathBuf> {
-        let ignore = self.context.config_for(project).map(|config| config.diff.ignore).unwrap_or_default();
-        self.walk(project, since, &ignore).drift.into_keys().collect()
+    pub(crate) fn moved_in(&self, project: &Path, since: u64) -> Result<Vec<PathBuf>, EngineError> {
+        let ignore = self.context.config_for(project)?.diff.ignore;
+        Ok(self.walk(project, since, &ignore)?.drift.into_keys().collect())
     }
 
-    fn walk<'a>(&self, project: &'a Path, since: u64, ignore: &[String]) -> Walk<'a> {
+    fn walk<'a>(&self, project: &'a Path, since: u64, ignore: &[String]) -> Result<Walk<'a>, EngineError> {
         let mut walk = Walk {
             project,
             since: seconds(since),
@@ -122,9 +127,9 @@ impl Engine {
             unreadable: Vec::new(),
             masked: vec![self.state.root().to_owned()],
         };
-        walk.run(&mut Rules::new(project, &[], ignore));
-        walk.missing();
-        walk
+        walk.run(&mut Rules::new(project, &[], ignore))?;
+        walk.missing()?;
+        Ok(walk)
     }
 }
 
@@ -140,22 +145,32 @@ struct Walk<'a> {
     tracked: HashSet<PathBuf>,
     seen: HashSet<PathBuf>,
     drift: BTreeMap<PathBuf, Moved>,
-    unreadable: Vec<PathBuf>,
+    unreadable: Vec<Unreadable>,
     masked: Vec<PathBuf>,
 }
 
 impl Walk<'_> {
     /// Everything in the project that the project does not ignore.
-    fn run(&mut self, rules: &mut Rules<'_>) {
-        let dev = Node::of(self.project).map(|n| n.dev);
+    fn run(&mut self, rules: &mut Rules<'_>) -> Result<(), Unreadable> {
+        let dev = Node::of(self.project)?.map(|n| n.dev);
         let mut pending = vec![self.project.to_owned()];
         while let Some(directory) = pending.pop() {
-            let Ok(entries) = std::fs::read_dir(&directory) else {
-                self.unreadable.push(directory);
-                continue;
+            let entries = match std::fs::read_dir(&directory).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.pass_over(Unreadable::of(&directory, &error))?;
+                    continue;
+                }
             };
-            for path in entries.filter_map(|e| Some(e.ok()?.path())) {
-                let Some(node) = Node::of(&path) else { continue };
+            for path in entries.into_iter().map(|e| e.path()) {
+                let node = match Node::of(&path) {
+                    Ok(Some(node)) => node,
+                    Ok(None) => continue,
+                    Err(unreadable) => {
+                        self.pass_over(unreadable)?;
+                        continue;
+                    }
+                };
                 let is_directory = node.kind == Kind::Directory;
                 if self.masked.contains(&path) || rules.is_ignored(&path, is_directory) {
                     continue;
@@ -176,15 +191,39 @@ impl Walk<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// A project may hold what is closed to its user. Everything else must be known.
+    fn pass_over(&mut self, unreadable: Unreadable) -> Result<(), Unreadable> {
+        if unreadable.cause.means_absent() {
+            return Ok(());
+        }
+        if !unreadable.is_closed() {
+            return Err(unreadable);
+        }
+        self.unreadable.push(unreadable);
+        Ok(())
     }
 
     /// What git expects, is not there, and was taken out of its directory since.
-    fn missing(&mut self) {
+    fn missing(&mut self) -> Result<(), Unreadable> {
         for path in self.tracked.difference(&self.seen) {
-            let around = path.ancestors().skip(1).find_map(Node::of);
-            if !path.exists() && around.is_some_and(|n| n.ctime > self.since) {
+            let mut looked = path.ancestors().map(Node::of);
+            // The first is the path itself.
+            let is_gone = match looked.next() {
+                Some(Err(unreadable)) if unreadable.is_closed() => false,
+                Some(found) => found?.is_none(),
+                None => false,
+            };
+            if !is_gone {
+                continue;
+            }
+            let around = looked.find_map(Result::transpose).transpose()?;
+            if around.is_some_and(|n| n.ctime > self.since) {
                 self.drift.insert(path.clone(), Moved::Deleted);
             }
         }
+        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! What rustix offers safely is called from the other crates directly; only the gaps live here.
 
+pub mod absence;
 mod bpf;
 pub mod capabilities;
 pub mod command;

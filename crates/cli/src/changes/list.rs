@@ -54,8 +54,9 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
     if !extent.outside {
         outside(out, &all, output)?;
     }
-    for path in &diff.set.unreadable {
-        writeln!(out, "{} {} could not be read", output.paint(Style::Red, "!"), visible_path(path))?;
+    for unreadable in &diff.set.unreadable {
+        let (path, why) = (visible_path(&unreadable.path), unreadable.why());
+        writeln!(out, "{} {path} could not be read ({why})", output.paint(Style::Red, "!"))?;
     }
     Ok(())
 }

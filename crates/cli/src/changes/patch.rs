@@ -4,15 +4,23 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use whatif_engine::{Change, ChangeKind, Kind, State};
+use whatif_engine::{Change, ChangeKind, Kind, State, Unreadable};
 use whatif_patch::Side;
 
 /// Git itself calls longer files big; a patch has to hold them in memory.
 const LONGEST: u64 = 512 << 20;
 
-/// Writes all changes in the project that a patch can express, and returns the paths it cannot.
-pub fn write(out: &mut dyn Write, changes: &[&Change], project: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut left_out = Vec::new();
+/// What a patch does not have.
+#[derive(Debug, Default)]
+pub struct LeftOut {
+    /// Too large, or nothing that git knows.
+    pub unfit: Vec<PathBuf>,
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// Writes all changes in the project that a patch can express, and returns those it cannot.
+pub fn write(out: &mut dyn Write, changes: &[&Change], project: &Path) -> io::Result<LeftOut> {
+    let mut left_out = LeftOut::default();
     for change in changes {
         let Ok(path) = change.path.strip_prefix(project) else { continue };
         // Git does not take patches to its own data.
@@ -21,11 +29,18 @@ pub fn write(out: &mut dyn Write, changes: &[&Change], project: &Path) -> io::Re
         }
         let is_huge = |s: &Option<State>| s.as_ref().is_some_and(|s| s.node.kind == Kind::File && s.node.size > LONGEST);
         if change.kind == ChangeKind::Special || is_huge(&change.before) || is_huge(&change.after) {
-            left_out.push(path.to_owned());
+            left_out.unfit.push(path.to_owned());
             continue;
         }
         let old_path = change.old_path().and_then(|p| p.strip_prefix(project).ok()).unwrap_or(path);
-        let (before, after) = (content(change.before.as_ref())?, content(change.after.as_ref())?);
+        let read = content(change.before.as_ref()).and_then(|before| Ok((before, content(change.after.as_ref())?)));
+        let (before, after) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                left_out.unreadable.push(Unreadable::of(&change.path, &error));
+                continue;
+            }
+        };
         // What git does not know about: owners, times, and modes but for one bit.
         if before == after && old_path == path {
             continue;

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use whatif_engine::diff::{Diff, Subject};
-use whatif_engine::{Change, Depth, Engine, EngineError, shown_path};
+use whatif_engine::{Change, Depth, Engine, EngineError, Unreadable, shown_path};
 
 use super::Outcome;
 use crate::changes::{self, Extent, Implied, Pager, Picked};
@@ -57,18 +57,31 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let depth = if args.name_only || args.patch && !output.json { Depth::Names } else { Depth::Review };
     let diff = engine.diff(&subject, depth)?;
     let extent = Extent { ignored: args.all, outside: args.outside };
+    let mut unread = diff.set.unreadable.clone();
     if output.json {
         let is_risky = |c: &Change| c.flags.iter().any(|f| f.needs_approval());
         let told = |c: &Change| picked.takes(c) && (args.all || !c.ignored || is_risky(c));
         output.document(&diff.document(told, args.patch));
-    } else if show(&diff, args, &picked, extent, output).is_err() {
+    } else if show(&diff, args, &picked, extent, &mut unread, output).is_err() {
         lost_output();
+    }
+    // What is closed to its user has been listed; after any other error the list is not complete.
+    if let Some(unreadable) = unread.iter().find(|u| !u.is_closed()) {
+        return Err(unreadable.clone().into());
     }
     let is_changed = diff.set.changes.iter().any(|c| picked.takes(c) && (args.outside || !c.outside));
     Ok(if args.exit_code && is_changed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn show(diff: &Diff, args: &Args, picked: &Picked, extent: Extent, output: &Output) -> std::io::Result<()> {
+/// Adds to `unread` what turns out to be so while it is shown.
+fn show(
+    diff: &Diff,
+    args: &Args,
+    picked: &Picked,
+    extent: Extent,
+    unread: &mut Vec<Unreadable>,
+    output: &Output,
+) -> std::io::Result<()> {
     let project = &diff.sandbox.project;
     let wanted: Vec<&Change> = diff.set.changes.iter().filter(|c| picked.takes(c)).collect();
     if args.name_only {
@@ -78,17 +91,17 @@ fn show(diff: &Diff, args: &Args, picked: &Picked, extent: Extent, output: &Outp
         for change in wanted.iter().filter(is_shown) {
             writeln!(out, "{}", visible_path(shown_path(&change.path, project)))?;
         }
-        for path in &diff.set.unreadable {
-            output.note(format!("whatif: could not be read: {}", visible_path(path)));
-        }
+        note_unreadable(&diff.set.unreadable, output);
         return out.flush();
     }
     if args.patch && !output.colours_output() {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         let left_out = changes::write_patch(&mut out, &wanted, project)?;
-        for path in left_out {
+        for path in left_out.unfit {
             output.note(format!("whatif: not in the patch, too large or not a file: {}", path.display()));
         }
+        unread.extend(left_out.unreadable);
+        note_unreadable(unread, output);
         return out.flush();
     }
     let with_hunks = !args.stat && std::io::stdout().is_terminal();
@@ -105,6 +118,12 @@ fn show(diff: &Diff, args: &Args, picked: &Picked, extent: Extent, output: &Outp
         // The reader has seen enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
+    }
+}
+
+fn note_unreadable(unreadable: &[Unreadable], output: &Output) {
+    for one in unreadable {
+        output.note(format!("whatif: could not be read ({}): {}", one.why(), visible_path(&one.path)));
     }
 }
 

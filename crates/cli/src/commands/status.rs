@@ -29,8 +29,16 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         let path = visible_path(shown_path(path, &standing.sandbox.project));
         output.line(format!("{} {path} still has the markers of a rebase in it", output.paint(Style::Red, "conflict:")));
     }
+    for unreadable in &standing.unreadable {
+        let path = visible_path(shown_path(&unreadable.path, &standing.sandbox.project));
+        output.line(format!("{} {path} could not be read ({})", output.paint(Style::Red, "!"), unreadable.why()));
+    }
     if standing.drift.is_empty() {
-        output.line("reality has not moved since: what it did is still true");
+        output.line(if standing.unreadable.is_empty() {
+            "reality has not moved since: what it did is still true"
+        } else {
+            "reality has not moved since, as far as it could be looked at"
+        });
         return Ok(ExitCode::SUCCESS);
     }
     // What collides first.
@@ -92,6 +100,6 @@ fn document(standing: &Standing) -> serde_json::Value {
         "collisions": standing.collisions(),
         "conflicts": standing.conflicts(),
         "unsettled": standing.unsettled.iter().map(|p| Text::from(shown_path(p, &standing.sandbox.project))).collect::<Vec<_>>(),
-        "unreadable": standing.unreadable.iter().map(Text::from).collect::<Vec<_>>(),
+        "unreadable": standing.unreadable.iter().map(|u| Text::from(&u.path)).collect::<Vec<_>>(),
     })
 }

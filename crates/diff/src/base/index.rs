@@ -257,7 +257,7 @@ mod tests {
             unknown: true,
             hash: Some([3; 32]),
             attributes: Some([("user.a".into(), vec![1, 2]), ("user.b".into(), Vec::new())].into()),
-            ..Record::new(Path::new("/a\u{1}/b"), Node::of(Path::new("/proc/self")).unwrap())
+            ..Record::new(Path::new("/a\u{1}/b"), Node::of(Path::new("/proc/self")).unwrap().unwrap())
         };
         let mut bytes = Vec::new();
         write(&Line::Known(record.clone()), &mut bytes);
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn no_attributes_and_unknown_attributes_are_told_apart() {
-        let node = Node::of(Path::new("/proc/self")).unwrap();
+        let node = Node::of(Path::new("/proc/self")).unwrap().unwrap();
         let none = Record { attributes: Some(Attributes::new()), ..Record::new(Path::new("/a"), node.clone()) };
         let mut bytes = Vec::new();
         for record in [none.clone(), Record::new(Path::new("/a"), node)] {
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn what_a_later_version_adds_is_skipped() {
-        let record = Record::new(Path::new("/a"), Node::of(Path::new("/proc/self")).unwrap());
+        let record = Record::new(Path::new("/a"), Node::of(Path::new("/proc/self")).unwrap().unwrap());
         let mut bytes = Vec::new();
         write(&Line::Known(record.clone()), &mut bytes);
         bytes.push(200);

@@ -4,6 +4,7 @@
 //! it back, everything in it is new to whoever looks at inodes; this number tells that all of it is as it was.
 
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
@@ -14,7 +15,7 @@ use crate::node::{Kind, Node};
 /// Everything in reality at and below a deleted directory, as the sandbox found it. None if some of it is not what it started from.
 pub(super) fn of_reality(top: &Change, sorted: &[Change]) -> Option<Vec<u8>> {
     let below = &sorted[below(top, sorted)];
-    below.iter().all(|c| c.base == Base::Reality).then(|| digest(top, below))
+    below.iter().all(|c| c.base == Base::Reality).then(|| digest(top, below)).flatten()
 }
 
 /// Reality is still what the sandbox started from where all of a deleted directory is there again.
@@ -29,7 +30,8 @@ pub(crate) fn confirm(bases: &Bases, sorted: &mut [Change]) {
         if !sorted[range.clone()].iter().any(is_doubted) {
             continue;
         }
-        if bases.inventory(top).is_some_and(|known| known == digest(top, &sorted[range.clone()])) {
+        // Without a proof they stay in doubt.
+        if bases.inventory(top).is_some_and(|known| digest(top, &sorted[range.clone()]) == Some(known)) {
             for change in sorted[range].iter_mut().filter(|c| is_doubted(c)) {
                 change.base = Base::Reality;
             }
@@ -38,8 +40,9 @@ pub(crate) fn confirm(bases: &Bases, sorted: &mut [Change]) {
 }
 
 impl Bases {
+    /// What is known of it. One that cannot be read proves nothing, as one that is not there.
     fn inventory(&self, top: &Change) -> Option<Vec<u8>> {
-        self.said(self.find(&top.path).filter(|p| p.record.made != Made::InPlace)?)
+        self.said(self.find(&top.path).filter(|p| p.record.made != Made::InPlace)?).ok().flatten()
     }
 }
 
@@ -50,12 +53,13 @@ fn below(top: &Change, sorted: &[Change]) -> std::ops::Range<usize> {
     start..start + length
 }
 
-fn digest(top: &Change, below: &[Change]) -> Vec<u8> {
+/// None if some of it cannot be read.
+fn digest(top: &Change, below: &[Change]) -> Option<Vec<u8>> {
     let mut hash = Sha256::new();
     for change in std::iter::once(top).chain(below) {
         let Some(node) = &change.reality else { continue };
         let path = change.path.as_os_str().as_bytes();
-        let target = (node.kind == Kind::Link).then(|| std::fs::read_link(&change.path).ok()).flatten().unwrap_or_default();
+        let target = if node.kind == Kind::Link { std::fs::read_link(&change.path).ok()? } else { PathBuf::new() };
         for text in [path, target.as_os_str().as_bytes()] {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
@@ -65,7 +69,7 @@ fn digest(top: &Change, below: &[Change]) -> Vec<u8> {
             hash.update(number.to_le_bytes());
         }
     }
-    hash.finalize().to_vec()
+    Some(hash.finalize().to_vec())
 }
 
 /// What an undo gives back. The size of a directory depends on its past, and what happens in it shows in its time.

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_record_survives_json_and_an_old_one_is_read() {
-        let node = Node::of(Path::new("/proc/self")).unwrap();
+        let node = Node::of(Path::new("/proc/self")).unwrap().unwrap();
         let attributes = Attributes::from([("user.a".into(), vec![1, 0, 255])]);
         let record =
             Record { unknown: true, hash: Some([7; 32]), attributes: Some(attributes), ..Record::new(Path::new("/a"), node) };

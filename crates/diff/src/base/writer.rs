@@ -6,6 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use whatif_sys::absence::{self, MeansAbsent};
 
 use super::index::{self, Line};
 use crate::change::State;
@@ -30,13 +32,12 @@ impl Writer {
         let index = loop {
             make(directory)?;
             let index = match OpenOptions::new().append(true).create(true).mode(0o600).open(&path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound && directory.parent().is_some_and(Path::is_dir) => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound && has_parent(directory)? => continue,
                 other => other?,
             };
             flock(&index, FlockOperation::LockExclusive)?;
             // It may have been frozen in a layer while we waited.
-            let is_there = fs::metadata(&path).is_ok_and(|now| index.metadata().is_ok_and(|held| held.ino() == now.ino()));
-            if is_there {
+            if absence::look(&path)?.map(|now| now.ino()) == Some(index.metadata()?.ino()) {
                 break index;
             }
         };
@@ -60,7 +61,11 @@ impl Writer {
 
     /// Kept as what it is, so that it is read like any other.
     fn keep_link(&mut self, before: &State) -> io::Result<Option<u64>> {
-        let Ok(target) = before.target() else { return Ok(None) };
+        let target = match before.target() {
+            // Gone meanwhile, so this is not what it was.
+            Err(unreadable) if unreadable.cause.means_absent() => return Ok(None),
+            other => other?,
+        };
         let number = self.next;
         symlink(target, self.directory.join(number.to_string()))?;
         self.next += 1;
@@ -75,11 +80,13 @@ impl Writer {
         match content::read(&before.at) {
             Ok(bytes) if !whatif_patch::is_binary(&bytes) => {
                 let number = self.keep_bytes(&bytes)?;
-                attributes::copy(before.attributes(), &self.directory.join(number.to_string()));
+                attributes::copy(before.attributes()?, &self.directory.join(number.to_string()));
                 Ok(Some(number))
             }
-            // Not readable now means not mergeable later; it stays a change like any other.
-            _ => Ok(None),
+            // What is binary is not merged, and neither is what is closed to this user, or went meanwhile.
+            Ok(_) => Ok(None),
+            Err(error) if error.means_absent() || is_closed(&error) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -120,9 +127,20 @@ pub(crate) fn make(directory: &Path) -> io::Result<()> {
     }
 }
 
+fn has_parent(directory: &Path) -> io::Result<bool> {
+    directory.parent().map_or(Ok(false), absence::is_dir)
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    // All but the first: it is not the file any more that was looked at.
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge)
+        || Errno::from_io_error(error) == Some(Errno::LOOP)
+}
+
 /// Names of the files with bytes.
 pub(super) fn numbers(directory: &Path) -> io::Result<impl Iterator<Item = u64>> {
-    Ok(fs::read_dir(directory)?.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u64>().ok()))
+    let names = fs::read_dir(directory)?.map(|entry| entry.map(|e| e.file_name())).collect::<io::Result<Vec<_>>>()?;
+    Ok(names.into_iter().filter_map(|name| name.to_str()?.parse::<u64>().ok()))
 }
 
 /// Kept bytes are never written again, so one file may serve several directories.
@@ -135,7 +153,7 @@ pub(super) fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
             let mut source = content::open(from)?;
             let mut copy = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
             io::copy(&mut source, &mut copy)?;
-            attributes::copy(&attributes::of(from, Marks::None), to);
+            attributes::copy(&attributes::of(from, Marks::None)?, to);
             Ok(())
         }
         other => other,

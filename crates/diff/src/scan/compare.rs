@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rustix::io::Errno;
+
 use super::walk::{Finding, Walk};
 use crate::attributes::Attributes;
 use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
@@ -21,8 +23,8 @@ impl Walk<'_> {
         let mut now = State::new(node.clone(), full.clone(), Marks::None);
         now.set_attributes(xattrs);
         let owners_matter = self.scope.as_root;
-        // Nearly all of them are only on the way to something.
-        if difference(Some(&now), Some(&after), owners_matter).is_some() {
+        // Nearly all of them are only on the way to something. What cannot be compared is told there.
+        if !matches!(difference(Some(&now), Some(&after), owners_matter), Ok(None)) {
             self.note(full, Some(node), Some(after), touched, false, finding);
         }
     }
@@ -61,13 +63,30 @@ impl Walk<'_> {
         }
         let now = known.clone().map(|node| State::new(node, full.clone(), Marks::None));
         let since = touched.filter(|t| *t > self.scope.made_at && !self.tree.copied).unwrap_or(self.scope.made_at);
-        let (before, base) = self.scope.bases.start_of(&full, now.as_ref(), after.as_ref(), since);
+        let (before, base) = match self.scope.bases.start_of(&full, now.as_ref(), after.as_ref(), since) {
+            Ok(start) => start,
+            Err(unreadable) => {
+                finding.unreadable(&full, unreadable.cause);
+                (now.clone(), Base::Lost)
+            }
+        };
         // An ordinary user cannot give a file away; but what is on the way to a home belongs to others, and its copy to the user.
         let owners_matter = self.scope.as_root;
         // Reality may have moved under a sandbox that did nothing here.
-        let Some(kind) = difference(before.as_ref(), after.as_ref(), owners_matter) else { return };
+        let kind = match difference(before.as_ref(), after.as_ref(), owners_matter) {
+            Ok(Some(kind)) => kind,
+            Ok(None) => return,
+            // It may have changed, so it counts as changed, and is said not to be known.
+            Err(unreadable) => {
+                // One side went while it was read.
+                if unreadable.cause != Errno::NOENT {
+                    finding.unreadable(&full, unreadable.cause);
+                }
+                ChangeKind::Modify
+            }
+        };
         // Reality got there by itself.
-        if base != Base::Reality && difference(now.as_ref(), after.as_ref(), owners_matter).is_none() {
+        if base != Base::Reality && matches!(difference(now.as_ref(), after.as_ref(), owners_matter), Ok(None)) {
             return;
         }
         let blocked = if kind == ChangeKind::Special {

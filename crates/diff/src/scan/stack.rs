@@ -154,10 +154,10 @@ impl<'w> LookUp<'w> {
     fn open(&self, directory: &OwnedFd, path: &Path) -> Result<Opened, Errno> {
         match beneath(directory, path) {
             Ok(directory) => {
-                let seen = self.marks.look(&directory);
+                let seen = self.marks.look(&directory)?;
                 Ok(Opened::Directory(directory, seen))
             }
-            Err(Errno::NOENT) if self.marks.has_whiteout_beside(directory, path) => Ok(Opened::Covered),
+            Err(Errno::NOENT) if self.marks.has_whiteout_beside(directory, path)? => Ok(Opened::Covered),
             Err(Errno::NOENT) => Ok(Opened::Missing),
             Err(Errno::NOTDIR | Errno::LOOP) => Ok(Opened::Covered),
             Err(errno) => Err(errno),

@@ -1,11 +1,12 @@
 //! The walk through one tree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use whatif_sys::absence::OrAbsent;
 
 use super::compare::belong_to;
 use super::directory::{beneath, hold, list};
@@ -17,6 +18,7 @@ use crate::base::Made;
 use crate::change::{Base, State};
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
+use crate::unreadable::Unreadable;
 use crate::watch::Directory;
 
 /// One tree, opened.
@@ -36,6 +38,12 @@ pub(super) struct Finding {
     /// Whether the directory being looked at, or one above it, was touched since the sandbox was made.
     pub is_stirred: bool,
     pending: Vec<Visit>,
+}
+
+impl Finding {
+    pub(super) fn unreadable(&mut self, path: &Path, errno: Errno) {
+        self.found.unreadable.push(Unreadable::new(path, errno));
+    }
 }
 
 /// So many directories keep a second thread busy for longer than it takes to start one.
@@ -89,6 +97,15 @@ enum Source {
     Missing,
 }
 
+/// The names in a directory.
+#[derive(Default)]
+struct Names {
+    /// What the layers say about each; nothing about those that only reality has.
+    said: BTreeMap<OsString, Option<Entry>>,
+    /// Those of which some layer could not be asked.
+    unknown: HashSet<OsString>,
+}
+
 /// One name in the layers: what the newest that knows it says, and when the oldest that knows it was told.
 struct Entry {
     said: Said,
@@ -115,7 +132,7 @@ impl<'a> Walk<'a> {
         let (walk, top) = match Self::open_tree(scope, tree) {
             Ok(Some(opened)) => opened,
             Ok(None) => return,
-            Err(_) => return found.unreadable.push(tree.path.clone()),
+            Err(errno) => return found.unreadable.push(Unreadable::new(&tree.path, errno)),
         };
         let mut finding = Finding { found: std::mem::take(found), is_stirred: false, pending: vec![top] };
         while let Some(visit) = finding.pending.pop() {
@@ -131,8 +148,8 @@ impl<'a> Walk<'a> {
     fn open_tree(scope: &'a Scope<'a>, tree: &'a Tree) -> Result<Option<(Self, Visit)>, Errno> {
         let layers = Layer::open_all(tree)?;
         let Some(newest) = layers.first() else { return Ok(None) };
-        let reality = hold(&tree.path).ok();
-        let before = reality.as_ref().and_then(|fd| Node::at(fd, ".").ok());
+        let reality = hold(&tree.path).or_absent()?;
+        let before = reality.as_ref().map(|fd| Node::at(fd, ".")).transpose()?;
         let after = Node::at(&newest.root, ".")?;
         let top = Visit {
             path: PathBuf::new(),
@@ -170,8 +187,12 @@ impl<'a> Walk<'a> {
         std::thread::scope(|scope| {
             let others: Vec<_> = (1..THREADS).map(|_| scope.spawn(work)).collect();
             finding.found.add(work());
-            for found in others.into_iter().filter_map(|other| other.join().ok()) {
-                finding.found.add(found);
+            for other in others {
+                match other.join() {
+                    Ok(found) => finding.found.add(found),
+                    // Half of a finding would be taken for all of it.
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
             }
         });
     }
@@ -180,7 +201,7 @@ impl<'a> Walk<'a> {
         let path = visit.path.clone();
         match self.visit(visit, finding) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(_) => finding.found.unreadable.push(self.tree.path.join(path)),
+            Err(errno) => finding.unreadable(&self.tree.path.join(path), errno),
         }
     }
 
@@ -188,13 +209,14 @@ impl<'a> Walk<'a> {
         finding.is_stirred = visit.is_stirred;
         let views = self.open(&mut visit, finding)?;
         let is_plain = matches!(views.lower, Lower::Plain);
-        let mut names: BTreeMap<OsString, Option<Entry>> = BTreeMap::new();
+        let directory = self.tree.path.join(&visit.path);
+        let mut names = Names::default();
         for (position, part) in views.uppers.iter().enumerate() {
             let listed = match &views.unchanged {
                 Some(directories) => directories.clone(),
                 None => list(&part.directory)?,
             };
-            self.list_layer(part, listed, position, &mut names, finding);
+            self.list_layer(part, listed, position, &directory, &mut names, finding);
         }
         // Where something else than reality shows through, both have to be listed.
         let (elsewhere, hidden_elsewhere) = match &views.lower {
@@ -203,24 +225,34 @@ impl<'a> Walk<'a> {
         };
         if !is_plain && views.unchanged.is_none() {
             for directory in [elsewhere, views.before.as_ref()].into_iter().flatten() {
-                for name in list(directory)? {
-                    names.entry(name).or_insert(None);
+                // Reality's, or what shows through: that it went a moment ago is nothing the sandbox did.
+                for name in list(directory).map_err(|errno| if errno == Errno::NOENT { Errno::STALE } else { errno })? {
+                    names.said.entry(name).or_insert(None);
                 }
             }
         }
-        let directory = self.tree.path.join(&visit.path);
         let hidden = self.hidden.within(&directory);
-        for (name, entry) in names {
+        for (name, entry) in names.said {
             let is_masked = visit.masked || hidden.contains(&name.as_os_str());
             let full = directory.join(&name);
-            if self.scope.trees.iter().any(|t| t.path.as_os_str() == full.as_os_str()) {
+            if names.unknown.contains(&name) || self.scope.trees.iter().any(|t| t.path.as_os_str() == full.as_os_str()) {
                 continue;
             }
-            let visible = |fd: Option<&OwnedFd>| Node::at(fd?, &name).ok().filter(|n| n.dev == self.dev);
-            let real = visible(views.before.as_ref());
-            let known = if is_masked { None } else { real.clone() };
+            let visible = |fd: Option<&OwnedFd>| -> Result<Option<Node>, Errno> {
+                let Some(fd) = fd else { return Ok(None) };
+                Ok(Node::at(fd, &name).or_absent()?.filter(|n| n.dev == self.dev))
+            };
             let shows_through = entry.is_none() && !is_masked && !hidden_elsewhere.contains(&name.as_os_str());
-            let through = if shows_through { visible(elsewhere) } else { None };
+            let seen =
+                visible(views.before.as_ref()).and_then(|real| Ok((real, if shows_through { visible(elsewhere)? } else { None })));
+            let (real, through) = match seen {
+                Ok(seen) => seen,
+                Err(errno) => {
+                    finding.unreadable(&full, errno);
+                    continue;
+                }
+            };
+            let known = if is_masked { None } else { real.clone() };
             // An apply took it out of the directory that shows through here, which is why it is not seen.
             let is_unsaid = entry.is_none() && through.is_none() && !is_plain;
             if is_unsaid && self.scope.bases.made(&full) >= Made::Real {
@@ -298,7 +330,10 @@ impl<'a> Walk<'a> {
                 && !look_up.is_redirected
                 && let Some((Some(before), _)) = &itself
             {
-                let btime = btime.or_else(|| Node::at(&part.directory, ".").ok()?.btime);
+                let btime = match btime {
+                    None => Node::at(&part.directory, ".")?.btime,
+                    known => known,
+                };
                 hides_nothing = before.btime.zip(btime).is_some_and(|(b, made)| b > made);
             }
             uppers.push(part);
@@ -315,7 +350,7 @@ impl<'a> Walk<'a> {
         let lower = match look_up.lower.or_else(|| hides_nothing.then(|| visit.path.clone())) {
             // Whether it is there is known.
             Some(path) if path.as_os_str() == visit.path.as_os_str() => in_place,
-            Some(path) if before.is_some() && self.scope.bases.is_in_place(&full, &path) => in_place,
+            Some(path) if before.is_some() && self.scope.bases.is_in_place(&full, &path).map_err(|u| u.cause)? => in_place,
             Some(path) => match self.source(&path)? {
                 Source::There(directory) => {
                     finding.found.renamed.extend(redirected.map(|at| Renamed { path: full.clone(), source: path.clone(), at }));
@@ -340,7 +375,7 @@ impl<'a> Walk<'a> {
         if let Some((node, after)) = itself {
             match (node, &before) {
                 (Some(node), Some(fd)) => {
-                    self.note_directory(full, node, after, Marks::None.look(fd).attributes, visit.touched, finding)
+                    self.note_directory(full, node, after, Marks::None.look(fd)?.attributes, visit.touched, finding)
                 }
                 (node, _) => {
                     // An old mark may say so of a directory that the sandbox made, when layers were merged.
@@ -369,13 +404,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What one layer's directory says about the names `listed` in it; what a newer layer says about a name stands.
+    /// What one layer's directory, part of the one at `full`, says about the names `listed` in it; what a newer layer says about a
+    /// name stands.
     fn list_layer(
         &self,
         part: &Part,
         listed: Vec<OsString>,
         position: usize,
-        names: &mut BTreeMap<OsString, Option<Entry>>,
+        full: &Path,
+        names: &mut Names,
         finding: &mut Finding,
     ) {
         let marks = self.tree.marks;
@@ -384,20 +421,30 @@ impl<'a> Walk<'a> {
             if marks.is_bookkeeping(&name) {
                 continue;
             }
-            let Ok(node) = Node::at(directory, &name) else { continue };
-            if let Some(Some(known)) = names.get_mut(&name) {
-                known.touched = known.touched.min(node.btime);
+            let looked = Node::at(directory, &name).and_then(|node| Ok((marks.whited_out(directory, &name, &node)?, node)));
+            let (gone, node) = match looked.or_absent() {
+                Ok(Some(looked)) => looked,
+                Ok(None) => continue,
+                Err(errno) => {
+                    let about = marks.subject(&name);
+                    finding.unreadable(&full.join(about), errno);
+                    names.unknown.insert(about.to_owned());
+                    continue;
+                }
+            };
+            let touched = node.btime;
+            if let Some(Some(known)) = names.said.get_mut(&name) {
+                known.touched = known.touched.min(touched);
                 continue;
             }
-            let touched = node.btime;
-            if let Some(gone) = marks.whited_out(directory, &name, &node) {
-                names.entry(gone).or_insert(Some(Entry { said: Said::Gone, touched }));
+            if let Some(gone) = gone {
+                names.said.entry(gone).or_insert(Some(Entry { said: Said::Gone, touched }));
                 continue;
             }
             if self.layers[part.layer].is_head && node.kind == Kind::File {
                 finding.found.bytes += node.blocks * 512;
             }
-            names.insert(name, Some(Entry { said: Said::Here { upper: position, node }, touched }));
+            names.said.insert(name, Some(Entry { said: Said::Here { upper: position, node }, touched }));
         }
     }
 

@@ -100,7 +100,7 @@ pub fn view(root: &Path) -> View {
     while let Some(directory) = pending.pop() {
         for entry in fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
-            let node = Node::of(&path).unwrap();
+            let node = Node::of(&path).unwrap().unwrap();
             if node.kind == Kind::Directory {
                 pending.push(path.clone());
             }
@@ -184,7 +184,7 @@ impl Stack {
     pub fn changed(&self, mut view: View, changes: &[Change]) -> View {
         let base = self.base();
         let shown = |state: &State| {
-            assert_eq!(Node::of(&state.at).as_ref(), Some(&state.node), "it lies where it is said to lie");
+            assert_eq!(Node::of(&state.at).unwrap().as_ref(), Some(&state.node), "it lies where it is said to lie");
             Shown::of(&state.node, &state.at)
         };
         for change in changes {

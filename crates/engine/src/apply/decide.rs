@@ -125,7 +125,7 @@ pub(super) fn all<'a>(
         }
         let settled = settled(&choice.change.path);
         let mut one = one(choice.change, choice.hunks.as_deref(), settled)?;
-        if was_rebased && settled != Settled::Skip && crate::rebase::has_markers(choice.change) {
+        if was_rebased && settled != Settled::Skip && crate::rebase::has_markers(choice.change)? {
             one.result = Result3::Conflict(Conflict {
                 path: choice.change.path.clone(),
                 why: "the markers of a rebase are still in it",
@@ -239,7 +239,7 @@ fn direct(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> Resu
         return Ok(Result3::TakeAll);
     }
     let base = NewBase { bytes: taken.clone(), reconciled: false };
-    Ok(Result3::Bytes { bytes: taken, attributes: wanted(now), base })
+    Ok(Result3::Bytes { bytes: taken, attributes: wanted(now)?, base })
 }
 
 /// All three are files, and what the sandbox started from is known.
@@ -247,8 +247,8 @@ fn merged(change: &Change, before: &State, now: &State, after: &State, hunks: Op
     let conflict =
         |why, regions| Conflict { path: change.path.clone(), why, reality: Side::Changed, sandbox: Side::Changed, regions };
     let attributes = match hunks {
-        Some(_) => Some(wanted(now)),
-        None => settle_attributes(&wanted(before), &wanted(now), &wanted(after)),
+        Some(_) => Some(wanted(now)?),
+        None => settle_attributes(&wanted(before)?, &wanted(now)?, &wanted(after)?),
     };
     let Some(attributes) = attributes else {
         return Ok(Result3::Conflict(conflict("both changed its mode, owner or attributes", Vec::new())));
@@ -276,14 +276,14 @@ fn merged(change: &Change, before: &State, now: &State, after: &State, hunks: Op
         }
     };
     if bytes == ours {
-        return Ok(if attributes == wanted(now) { Result3::Nothing } else { Result3::Attributes(attributes) });
+        return Ok(if attributes == wanted(now)? { Result3::Nothing } else { Result3::Attributes(attributes) });
     }
     let reconciled = bytes != theirs;
     Ok(Result3::Bytes { bytes, attributes, base: NewBase { bytes: theirs, reconciled } })
 }
 
-pub(super) fn wanted(state: &State) -> Wanted {
-    Wanted { mode: state.node.mode, owner: (state.node.uid, state.node.gid), xattrs: state.attributes().clone() }
+pub(super) fn wanted(state: &State) -> Result<Wanted, EngineError> {
+    Ok(Wanted { mode: state.node.mode, owner: (state.node.uid, state.node.gid), xattrs: state.attributes()?.clone() })
 }
 
 /// Each attribute by itself: who changed it decides; `None` if both did, differently.

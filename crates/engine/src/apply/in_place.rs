@@ -16,6 +16,8 @@ impl Whole {
         let parts = planned.steps.iter().filter(|s| s.what == What::Part).map(|s| &s.path).collect::<HashSet<&PathBuf>>();
         let done: HashSet<&PathBuf> = planned.paths.iter().chain(&planned.unchanged).filter(|p| !parts.contains(p)).collect();
         let all = set.changes.iter().flat_map(|c| [Some(c), c.deletion.as_deref()]).flatten().map(|c| &c.path);
+        // What nobody could look at is not known to be real.
+        let all = all.chain(set.unreadable.iter().map(|u| &u.path));
         let mut open = HashSet::new();
         for path in all.filter(|p| !done.contains(p)) {
             for directory in path.ancestors() {

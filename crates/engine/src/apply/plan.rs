@@ -6,8 +6,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use whatif_apply::{Attributes, Change as Act, Expected, Identity, Operation, Plan, Source};
+use whatif_diff::content::{self, LONGEST_TEXT};
 use whatif_diff::scan::reality;
-use whatif_diff::{Change, ChangeKind, ChangeSet, Kind, Node, State, content};
+use whatif_diff::{Change, ChangeKind, ChangeSet, Kind, Node, State};
 use whatif_types::Sandbox;
 use whatif_types::config::Times;
 use whatif_types::text::Text;
@@ -15,6 +16,7 @@ use whatif_types::text::Text;
 use super::decide::{Conflict, Decided, NewBase, Result3, Side, Wanted};
 use super::select::{LeftOut, Reason};
 use super::{BaseAfter, Step, What};
+use crate::EngineError;
 
 pub(super) struct Scope<'a> {
     pub sandbox: &'a Sandbox,
@@ -47,7 +49,7 @@ struct Planner<'a> {
     linked: HashMap<(u64, u64), usize>,
 }
 
-pub(super) fn plan(scope: &Scope<'_>, decided: Vec<Decided<'_>>) -> Planned {
+pub(super) fn plan(scope: &Scope<'_>, decided: Vec<Decided<'_>>) -> Result<Planned, EngineError> {
     let plan = Plan { roots: Vec::new(), operations: Vec::new(), about: serde_json::Value::Null };
     let planned = Planned {
         plan,
@@ -62,10 +64,10 @@ pub(super) fn plan(scope: &Scope<'_>, decided: Vec<Decided<'_>>) -> Planned {
     let mut planner = Planner { scope, planned, index: HashMap::new(), standing: HashSet::new(), linked: HashMap::new() };
     let removed = removals(&decided);
     for one in decided {
-        planner.one(one, &removed);
+        planner.one(one, &removed)?;
     }
     planner.planned.steps.sort_by(|a, b| a.path.cmp(&b.path));
-    planner.planned
+    Ok(planner.planned)
 }
 
 /// What will be gone: paths whose removal makes room for that of their directory.
@@ -81,26 +83,36 @@ fn removals(decided: &[Decided<'_>]) -> HashSet<PathBuf> {
 }
 
 impl Planner<'_> {
-    fn one(&mut self, decided: Decided<'_>, removed: &HashSet<PathBuf>) {
+    fn one(&mut self, decided: Decided<'_>, removed: &HashSet<PathBuf>) -> Result<(), EngineError> {
         let Decided { change, now, result, is_part } = decided;
         let path = &change.path;
         let act = match result {
-            Result3::Conflict(conflict) => return self.planned.conflicts.push(conflict),
-            Result3::Skip => return self.leave_out(path, Reason::Skipped),
+            Result3::Conflict(conflict) => {
+                self.planned.conflicts.push(conflict);
+                return Ok(());
+            }
+            Result3::Skip => {
+                self.leave_out(path, Reason::Skipped);
+                return Ok(());
+            }
             Result3::KeepReality => {
                 // What the sandbox has here is its base from now on, so nothing is left of the change.
-                if let Some(bytes) =
-                    change.after.as_ref().filter(|a| a.node.kind == Kind::File).and_then(|a| content::read(&a.at).ok())
-                {
+                if let Some(after) = change.after.as_ref().filter(|a| a.node.kind == Kind::File && a.node.size <= LONGEST_TEXT) {
+                    let bytes = content::read(&after.at).map_err(|e| EngineError::io("read", path, e))?;
                     self.base(path, NewBase { bytes, reconciled: true });
                 }
                 self.planned.settled.push(path.clone());
-                return self.leave_out(path, Reason::KeptReality);
+                self.leave_out(path, Reason::KeptReality);
+                return Ok(());
             }
-            Result3::Nothing => return self.planned.unchanged.push(path.clone()),
+            Result3::Nothing => {
+                self.planned.unchanged.push(path.clone());
+                return Ok(());
+            }
             Result3::Remove => {
-                if is_kept_by_others(path, now.as_ref(), removed) {
-                    return self.leave_out(path, Reason::NotEmpty);
+                if is_kept_by_others(path, now.as_ref(), removed)? {
+                    self.leave_out(path, Reason::NotEmpty);
+                    return Ok(());
                 }
                 self.step(path, What::Delete);
                 Act::Remove
@@ -122,10 +134,10 @@ impl Planner<'_> {
                 Act::Put { source: Source::Bytes(bytes), attributes: self.attributes(&attributes, None) }
             }
             Result3::TakeAll => {
-                let Some(after) = &change.after else { return };
+                let Some(after) = &change.after else { return Ok(()) };
                 if now.as_ref().is_some_and(|n| n.node.kind == Kind::Directory)
                     && after.node.kind != Kind::Directory
-                    && is_kept_by_others(path, now.as_ref(), removed)
+                    && is_kept_by_others(path, now.as_ref(), removed)?
                 {
                     let conflict = Conflict {
                         path: path.clone(),
@@ -134,19 +146,21 @@ impl Planner<'_> {
                         sandbox: Side::Changed,
                         regions: Vec::new(),
                     };
-                    return self.planned.conflicts.push(conflict);
+                    self.planned.conflicts.push(conflict);
+                    return Ok(());
                 }
-                self.take(change, now.as_ref(), after)
+                self.take(change, now.as_ref(), after)?
             }
         };
-        if self.parents(path) {
+        if self.parents(path)? {
             self.operation(path, now.as_ref(), act);
         }
+        Ok(())
     }
 
     /// The path becomes what it is in the sandbox.
-    fn take(&mut self, change: &Change, now: Option<&State>, after: &State) -> Act {
-        let wanted = super::decide::wanted(after);
+    fn take(&mut self, change: &Change, now: Option<&State>, after: &State) -> Result<Act, EngineError> {
+        let wanted = super::decide::wanted(after)?;
         let attributes = self.attributes(&wanted, Some(&after.node));
         let is_only_attributes = matches!(change.kind, ChangeKind::Mode | ChangeKind::Owner | ChangeKind::Xattr);
         self.step(
@@ -159,23 +173,20 @@ impl Planner<'_> {
                 What::Add
             },
         );
-        match after.node.kind {
+        Ok(match after.node.kind {
             Kind::Directory if now.is_some_and(|n| n.node.kind == Kind::Directory) => Act::Set { attributes },
             Kind::Directory => Act::Put { source: Source::Directory, attributes },
             Kind::Link => {
-                let target = after.target().map(PathBuf::into_os_string).unwrap_or_default();
+                let target = after.target()?.into_os_string();
                 Act::Put { source: Source::Link(target), attributes }
             }
             _ => {
                 // One system call, so it happens or does not; everything else is made beside and swapped in.
-                let only_mode = |n: &State| {
-                    is_only_attributes
-                        && n.node.nlink == 1
-                        && super::decide::wanted(n) == Wanted { mode: n.node.mode, ..wanted.clone() }
-                };
-                if now.is_some_and(only_mode) {
+                if let Some(now) = now.filter(|n| is_only_attributes && n.node.nlink == 1)
+                    && super::decide::wanted(now)? == (Wanted { mode: now.node.mode, ..wanted })
+                {
                     // The content is reality's own; so is its time.
-                    return Act::Set { attributes: Attributes { mtime: None, ..attributes } };
+                    return Ok(Act::Set { attributes: Attributes { mtime: None, ..attributes } });
                 }
                 let source = match self.first_name(&after.node) {
                     Some(first) => Source::HardLink(first),
@@ -183,7 +194,7 @@ impl Planner<'_> {
                 };
                 Act::Put { source, attributes }
             }
-        }
+        })
     }
 
     /// The operation that puts the same file under another name, if there is one before this.
@@ -197,15 +208,15 @@ impl Planner<'_> {
     }
 
     /// Sees to it that the directories above exist; false if that is impossible.
-    fn parents(&mut self, path: &Path) -> bool {
-        let Some(parent) = path.parent() else { return true };
+    fn parents(&mut self, path: &Path) -> Result<bool, EngineError> {
+        let Some(parent) = path.parent() else { return Ok(true) };
         if self.index.contains_key(parent) || self.standing.contains(parent.as_os_str()) {
-            return true;
+            return Ok(true);
         }
-        let now = reality(parent);
+        let now = reality(parent)?;
         if now.as_ref().is_some_and(|n| n.node.kind == Kind::Directory) {
             self.standing.insert(parent.as_os_str().to_owned());
-            return true;
+            return Ok(true);
         }
         let in_sandbox = self.scope.set.find(parent).and_then(|c| c.after.clone().map(|after| (c, after)));
         let Some((change, after)) = in_sandbox.filter(|(_, after)| after.node.kind == Kind::Directory) else {
@@ -217,15 +228,15 @@ impl Planner<'_> {
                 regions: Vec::new(),
             };
             self.planned.conflicts.push(conflict);
-            return false;
+            return Ok(false);
         };
         let change = change.clone();
-        if !self.parents(parent) {
-            return false;
+        if !self.parents(parent)? {
+            return Ok(false);
         }
-        let act = self.take(&change, now.as_ref(), &after);
+        let act = self.take(&change, now.as_ref(), &after)?;
         self.operation(parent, now.as_ref(), act);
-        true
+        Ok(true)
     }
 
     fn operation(&mut self, path: &Path, now: Option<&State>, change: Act) {
@@ -276,12 +287,17 @@ impl Planner<'_> {
 }
 
 /// Whether reality has something in a directory that stays.
-fn is_kept_by_others(path: &Path, now: Option<&State>, removed: &HashSet<PathBuf>) -> bool {
+fn is_kept_by_others(path: &Path, now: Option<&State>, removed: &HashSet<PathBuf>) -> Result<bool, EngineError> {
     if now.is_none_or(|n| n.node.kind != Kind::Directory) {
-        return false;
+        return Ok(false);
     }
-    let Ok(entries) = std::fs::read_dir(path) else { return true };
-    entries.into_iter().any(|e| e.map_or(true, |e| !removed.contains(&e.path())))
+    let failed = |error| EngineError::io("list", path, error);
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        if !removed.contains(&entry.map_err(failed)?.path()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The directory that is held while a path is changed: the project, or the tree outside it. Nothing crosses from one file

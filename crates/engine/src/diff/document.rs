@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::text::Content;
-use whatif_diff::{Base, Blocked, Change, ChangeKind, Flag, Kind, State, shown_path};
+use whatif_diff::{Base, Blocked, Change, ChangeKind, Flag, Kind, State, Unreadable, shown_path};
 use whatif_types::Status;
 use whatif_types::text::Text;
 
@@ -23,6 +23,8 @@ pub struct Document {
     pub collapsed: Vec<Collapsed>,
     #[serde(with = "whatif_types::text::paths")]
     pub unreadable: Vec<PathBuf>,
+    /// The cause for each of them.
+    pub unreadable_because: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -142,7 +144,8 @@ impl Diff {
                 .iter()
                 .map(|c| Collapsed { path: text(&c.path), files: c.files, bytes: c.bytes })
                 .collect(),
-            unreadable: self.set.unreadable.clone(),
+            unreadable: self.set.unreadable.iter().map(|u| u.path.clone()).collect(),
+            unreadable_because: self.set.unreadable.iter().map(Unreadable::why).collect(),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Measurement {
     pub changes: Changes,
     /// Of everything that changed.
     pub paths: Vec<PathBuf>,
-    /// Directories in which anything may have changed.
+    /// What could not be looked at, so that anything may have changed there.
     pub unreadable: Vec<PathBuf>,
     /// What tools of the host would execute, and the like.
     pub risky: Vec<PathBuf>,
@@ -35,10 +35,11 @@ impl Engine {
         let mut found = self.find_changes(sandbox)?;
         if !under.is_empty() {
             let before = self.changes_in(sandbox, under)?;
-            found = Found { changes: between(&before, &found, true), ..found };
+            let own = between(&before, &found, true);
+            found = Found { changes: own.changes, unreadable: own.unreadable, ..found };
         }
         let paths = found.changes.iter().map(|change| change.path.clone()).collect();
-        let unreadable = found.unreadable.clone();
+        let unreadable = found.unreadable.iter().map(|u| u.path.clone()).collect();
         let set = self.sort_out(sandbox, found, Depth::Review)?;
         let mut changes = Changes { bytes: set.bytes, ..Changes::default() };
         let (mut directories, mut risky) = (0, Vec::new());

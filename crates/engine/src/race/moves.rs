@@ -38,6 +38,8 @@ impl Moves {
         let began = Instant::now();
         let moved = engine.moved_in(&self.project, self.since);
         self.next = Instant::now() + SHORTEST_PAUSE.max(began.elapsed() * SMALLEST_SHARE);
+        // A notice only: each apply looks for itself, and insists. The next look may succeed.
+        let Ok(moved) = moved else { return };
         let news: Vec<PathBuf> = moved.into_iter().filter(|path| self.told.insert(path.clone())).collect();
         if !news.is_empty() {
             let name = |path: &PathBuf| Text::from(path.strip_prefix(&self.project).unwrap_or(path));
