@@ -45,7 +45,9 @@ impl WholeFile {
         }
         fs::rename(&self.part, &self.path)?;
         self.has_part = false;
-        Ok(())
+        // What was reported as written survives a power cut.
+        let directory = self.path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(directory)?.sync_all()
     }
 }
 

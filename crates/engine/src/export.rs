@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use whatif_archive::{Layer, Limits, Manifest, Marks, Options};
 use whatif_layers::remove;
+use whatif_layers::shift::LayerOrigin;
 use whatif_store::StoreError;
 use whatif_types::sandbox::{Details, Position};
 use whatif_types::{Identity, LayerId, Lockfile, MadeBy, Sandbox, Status, Template, name};
@@ -210,11 +211,13 @@ impl Engine {
         let old: Vec<LayerId> = about.details.position.stack.clone();
         let new: Vec<LayerId> = old.iter().map(|_| new_layer_id()).collect::<Result<_, _>>()?;
         self.state.note_import(place, &new)?;
+        let mut below = None;
         for (from, to) in old.iter().zip(&new) {
+            LayerOrigin { sandbox: None, below: below.replace(to.clone()) }.mark(&unpacked.join(from.as_str()));
             fs::rename(unpacked.join(from.as_str()), place.join(to.as_str())).map_err(|e| EngineError::io("keep", &unpacked, e))?;
             self.state.keep_layer(place, to)?;
         }
-        self.sync()?;
+        self.state.flush_all()?;
         about.details.position = Position { stack: new, began_at: Some(now()), ..Position::default() };
         // As for a new one of this backend.
         let same_ids = self.context.is_root() && self.first_choice(Some(about.details.backend)).same_ids;
@@ -227,6 +230,8 @@ impl Engine {
         let layers = manifest.layers.len();
         let project = about.project.clone();
         let name = self.record_import(about, kind, given)?;
+        self.state.flush_settled()?;
+        self.store.flush()?;
         Ok(Arrived { kind, name, project, layers, bytes, sha256 })
     }
 

@@ -54,6 +54,9 @@ impl Engine {
             let made = with_a_name(given.as_deref(), |name| self.plant(&parent, name, position.clone(), Some(&origin(&from))));
             sandboxes.push(made?);
         }
+        // In this order: a record whose directory is not there would be taken for that of a lost sandbox.
+        self.state.flush_settled()?;
+        self.store.flush()?;
         Ok(Forked { from, parent, sandboxes, disturbed })
     }
 

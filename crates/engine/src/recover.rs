@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use whatif_apply::{ApplyError, Outcome, Plan};
 use whatif_keeper::Client;
 use whatif_layers::remove;
-use whatif_layers::state_dir::{AliveLock, SandboxLock, Unsettled};
+use whatif_layers::state_dir::{AliveLock, SandboxLock, Unsettled, is_empty};
 use whatif_types::explain::whole_message;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Explain, SandboxId, Status};
@@ -84,7 +84,7 @@ impl Engine {
 
     /// Removes what is left of an apply that did not happen, but for versions of files that could not be put anywhere.
     pub(crate) fn clear_rolled_back(&self, directory: &Path) -> Result<(), EngineError> {
-        let has_files = |part: &str| !whatif_layers::state_dir::is_empty(&directory.join(part));
+        let has_files = |part: &str| !is_empty(&directory.join(part));
         if has_files("old") || has_files("unapplied") {
             return Ok(self.state.set_aside(directory)?);
         }
@@ -94,6 +94,11 @@ impl Engine {
     fn repair(&self, id: &SandboxId, _lock: SandboxLock) -> Result<(), EngineError> {
         let path = self.state.transient().join(id.as_str());
         match self.store.get(id)? {
+            // Commands run only once there is a record, so this one was lost. `gc` names the sandbox.
+            None if self.state.was_being_made(id) && holds_work(&path) => {
+                self.state.settle(id)?;
+                Ok(())
+            }
             // Half made, or half deleted.
             None => self.clear_away(id),
             Some(sandbox) if sandbox.status == Status::Creating => self.clear_away(id),
@@ -128,7 +133,19 @@ impl Engine {
         end_keeper_in(&path);
         self.remove_group(id);
         self.store.delete(id)?;
+        self.store.flush()?;
         Ok(remove::tree(&path)?)
+    }
+}
+
+/// Whether anything was written in a sandbox: there is something in a head that was mounted, which its work directory shows. (A head
+/// that was only copied is not work.) What cannot be looked at may be some.
+fn holds_work(sandbox: &Path) -> bool {
+    let work = sandbox.join("work");
+    let is_written = |root: std::fs::DirEntry| !is_empty(&root.path()) && !is_empty(&work.join(root.file_name()));
+    match std::fs::read_dir(sandbox.join("head")) {
+        Ok(mut roots) => roots.any(|root| root.map_or(true, is_written)),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
     }
 }
 

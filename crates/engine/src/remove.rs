@@ -110,6 +110,10 @@ impl Engine {
         if !pidfd.is_none_or(|fd| wait_until_ended(fd, BACKGROUND_PATIENCE)) {
             return;
         }
+        // A record that a power cut brings back must find its sandbox whole. (That of a run which nobody kept is not missed.)
+        if !sandbox.details.transient && self.store.flush().is_err() {
+            return;
+        }
         end_supervisor(directory, &sandbox.id, Duration::ZERO);
         self.unbind(sandbox);
         if !self.state.recycle(directory) {

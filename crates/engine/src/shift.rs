@@ -102,6 +102,7 @@ impl Engine {
         let has_layer = !self.heads_are_empty(sandbox)? || directory.join("base").join("index").exists();
         if !has_layer && !to.leaves_its_stack() {
             to.record(sandbox, None)?;
+            self.store.flush()?;
             if is_active {
                 self.publish(sandbox);
             }
@@ -166,7 +167,8 @@ impl Engine {
     pub(crate) fn recover_shift(&self, directory: &Path) -> Result<(), EngineError> {
         let Some(shift) = Shift::inherit(&self.state, directory)? else { return Ok(()) };
         let id = shift.note().sandbox.clone();
-        let Some(mut sandbox) = self.store.get(&id)? else { return Ok(shift.end()?) };
+        // Its record is lost. What becomes of its head is decided when it has one again.
+        let Some(mut sandbox) = self.store.get(&id)? else { return Ok(()) };
         // Its mounts may be half changed, unless it was only copied. What it wrote since cannot have reached a layer.
         let may_go_on = shift.note().is_copy;
         if let Some(path) = self.state.find(&id).filter(|_| !may_go_on) {
@@ -205,7 +207,8 @@ impl Moving<'_> {
     /// Nothing is mounted, so there is nobody to mind.
     fn at_rest(&mut self, sandbox: &mut Sandbox) -> Result<Moved, EngineError> {
         let shift = self.begin(sandbox)?;
-        let done = shift.freeze(NextHead::Bare).map_err(EngineError::from).and_then(|()| self.record(sandbox));
+        let frozen = shift.freeze(NextHead::Bare).and_then(|()| shift.flush()).map_err(EngineError::from);
+        let done = frozen.and_then(|()| self.record(sandbox));
         self.settle(shift, done)?;
         Ok(Moved::at_once(self.frozen()))
     }
@@ -253,7 +256,8 @@ impl Moving<'_> {
             }
             Ok(Some(because)) => {
                 self.engine.own_everything();
-                let done = shift.freeze_copy().map_err(EngineError::from).and_then(|()| self.record_copy(sandbox));
+                let done = shift.freeze_copy().and_then(|()| shift.flush()).map_err(EngineError::from);
+                let done = done.and_then(|()| self.record_copy(sandbox));
                 let settled = self.settle(shift, done);
                 client.thaw()?;
                 settled?;
@@ -275,6 +279,7 @@ impl Moving<'_> {
         let stack = self.to.stack(sandbox, self.layer);
         let frozen = shift.freeze(NextHead::Laid).map_err(EngineError::from);
         let prepared = frozen.and_then(|()| self.engine.prepare_heads(sandbox, boot, &stack));
+        let prepared = prepared.and_then(|()| Ok(shift.flush()?));
         let done = prepared.and_then(|()| {
             let before = sandbox.clone();
             sandbox.details.trees = known_and_new(sandbox, &boot.plan);
@@ -287,6 +292,10 @@ impl Moving<'_> {
             return Err(error);
         }
         // It has happened. From here on whatever fails leaves a stopped sandbox, which stands on its new layers when it starts.
+        if let Err(error) = self.engine.store.flush() {
+            self.engine.stop_after_failure(sandbox)?;
+            return Err(error.into());
+        }
         self.engine.publish(sandbox);
         let told = self.tell_of_room(sandbox, &mut client);
         let shift = shift.hand_over()?;
@@ -311,7 +320,8 @@ impl Moving<'_> {
     }
 
     fn begin(&self, sandbox: &Sandbox) -> Result<Shift, EngineError> {
-        let note = Note { sandbox: sandbox.id.clone(), layer: self.layer.cloned(), is_copy: false };
+        let below = sandbox.details.position.stack.last().cloned();
+        let note = Note { sandbox: sandbox.id.clone(), layer: self.layer.cloned(), is_copy: false, below };
         Ok(Shift::begin(&self.engine.state, self.directory, note)?)
     }
 
@@ -351,7 +361,11 @@ impl Moving<'_> {
 
     fn settle(&self, shift: Shift, done: Result<(), EngineError>) -> Result<(), EngineError> {
         match done {
-            Ok(()) => Ok(shift.go_on()?),
+            Ok(()) => {
+                // The note goes when the record is on the disk. If that fails, it stays, and the next command asks the records.
+                self.engine.store.flush()?;
+                Ok(shift.go_on()?)
+            }
             Err(error) => {
                 shift.go_back()?;
                 Err(error)

@@ -86,7 +86,7 @@ impl Engine {
         let moved = self.shift(&mut sandbox, lock, take.live, helper, &mut destination)?;
         let snapshot = destination.taken.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })?;
         if take.durable {
-            self.sync()?;
+            self.state.flush_all()?;
         }
         let disturbed = Disturbed { how: moved.how, ended: moved.ended, stopped: moved.stopped };
         Ok(Taken { sandbox, snapshot, disturbed })
@@ -113,18 +113,12 @@ impl Engine {
         }
     }
 
-    /// Everything written so far, on the disk.
-    pub(crate) fn sync(&self) -> Result<(), EngineError> {
-        let root = self.state.root();
-        let directory = std::fs::File::open(root).map_err(|e| EngineError::io("open", root, e))?;
-        rustix::fs::syncfs(&directory).map_err(|e| EngineError::io("sync", root, e.into()))
-    }
-
     /// Removes snapshots; what only they needed is deleted. Sandboxes made from them stay.
     pub fn remove_snapshots(&self, labels: &[String]) -> Result<Vec<(Sandbox, Snapshot)>, EngineError> {
         let removed = labels.iter().map(|label| self.find_snapshot(label)).collect::<Result<Vec<_>, _>>()?;
         let ids: Vec<SnapshotId> = removed.iter().map(|(_, s)| s.id.clone()).collect();
         self.store.delete_snapshots(&ids)?;
+        self.store.flush()?;
         Ok(removed)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use whatif_diff::base;
+use whatif_layers::shift::LayerOrigin;
 use whatif_layers::squash::{self, Format};
 use whatif_layers::state_dir::Unsettled;
 use whatif_layers::{measure, remove, shift};
@@ -129,9 +130,14 @@ impl Engine {
             let stack = &mut fresh.details.position.stack;
             // It may have been rolled back meanwhile; then the result is of no use.
             if let Some(start) = stack.windows(layers.len()).position(|w| w == layers) {
+                let below = start.checked_sub(1).and_then(|at| stack.get(at)).cloned();
+                LayerOrigin { sandbox: Some(fresh.id.clone()), below }.mark(&place.join(id.as_str()));
                 self.state.keep_layer(&place, &id)?;
+                // The layers that it takes the place of may be deleted as soon as the record says so.
+                self.state.flush_all()?;
                 stack.splice(start..start + layers.len(), [id]);
                 self.store.update(&mut fresh)?;
+                self.store.flush()?;
             }
             *sandbox = fresh;
             Ok(())
@@ -191,12 +197,14 @@ impl Engine {
         }
         let in_flight = self.layers_in_flight()?;
         let mut unneeded = Vec::new();
-        let mut condemned = Ok(None);
+        let mut condemned: Result<_, EngineError> = Ok(None);
         let id = new_id()?;
         self.store.with_needed_layers(&mut |needed| {
             unneeded = existing.iter().filter(|l| !needed.contains(l) && !in_flight.contains(l)).cloned().collect();
             if take {
-                condemned = self.state.condemn_layers(id.as_str(), &unneeded);
+                // What the records do not name any more, they may name again after a power cut.
+                let flushed = self.store.flush().map_err(EngineError::from);
+                condemned = flushed.and_then(|()| Ok(self.state.condemn_layers(id.as_str(), &unneeded)?));
             }
         })?;
         if let Some((directory, _lock)) = condemned? {
@@ -215,14 +223,21 @@ impl Engine {
 
     /// Layers that some command has made and not yet recorded.
     fn layers_in_flight(&self) -> Result<Vec<LayerId>, EngineError> {
-        let unsettled = self.state.unsettled()?.into_iter();
-        Ok(unsettled
-            .flat_map(|u| match u {
-                Unsettled::Shift(path) => shift::note_in(&path).and_then(|n| n.layer).into_iter().collect(),
-                Unsettled::Layers(path) => self.state.coming(&path),
-                _ => Vec::new(),
-            })
-            .collect())
+        let mut layers = Vec::new();
+        for unsettled in self.state.unsettled()? {
+            match unsettled {
+                Unsettled::Shift(path) => match shift::read_note(&path) {
+                    Ok(note) => layers.extend(note.layer),
+                    // It has come to its end meanwhile.
+                    Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => {}
+                    // It may speak of any layer.
+                    Err(error) => return Err(error.into()),
+                },
+                Unsettled::Layers(path) => layers.extend(self.state.coming(&path)?),
+                Unsettled::Sandbox(_) | Unsettled::Apply(_) => {}
+            }
+        }
+        Ok(layers)
     }
 }
 

@@ -90,6 +90,7 @@ impl Engine {
             details,
         };
         self.store.insert_template(&template, Some(&origin(&snapshot)), replace)?;
+        self.store.flush()?;
         Ok((template, disturbed))
     }
 

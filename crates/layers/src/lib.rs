@@ -6,6 +6,7 @@
 
 pub mod assemble;
 pub mod copy;
+pub mod durable;
 pub mod masks;
 pub mod measure;
 pub mod plan;

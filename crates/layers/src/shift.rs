@@ -6,24 +6,72 @@
 //!
 //! The head becomes a layer by a rename, and whether that has happened is decided by the records. As long as the note exists it
 //! is not: whoever finds it without an owner asks the records and goes forward or back.
+//!
+//! A power cut leaves a moment of the past, and not of all things the same one. So that something always leads to the data, the
+//! note is on the disk before the rename, the rename before the record, and the record before the note goes. What the note and
+//! the layer say about themselves is in extended attributes: those are part of the journal, like names, and the bytes of a file
+//! are not.
 
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, XattrFlags, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use whatif_types::{LayerId, SandboxId};
 
-use crate::state_dir::{NOTE, SHIFT, SandboxLock, StateDir, make_private};
-use crate::{PathError, copy, on, remove};
+use crate::state_dir::{NOTE, NOTE_ATTRIBUTE, SHIFT, SandboxLock, StateDir, make_private};
+use crate::{PathError, copy, durable, on, remove};
 
 /// Directories made beforehand, in a sandbox's directory: one for a head, and in it one for each tree, and those for work.
 pub const SPARE_HEAD: &str = "spare-head";
 pub const SPARE_WORK: &str = "spare-work";
 /// How the name of a tree's head begins while it is being made for a sandbox that was there before.
 pub const UNFINISHED_HEAD: &str = "new-";
+
+/// Where a layer says what it is.
+const LAYER_ATTRIBUTE: &str = "user.whatif.layer";
+/// Longer than any note.
+const LONGEST: usize = 1024;
+
+/// What a layer says about itself, so that it can be found by who has lost the records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerOrigin {
+    /// Whose head it was.
+    pub sandbox: Option<SandboxId>,
+    /// The layer beneath it in the stack it was made on.
+    pub below: Option<LayerId>,
+}
+
+impl LayerOrigin {
+    /// Marks a directory that becomes a layer. Only a help after a loss: a file system without attributes goes without.
+    pub fn mark(&self, directory: &Path) {
+        if let Ok(text) = serde_json::to_vec(self) {
+            let _ = rustix::fs::setxattr(directory, LAYER_ATTRIBUTE, &text, XattrFlags::empty());
+        }
+    }
+
+    /// What a layer says; nothing if an earlier version made it.
+    pub fn of(layer: &Path) -> Result<Option<Self>, PathError> {
+        let text = attribute(layer, LAYER_ATTRIBUTE).map_err(on("read the mark of", layer))?;
+        text.map(|text| serde_json::from_slice(&text).map_err(io::Error::from)).transpose().map_err(on("understand", layer))
+    }
+}
+
+/// The value of an attribute that may not be there.
+pub(crate) fn attribute(path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
+    let mut value = vec![0; LONGEST];
+    match rustix::fs::getxattr(path, name, &mut value[..]) {
+        Ok(length) => {
+            value.truncate(length);
+            Ok(Some(value))
+        }
+        Err(Errno::NODATA | Errno::NOTSUP) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
 
 /// What takes the place of a head that becomes a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +91,9 @@ pub struct Note {
     /// Not the head itself but a copy of it.
     #[serde(default)]
     pub is_copy: bool,
+    /// The layer that the head lies on.
+    #[serde(default)]
+    pub below: Option<LayerId>,
 }
 
 /// A shift under way, owned by this process.
@@ -70,14 +121,15 @@ impl Shift {
     /// Takes over one that a crash left. `None`: its owner is at work, or nothing is left to do.
     pub fn inherit(state: &StateDir, path: &Path) -> Result<Option<Self>, PathError> {
         let Some(lock) = SandboxLock::take(path)? else { return Ok(None) };
-        let Some(note) = note_in(path) else {
-            return Err(on("understand", path)(io::Error::from(io::ErrorKind::InvalidData)));
-        };
+        let note = read_note(path)?;
+        let layer = note.layer.as_ref().map(|l| state.layer_path(l));
         let Some(sandbox) = state.find(&note.sandbox) else {
-            fs::remove_file(path).map_err(on("remove", path))?;
+            // A layer of a sandbox that is gone may be all that is left of it.
+            if !layer.as_deref().is_some_and(is_there) {
+                fs::remove_file(path).map_err(on("remove", path))?;
+            }
             return Ok(None);
         };
-        let layer = note.layer.as_ref().map(|l| state.layer_path(l));
         Ok(Some(Self { path: path.to_owned(), sandbox, layer, note, lock }))
     }
 
@@ -95,11 +147,28 @@ impl Shift {
         // Whoever writes to it finishes first, and whoever comes later looks again where it is.
         let _written = fs::File::open(base.join("index")).ok().filter(|index| flock(index, FlockOperation::LockExclusive).is_ok());
         rename_if_there(&base, &head.join("base"))?;
+        self.origin().mark(&head);
         fs::rename(&head, layer).map_err(on("freeze", &head))?;
         if next == NextHead::Laid && fs::rename(self.sandbox.join(SPARE_HEAD), &head).is_ok() {
             return Ok(());
         }
         make_private(&head)
+    }
+
+    /// What `freeze` did is on the disk: from here on a record may speak of the layer.
+    pub fn flush(&self) -> Result<(), PathError> {
+        match self.layer.as_deref() {
+            Some(layer) if self.note.is_copy => {
+                durable::tree(layer)?;
+                durable::names_in(layer.parent().unwrap_or(layer))
+            }
+            Some(layer) => durable::names_in(layer.parent().unwrap_or(layer)),
+            None => Ok(()),
+        }
+    }
+
+    fn origin(&self) -> LayerOrigin {
+        LayerOrigin { sandbox: Some(self.note.sandbox.clone()), below: self.note.below.clone() }
     }
 
     /// A copy of the head becomes a layer; the head stays.
@@ -112,6 +181,7 @@ impl Shift {
         fs::rename(&new, &self.path).map_err(on("write", &self.path))?;
         self.lock = lock;
         make_private(layer)?;
+        self.origin().mark(layer);
         for part in ["head", "base"] {
             let from = self.sandbox.join(part);
             let parts = if part == "head" { children(&from)? } else { vec![from].into_iter().filter(|b| b.is_dir()).collect() };
@@ -126,11 +196,19 @@ impl Shift {
 
     /// What the records say did not happen is taken back.
     pub fn go_back(self) -> Result<(), PathError> {
-        if let Some(layer) = self.layer.as_ref().filter(|l| l.is_dir()) {
+        if let Some(layer) = self.layer.as_ref().filter(|l| is_there(l)) {
             let head = self.sandbox.join("head");
             if self.note.is_copy {
                 remove::tree(layer)?;
             } else {
+                // Nobody could write to the new head before the record was on the disk. If something is in it all the same, the
+                // record was lost, and this is not ours to decide.
+                if holds_work(&head)? {
+                    return Err(on("take back", layer)(io::Error::other(format!(
+                        "there is work in {} as well; the records that joined the two are lost",
+                        head.display()
+                    ))));
+                }
                 remove::tree(&head)?;
                 fs::rename(layer, &head).map_err(on("take back", layer))?;
             }
@@ -188,10 +266,32 @@ impl Unfinished {
     }
 }
 
-/// What a shift under way says about itself.
-#[must_use]
-pub fn note_in(path: &Path) -> Option<Note> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+/// What a shift under way says about itself. One that cannot be read may speak of any layer.
+pub fn read_note(path: &Path) -> Result<Note, PathError> {
+    let text = match attribute(path, NOTE_ATTRIBUTE).map_err(on("read", path))? {
+        Some(text) => text,
+        // Of an earlier version, or on a file system without attributes.
+        None => fs::read(path).map_err(on("read", path))?,
+    };
+    serde_json::from_slice(&text).map_err(io::Error::from).map_err(on("understand", path))
+}
+
+/// Whether a head has anything in its trees.
+fn holds_work(head: &Path) -> Result<bool, PathError> {
+    if !is_there(head) {
+        return Ok(false);
+    }
+    for root in children(head)? {
+        if !children(&root)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What cannot be looked at is there.
+fn is_there(path: &Path) -> bool {
+    !matches!(fs::symlink_metadata(path), Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
 }
 
 fn text(note: &Note) -> Vec<u8> {

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, XattrFlags};
 use whatif_types::{LayerId, SandboxId};
 
-use crate::{PathError, on, spares};
+use crate::{PathError, durable, on, spares};
 
 /// An attribute that says which process a directory in `transient/` belongs to.
 const OWNER: &str = "user.whatif.owner";
@@ -46,6 +46,8 @@ pub const FAREWELL: &str = "farewell";
 const COMING: &str = "coming.json";
 /// Where the note of a shift waits for the next one, in a sandbox's directory.
 pub(crate) const NOTE: &str = "shift";
+/// What the note says, where a journal keeps it in order with the renames that it speaks of.
+pub(crate) const NOTE_ATTRIBUTE: &str = "user.whatif.note";
 
 /// Something under way, or what a crash left of it.
 #[derive(Debug)]
@@ -214,6 +216,16 @@ impl StateDir {
         fs::read(directory.join(RECORD)).ok().map(|record| (directory, record))
     }
 
+    /// Sandboxes that were settled so far are on the disk where they are.
+    pub fn flush_settled(&self) -> Result<(), PathError> {
+        durable::names_in(&self.sandboxes())
+    }
+
+    /// Everything written so far, on the disk.
+    pub fn flush_all(&self) -> Result<(), PathError> {
+        durable::all_around(&self.root)
+    }
+
     /// The sandbox is complete and kept.
     pub fn settle(&self, id: &SandboxId) -> Result<PathBuf, PathError> {
         let to = self.settled_path(id);
@@ -240,6 +252,11 @@ impl StateDir {
         }
     }
 
+    /// Whether a directory in `transient/` belongs, or belonged, to a command that was making it; one that is being deleted does not.
+    pub fn was_being_made(&self, id: &SandboxId) -> bool {
+        rustix::fs::getxattr(self.transient_path(id), OWNER, &mut [0_u8; 16][..]).is_ok()
+    }
+
     /// Takes the lock of a directory in `transient/` if its owner is gone. A child that a killed owner was just starting
     /// may hold the lock for a moment longer; that moment is waited for.
     pub fn inherit(&self, id: &SandboxId) -> Result<Option<SandboxLock>, PathError> {
@@ -260,17 +277,19 @@ impl StateDir {
     pub fn unsettled(&self) -> Result<Vec<Unsettled>, PathError> {
         let path = self.transient();
         let entries = fs::read_dir(&path).map_err(on("list", &path))?;
-        let unsettled = entries.filter_map(Result::ok).filter_map(|e| {
-            let name = e.file_name().into_string().ok()?;
-            let path = e.path();
-            match name.split_once('-').map(|(kind, _)| kind) {
+        let mut unsettled = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(on("list", &path))?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let path = entry.path();
+            unsettled.extend(match name.split_once('-').map(|(kind, _)| kind) {
                 Some("apply") => Some(Unsettled::Apply(path)),
                 Some("shift") => Some(Unsettled::Shift(path)),
                 Some("squash" | "layers") => Some(Unsettled::Layers(path)),
                 _ => SandboxId::parse(&name).map(Unsettled::Sandbox),
-            }
-        });
-        Ok(unsettled.collect())
+            });
+        }
+        Ok(unsettled)
     }
 
     /// Makes the directory of an apply, in `transient/`, owned by the returned lock.
@@ -318,15 +337,22 @@ impl StateDir {
 
     /// Names the layers that will soon be recorded, so that nobody takes them for unneeded ones.
     pub fn note_import(&self, place: &Path, layers: &[LayerId]) -> Result<(), PathError> {
-        let path = place.join(COMING);
+        // Under another name first: whoever finds half of it could not tell which layers it speaks of.
+        let (new, path) = (place.join("coming.new"), place.join(COMING));
         let text = serde_json::to_vec(layers).map_err(io::Error::from);
-        text.and_then(|text| fs::write(&path, text)).map_err(on("write", &path))
+        text.and_then(|text| fs::write(&new, text)).map_err(on("write", &new))?;
+        fs::rename(&new, &path).map_err(on("write", &path))
     }
 
     /// The layers that an import under way is about to record.
-    #[must_use]
-    pub fn coming(&self, place: &Path) -> Vec<LayerId> {
-        fs::read(place.join(COMING)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    pub fn coming(&self, place: &Path) -> Result<Vec<LayerId>, PathError> {
+        let path = place.join(COMING);
+        match fs::read(&path) {
+            // It has not come so far, or it is something else.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(on("read", &path)(error)),
+            Ok(text) => serde_json::from_slice(&text).map_err(io::Error::from).map_err(on("understand", &path)),
+        }
     }
 
     /// Takes layers out of sight; they are deleted from there.
@@ -349,7 +375,10 @@ impl StateDir {
     pub fn list_layers(&self) -> Result<Vec<LayerId>, PathError> {
         let path = self.layers();
         match fs::read_dir(&path) {
-            Ok(entries) => Ok(entries.filter_map(|e| LayerId::parse(e.ok()?.file_name().to_str()?)).collect()),
+            Ok(entries) => entries
+                .map(|entry| Ok(LayerId::parse(&entry.map_err(on("list", &path))?.file_name().to_string_lossy())))
+                .filter_map(Result::transpose)
+                .collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(on("list", &path)(error)),
         }
@@ -419,7 +448,10 @@ fn has_dead_owner(path: &Path) -> bool {
 
 fn ids_in(directory: &Path) -> Result<Vec<SandboxId>, PathError> {
     let entries = fs::read_dir(directory).map_err(on("list", directory))?;
-    Ok(entries.filter_map(|e| SandboxId::parse(e.ok()?.file_name().to_str()?)).collect())
+    entries
+        .map(|entry| Ok(SandboxId::parse(&entry.map_err(on("list", directory))?.file_name().to_string_lossy())))
+        .filter_map(Result::transpose)
+        .collect()
 }
 
 /// Whoever else could write here could put heads and records under us.
@@ -505,6 +537,10 @@ impl SandboxLock {
         let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
         let mut file = file.map_err(on("create", path))?;
         file.write_all(text).map_err(on("write", path))?;
+        // Without attributes the bytes themselves have to be on the disk before anything that they announce.
+        if rustix::fs::fsetxattr(&file, NOTE_ATTRIBUTE, text, XattrFlags::empty()).is_err() {
+            file.sync_all().map_err(on("flush", path))?;
+        }
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(on("lock", path))?;
         Ok(Self { directory: file })
     }

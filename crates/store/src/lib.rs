@@ -30,6 +30,9 @@ pub trait Store: std::fmt::Debug {
     fn wants_tidying(&self) -> bool;
     /// Work that keeps later commands fast; better done in the background.
     fn tidy(&self) -> Result<(), StoreError>;
+    /// Returns once everything committed so far survives a power cut. Commits alone are durable only some time later; nothing may be
+    /// reported, or deleted because of one, before this.
+    fn flush(&self) -> Result<(), StoreError>;
     /// Removes the row and those of its snapshots. One that is gone already is a success.
     fn delete(&self, id: &SandboxId) -> Result<(), StoreError>;
 
@@ -118,6 +121,12 @@ pub enum StoreError {
     Malformed(String),
     #[error(transparent)]
     Transition(#[from] IllegalTransition),
+    #[error("failed to flush the records in {path} to the disk")]
+    NotFlushed {
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("failed to use the records")]
     Database(#[source] rusqlite::Error),
 }
@@ -134,7 +143,7 @@ impl Explain for StoreError {
             Self::TooNew { .. } => "records_too_new",
             Self::Malformed(_) => "records_malformed",
             Self::Transition(_) => "illegal_transition",
-            Self::Database(_) => "records_failed",
+            Self::Database(_) | Self::NotFlushed { .. } => "records_failed",
         }
     }
 
@@ -151,7 +160,7 @@ impl Explain for StoreError {
             Self::OriginGone => vec!["'whatif snapshots' shows what there is".to_owned()],
             Self::Conflict { .. } | Self::ExperimentConflict { .. } => vec!["run the command again".to_owned()],
             Self::TooNew { .. } => vec!["use the newer whatif, or another state directory: WHATIF_HOME=…".to_owned()],
-            Self::Database(_) | Self::Malformed(_) => {
+            Self::Database(_) | Self::Malformed(_) | Self::NotFlushed { .. } => {
                 vec!["'whatif doctor' checks the state directory and its free space".to_owned()]
             }
             Self::Transition(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! Records in SQLite, in write-ahead mode: readers never wait, and a commit costs no disk flush.
+//! Records in SQLite, in write-ahead mode: readers never wait, and a commit costs no disk flush. `flush` makes them durable.
 
 mod experiments;
 mod json;
@@ -6,7 +6,7 @@ mod snapshots;
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
-use std::fs::{OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -130,10 +130,10 @@ impl SqliteStore {
         done
     }
 
-    fn log_size(&self) -> u64 {
+    fn log(&self) -> PathBuf {
         let mut log = self.path.as_os_str().to_owned();
         log.push("-wal");
-        std::fs::metadata(log).map_or(0, |m| m.len())
+        PathBuf::from(log)
     }
 }
 
@@ -320,7 +320,17 @@ impl Store for SqliteStore {
     }
 
     fn wants_tidying(&self) -> bool {
-        self.log_size() > LONGEST_LOG
+        std::fs::metadata(self.log()).is_ok_and(|m| m.len() > LONGEST_LOG)
+    }
+
+    fn flush(&self) -> Result<(), StoreError> {
+        // A commit is in the log until it is moved to the database, and what is moved is flushed on both sides by SQLite. Not
+        // through the connection: this must work in a forked child too.
+        let log = self.log();
+        match File::open(&log).and_then(|file| file.sync_data()) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            other => other.map_err(|source| StoreError::NotFlushed { path: log.display().to_string(), source }),
+        }
     }
 
     fn tidy(&self) -> Result<(), StoreError> {
