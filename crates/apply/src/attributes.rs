@@ -1,5 +1,6 @@
 //! Owner, mode, extended attributes and times, in the order in which the kernel keeps them.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -121,6 +122,40 @@ pub(crate) fn settle(descriptor: &impl AsFd, wanted: &Attributes) -> io::Result<
     }
 }
 
+/// Whether two sets of extended attributes are the same, in whatever order they are listed.
+pub(crate) fn same(a: &Xattrs, b: &Xattrs) -> bool {
+    a.len() == b.len() && a.iter().all(|pair| b.contains(pair))
+}
+
+/// What a directory gets that is to become `wanted`, was planned as `before`, and is `now`. What others changed in the last moment
+/// stays theirs, attribute by attribute; whether there was such a change is the second part of the answer.
+pub(crate) fn without_overwriting(before: &Attributes, now: &Attributes, wanted: &Attributes) -> (Attributes, bool) {
+    let mut is_theirs = false;
+    let mut result = wanted.clone();
+    let mut pick = |before: u32, now: u32, wanted: &mut u32| {
+        if now != before && now != *wanted {
+            (*wanted, is_theirs) = (now, true);
+        }
+    };
+    pick(before.mode, now.mode, &mut result.mode);
+    pick(before.uid, now.uid, &mut result.uid);
+    pick(before.gid, now.gid, &mut result.gid);
+    let names: BTreeSet<&OsString> = [before, now, wanted].iter().flat_map(|a| a.xattrs.iter().map(|(name, _)| name)).collect();
+    for name in names {
+        let (was, is, shall) = (value(before, name), value(now, name), value(wanted, name));
+        if is != was && is != shall {
+            is_theirs = true;
+            result.xattrs.retain(|(n, _)| n != name);
+            result.xattrs.extend(is.map(|value| (name.clone(), value.to_vec())));
+        }
+    }
+    (result, is_theirs)
+}
+
+fn value<'a>(attributes: &'a Attributes, name: &OsStr) -> Option<&'a [u8]> {
+    attributes.xattrs.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_slice())
+}
+
 /// Sets only the time of modification.
 pub(crate) fn set_mtime(descriptor: &impl AsFd, time: Time) -> io::Result<()> {
     Ok(rustix::fs::utimensat(descriptor, "", &only_mtime(time), AtFlags::EMPTY_PATH)?)
@@ -161,5 +196,22 @@ fn only_mtime((seconds, nanoseconds): Time) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec { tv_sec: seconds, tv_nsec: i64::from(nanoseconds) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_changed_in_the_last_moment_stays() {
+        let with = |mode, note: &[u8]| Attributes { mode, xattrs: vec![("user.note".into(), note.to_vec())], ..Attributes::default() };
+        let (before, wanted) = (with(0o755, b"a"), with(0o700, b"b"));
+        assert_eq!(without_overwriting(&before, &before, &wanted), (wanted.clone(), false));
+        assert_eq!(without_overwriting(&before, &wanted, &wanted), (wanted.clone(), false), "recovery comes here again");
+        assert_eq!(without_overwriting(&before, &with(0o711, b"a"), &wanted), (with(0o711, b"b"), true));
+        assert_eq!(without_overwriting(&before, &with(0o755, b"c"), &wanted), (with(0o700, b"c"), true));
+        let bare = Attributes { xattrs: Vec::new(), ..before.clone() };
+        assert_eq!(without_overwriting(&before, &bare, &wanted), (Attributes { xattrs: Vec::new(), ..wanted }, true));
     }
 }

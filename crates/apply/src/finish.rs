@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::fs::{AtFlags, CWD, OFlags};
 use rustix::io::Errno;
 
-use crate::attributes::{hold, settle};
+use crate::attributes::{hold, settle, without_overwriting, xattrs};
 use crate::backup::{move_out, remove_tree};
 use crate::error::{Fault, on};
 use crate::flush::{self, FEW};
@@ -118,7 +118,17 @@ fn set_directory(tx: &mut Transaction, n: usize, reported: &mut Vec<(PathBuf, St
         reported.push((path.to_owned(), "was exchanged for another directory; its attributes were left as they are".to_owned()));
         return Ok(());
     }
-    settle(directory, wanted).map_err(on("set the attributes of", path))
+    let set = || -> std::io::Result<bool> {
+        let now = now.attributes(xattrs(directory)?);
+        let before = before.attributes(tx.header.xattrs.get(&n).cloned().unwrap_or_else(|| now.xattrs.clone()));
+        let (result, is_theirs) = without_overwriting(&before, &now, wanted);
+        settle(directory, &result)?;
+        Ok(is_theirs)
+    };
+    if set().map_err(on("set the attributes of", path))? {
+        reported.push((path.to_owned(), "had attributes changed by somebody else meanwhile; those were left as they are".to_owned()));
+    }
+    Ok(())
 }
 
 /// What is there now.

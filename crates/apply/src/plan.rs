@@ -123,6 +123,10 @@ pub struct Attributes {
     /// The whole set that is wanted of `user.*`, `system.posix_acl_*` and `security.capability`. Others are left alone.
     #[serde(with = "named_values")]
     pub xattrs: Vec<(OsString, Vec<u8>)>,
+    /// Of a directory that is there: the same set as it must be now. A change time says nothing about it, because it also moves with
+    /// every name in the directory. `None` if it does not matter.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_named_values")]
+    pub xattrs_now: Option<Vec<(OsString, Vec<u8>)>>,
 }
 
 impl Identity {
@@ -197,7 +201,7 @@ impl Identity {
     /// The attributes that `lstat` shows, with these extended ones.
     #[must_use]
     pub fn attributes(&self, xattrs: Vec<(OsString, Vec<u8>)>) -> Attributes {
-        Attributes { mode: self.mode, uid: self.uid, gid: self.gid, mtime: Some(self.mtime), xattrs }
+        Attributes { mode: self.mode, uid: self.uid, gid: self.gid, mtime: Some(self.mtime), xattrs, xattrs_now: None }
     }
 }
 
@@ -260,5 +264,22 @@ pub(crate) mod named_values {
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(OsString, Vec<u8>)>, D::Error> {
         let pairs = Vec::<(Text, Vec<u8>)>::deserialize(deserializer)?;
         Ok(pairs.into_iter().map(|(name, value)| (name.to_os(), value)).collect())
+    }
+}
+
+mod optional_named_values {
+    use std::ffi::OsString;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Values(#[serde(with = "super::named_values")] Vec<(OsString, Vec<u8>)>);
+
+    pub fn serialize<S: Serializer>(value: &Option<Vec<(OsString, Vec<u8>)>>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.clone().map(Values).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<(OsString, Vec<u8>)>>, D::Error> {
+        Ok(Option::<Values>::deserialize(deserializer)?.map(|values| values.0))
     }
 }

@@ -1,6 +1,8 @@
 //! What a finished apply did, and the plan that takes it back.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -10,7 +12,7 @@ use crate::backup::{Store, names_in};
 use crate::error::{ApplyError, on};
 use crate::held::{Held, in_the_way};
 use crate::journal::{Done, Journal, Told};
-use crate::layout::{Layout, Role, Step, spot};
+use crate::layout::{Layout, Role, Spot, Step, link_base, spot};
 use crate::look::look_at;
 use crate::plan::{Attributes, Change, Expected, Identity, Kind, Operation, Plan, Source};
 use crate::swap::look_here;
@@ -95,7 +97,8 @@ pub fn undo_plan(directory: &Path) -> Result<(Plan, Vec<Changed>), ApplyError> {
     for (n, (operation, step)) in header.plan.operations.iter().zip(&layout.steps).enumerate() {
         let top = if let Role::Nested { top } = step.role { top } else { n };
         if !done.left.contains(&top) {
-            undo.operation(n, operation, step, done.after[n].as_ref(), header.xattrs.get(&n))?;
+            let left = left_behind(&header.plan, n);
+            undo.operation(n, operation, step, done.after[n].as_ref(), left, header.xattrs.get(&n))?;
         }
     }
     undo.filled(&header.plan.roots);
@@ -120,10 +123,18 @@ impl Undo {
         operation: &Operation,
         step: &Step,
         after: Option<&Identity>,
+        left: Option<&Attributes>,
         xattrs: Option<&Xattrs>,
     ) -> Result<(), ApplyError> {
+        let mut other_xattrs = false;
         let (now, unreachable) = match self.held.directory(operation.root, &step.target.directory) {
-            Ok(parent) => (look_here(&parent, &step.target).map_err(on("examine", &step.path))?.map(|seen| seen.identity), None),
+            Ok(parent) => {
+                let now = look_here(&parent, &step.target).map_err(on("examine", &step.path))?.map(|seen| seen.identity);
+                if let (Some(left), Some(now)) = (left, &now) {
+                    other_xattrs = has_other_xattrs(&parent, &step.target, now, left).map_err(on("examine", &step.path))?;
+                }
+                (now, None)
+            }
             Err(error) => match in_the_way(&error) {
                 Some(why) => (None, Some(why)),
                 None => return Err(on("reach", &step.path)(error).into()),
@@ -137,7 +148,7 @@ impl Undo {
             (Some(_), None) => Some("does not exist any more"),
             // Its change time does not count: an attempt to undo that was put back has changed it too. Nothing can get lost by
             // that, since undoing keeps what it takes away.
-            (Some(after), Some(now)) => after.changed(now),
+            (Some(after), Some(now)) => after.changed(now).or(other_xattrs.then_some("has other extended attributes now")),
         };
         if let Some(why) = why {
             self.changed.push(Changed { path: step.path.clone(), why: why.to_owned() });
@@ -159,7 +170,9 @@ impl Undo {
                     let why = "has no backup any more".to_owned();
                     self.changed.push(Changed { path: step.path.clone(), why });
                 }
-                Change::Put { source: Source::Original(original), attributes: attributes(before) }
+                // Not needed to bring it back, but to tell later whether it still has them.
+                let xattrs = Attributes::of(&original).map(|a| a.xattrs).unwrap_or_default();
+                Change::Put { source: Source::Original(original), attributes: before.attributes(xattrs) }
             }
         };
         let expected = now.map_or(Expected::Absent, Expected::Present);
@@ -230,6 +243,24 @@ impl Undo {
         }
         Ok(())
     }
+}
+
+/// What an operation gave to what it left: of a further name, what the first one got.
+fn left_behind(plan: &Plan, n: usize) -> Option<&Attributes> {
+    let first = match plan.operations[n].source() {
+        Some(Source::HardLink(_)) => link_base(plan, n)?,
+        _ => n,
+    };
+    plan.operations.get(first)?.attributes()
+}
+
+fn has_other_xattrs(parent: &OwnedFd, spot: &Spot, now: &Identity, left: &Attributes) -> io::Result<bool> {
+    if !matches!(now.kind, Kind::File | Kind::Directory) {
+        return Ok(false);
+    }
+    let held = if spot.name.is_empty() { None } else { Some(attributes::hold(parent, &spot.name)?) };
+    let found = attributes::xattrs(held.as_ref().unwrap_or(parent))?;
+    Ok(!attributes::same(&found, &left.xattrs))
 }
 
 /// What is there now does not stay.

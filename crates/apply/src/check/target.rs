@@ -105,6 +105,8 @@ impl Surveyor<'_> {
             Ok(xattrs) => {
                 if seen.identity.kind == Kind::File {
                     self.problems.extend(against_file_in_place(&seen.identity, &xattrs, wanted, path));
+                } else if wanted.xattrs_now.as_ref().is_some_and(|planned| !attributes::same(planned, &xattrs)) {
+                    self.problem(path, "has other extended attributes now", "look at the change again");
                 }
                 self.found.xattrs.insert(n, xattrs);
             }

@@ -116,7 +116,7 @@ pub fn expected(path: &Path) -> Expected {
 }
 
 pub fn attributes(mode: u32) -> Attributes {
-    Attributes { mode, uid: uid(), gid: gid(), mtime: Some((1_600_000_000, 123_456_789)), xattrs: Vec::new() }
+    Attributes { mode, uid: uid(), gid: gid(), mtime: Some((1_600_000_000, 123_456_789)), ..Attributes::default() }
 }
 
 pub fn uid() -> u32 {

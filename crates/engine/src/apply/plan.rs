@@ -267,6 +267,7 @@ impl Planner<'_> {
             gid: wanted.owner.1,
             mtime: timed.filter(|_| keeps_time).map(|n| n.mtime),
             xattrs: wanted.xattrs.clone().into_iter().collect(),
+            xattrs_now: None,
         }
     }
 
