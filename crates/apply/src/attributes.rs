@@ -205,7 +205,8 @@ mod tests {
 
     #[test]
     fn what_others_changed_in_the_last_moment_stays() {
-        let with = |mode, note: &[u8]| Attributes { mode, xattrs: vec![("user.note".into(), note.to_vec())], ..Attributes::default() };
+        let with =
+            |mode, note: &[u8]| Attributes { mode, xattrs: vec![("user.note".into(), note.to_vec())], ..Attributes::default() };
         let (before, wanted) = (with(0o755, b"a"), with(0o700, b"b"));
         assert_eq!(without_overwriting(&before, &before, &wanted), (wanted.clone(), false));
         assert_eq!(without_overwriting(&before, &wanted, &wanted), (wanted.clone(), false), "recovery comes here again");

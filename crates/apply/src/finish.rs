@@ -126,7 +126,8 @@ fn set_directory(tx: &mut Transaction, n: usize, reported: &mut Vec<(PathBuf, St
         Ok(is_theirs)
     };
     if set().map_err(on("set the attributes of", path))? {
-        reported.push((path.to_owned(), "had attributes changed by somebody else meanwhile; those were left as they are".to_owned()));
+        reported
+            .push((path.to_owned(), "had attributes changed by somebody else meanwhile; those were left as they are".to_owned()));
     }
     Ok(())
 }

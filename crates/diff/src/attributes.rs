@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,29 @@ fn read(path: &Path, marks: Marks) -> Result<Attributes, Errno> {
         }
     }
     Ok(attributes)
+}
+
+/// All carried attributes of what an open file holds, which may be a directory and may be open for its path only.
+pub fn of_open(file: &impl AsFd) -> io::Result<Attributes> {
+    let path = path_of(file);
+    let mut list = vec![0_u8; LONGEST_LIST];
+    let length = match rustix::fs::listxattr(&path, &mut list[..]) {
+        Err(Errno::OPNOTSUPP) => 0,
+        other => other?,
+    };
+    let mut found = Attributes::new();
+    for name in names(&list[..length]).filter(|n| is_carried(n, Marks::None)).map(OsStr::from_bytes) {
+        let mut value = vec![0_u8; LONGEST_LIST];
+        match rustix::fs::getxattr(&path, name, &mut value[..]) {
+            Ok(length) => {
+                value.truncate(length);
+                found.insert(name.to_owned(), value);
+            }
+            Err(Errno::NODATA) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(found)
 }
 
 /// The names in a list as the kernel gives it.

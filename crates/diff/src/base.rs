@@ -33,10 +33,12 @@ pub use self::join::{copy, join};
 pub use self::record::{Made, Record};
 use self::writer::Writer;
 pub(crate) use self::writer::make;
+use crate::attributes::Attributes;
 use crate::change::{Base, Change, State};
 use crate::content;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
+use crate::scan::Unchanged;
 use crate::unreadable::Unreadable;
 
 /// All records of one sandbox.
@@ -125,38 +127,55 @@ impl Bases {
         after: Option<&State>,
         touched: Time,
     ) -> Result<(Option<State>, Base), Unreadable> {
-        let Some(placed) = self.find(path) else { return self.start_without_record(path, now, touched) };
+        let Some(placed) = self.find(path) else { return self.start_without_record(path, now, after, touched) };
         let record = &placed.record;
         if record.absent {
-            let base = if now.is_some_and(|n| n.node.kind != Kind::Directory) { Base::Kept } else { Base::Reality };
-            return Ok(if base == Base::Kept { (None, base) } else { (now.cloned(), base) });
+            // Whatever reality has here came later.
+            return Ok((None, if now.is_some() { Base::Kept } else { Base::Reality }));
         }
         let kept = self.kept(placed);
-        if !record.reconciled
-            && let Some(now) = now
-            && self.is_still(record, now, kept.as_ref())?
-        {
-            return Ok((Some(now.clone()), Base::Reality));
-        }
         // What became real is what the sandbox has, as long as it has not touched it since.
-        let is_untouched = |a: &&State| record.equal_to == Some((a.node.ino, a.node.ctime));
-        Ok(match kept.or_else(|| after.filter(is_untouched).cloned()) {
-            Some(kept) => (Some(kept), Base::Kept),
+        let untouched = after.filter(|a| record.equal_to == Some((a.node.ino, a.node.ctime)));
+        if record.reconciled
+            && let Some(known) = kept.as_ref().or(untouched)
+        {
+            return Ok((Some(known.clone()), Base::Kept));
+        }
+        if let Some(now) = now
+            && has_same_content(record, now, kept.as_ref())?
+        {
+            return Ok(if has_same_looks(record, now, kept.as_ref())? {
+                (Some(now.clone()), Base::Reality)
+            } else {
+                (Some(with_looks(record, now, kept.as_ref())?), Base::Kept)
+            });
+        }
+        Ok(match kept.as_ref().or(untouched) {
+            Some(known) => (Some(known.clone()), Base::Kept),
             None => (now.cloned(), Base::Lost),
         })
     }
 
     /// Reality's times tell, unless a directory above is not the one it was.
-    fn start_without_record(&self, path: &Path, now: Option<&State>, touched: Time) -> Result<(Option<State>, Base), Unreadable> {
+    fn start_without_record(
+        &self,
+        path: &Path,
+        now: Option<&State>,
+        after: Option<&State>,
+        touched: Time,
+    ) -> Result<(Option<State>, Base), Unreadable> {
         let Some(now) = now else { return Ok((None, Base::Reality)) };
-        if now.node.kind == Kind::Directory {
-            return Ok((Some(now.clone()), Base::Reality));
-        }
-        let above = path.ancestors().skip(1).find_map(|a| self.get(a).map(|record| (a, record)));
+        let above = path.ancestors().skip(1).find_map(|a| self.get(a).filter(|r| !r.is_on_the_way()).map(|record| (a, record)));
+        let is_directory = |s: &State| s.node.kind == Kind::Directory;
         Ok(match above {
             // The sandbox made the directory; whatever reality has in it now came later.
             Some((_, record)) if record.absent => (None, Base::Kept),
-            Some((ancestor, record)) if Node::of(ancestor)?.is_none_or(|n| n.ino != record.node.ino) => {
+            // What happened in a directory is told by what is in it; what happened to the directory itself only moves its ctime.
+            _ if is_directory(now) && !after.is_some_and(is_directory) => {
+                let was_changed = now.node.ctime > touched && now.node.mtime <= touched;
+                (Some(now.clone()), if was_changed { Base::Lost } else { Base::Reality })
+            }
+            Some((ancestor, record)) if !is_directory(now) && Node::of(ancestor)?.is_none_or(|n| n.ino != record.node.ino) => {
                 (Some(now.clone()), Base::Lost)
             }
             _ if now.node.ctime > touched => (Some(now.clone()), Base::Lost),
@@ -169,28 +188,11 @@ impl Bases {
             return None;
         }
         let at = self.directories[placed.directory].join(placed.record.content?.to_string());
-        Some(State::new(placed.record.node.clone(), at, Marks::None))
-    }
-
-    /// Whether reality is what it was, if need be made again: an undo puts back the same with another inode.
-    fn is_still(&self, record: &Record, now: &State, kept: Option<&State>) -> Result<bool, Unreadable> {
-        if now.node.is_untouched_since(&record.node) {
-            return Ok(true);
+        let mut kept = State::new(placed.record.node.clone(), at, Marks::None);
+        if let Some(attributes) = &placed.record.attributes {
+            kept.set_attributes(attributes.clone());
         }
-        let attributes = |n: &Node| (n.kind, n.mode, n.uid, n.gid);
-        if attributes(&now.node) != attributes(&record.node) {
-            return Ok(false);
-        }
-        Ok(match (now.node.kind, kept) {
-            // What is in it is looked at by itself.
-            (Kind::Directory, _) => true,
-            _ if now.node.size != record.node.size => false,
-            (Kind::Link, Some(kept)) => now.target()? == kept.target()?,
-            (_, Some(kept)) => {
-                content::is_same(&now.at, &kept.at, now.node.size).map_err(|error| Unreadable::of(&now.at, &error))?
-            }
-            (_, None) => now.node.has_same_content_stamp(&record.node) || now.node.has_same_fine_time(&record.node),
-        })
+        Some(kept)
     }
 
     /// Keeps what has not been kept yet of the files that these changes touched.
@@ -209,20 +211,53 @@ impl Bases {
                 continue;
             }
             let content = writer.keep(before)?;
+            let attributes = Some(before.attributes()?.clone());
             // Read while it was written to: neither the old state nor the new one.
             if Node::of(&before.at)?.is_none_or(|now| !now.is_untouched_since(&before.node)) {
                 continue;
             }
-            let record = Record { content, ..Record::new(&change.path, before.node.clone()) };
+            let record = Record { content, attributes, ..Record::new(&change.path, before.node.clone()) };
             self.add(&mut writer, own, Line::Known(record));
         }
         for (change, state) in tops {
             let absent = change.before.is_none();
             let content = if absent { None } else { self.keep_of_deleted(change, changes, &mut writer)? };
-            let record = Record { absent, content, identity_only: !absent, ..Record::new(&change.path, state.node.clone()) };
+            let attributes = if absent { None } else { Some(state.attributes()?.clone()) };
+            let record =
+                Record { absent, content, attributes, identity_only: !absent, ..Record::new(&change.path, state.node.clone()) };
             self.add(&mut writer, own, Line::Known(record));
         }
         writer.end()
+    }
+
+    /// Keeps what reality was where the sandbox has the same, as a look found it.
+    pub fn keep_unchanged(&mut self, unchanged: &[Unchanged]) -> io::Result<()> {
+        let is_new = |bases: &Self, one: &Unchanged| !bases.records.contains_key(one.now.at.as_os_str());
+        if !unchanged.iter().any(|one| is_new(self, one)) {
+            return Ok(());
+        }
+        let (mut writer, own) = self.begin()?;
+        self.read(own)?;
+        for one in unchanged {
+            if is_new(self, one) {
+                let (attributes, equal_to) = (Some(one.now.attributes()?.clone()), one.equal_to);
+                let record = Record::new(&one.now.at, one.now.node.clone());
+                self.add(&mut writer, own, Line::Known(Record { attributes, equal_to, identity_only: true, ..record }));
+            }
+        }
+        writer.end()
+    }
+
+    /// The directories of reality that the sandbox has parts of and that do not look any more as they did.
+    pub fn changed_directories(&self) -> Result<Vec<&Path>, Unreadable> {
+        let mut changed = Vec::new();
+        for record in self.records.values().map(|placed| &placed.record) {
+            let is_known = record.node.kind == Kind::Directory && !record.absent && !record.reconciled;
+            if is_known && looks_changed(record)? {
+                changed.push(record.path.as_path());
+            }
+        }
+        Ok(changed)
     }
 
     /// What can tell later whether reality has again what the sandbox deleted. The bytes of files are too much for that.
@@ -253,7 +288,8 @@ impl Bases {
             if change.is_directory() {
                 top = Some((&change.path, is_added));
             }
-            let is_known = self.records.contains_key(change.path.as_os_str()) || (is_added && self.was_absent(&change.path));
+            let is_recorded = self.get(&change.path).is_some_and(|r| !r.is_on_the_way());
+            let is_known = is_recorded || (is_added && self.was_absent(&change.path));
             if change.base == Base::Reality && !is_known {
                 tops.push((change, state));
             }
@@ -278,16 +314,18 @@ impl Bases {
         let history = self.history(&new)?;
         for base in new {
             let line = match base {
-                NewBase::Identity { path, node, equal_to, made } => {
-                    Line::Known(Record { identity_only: true, equal_to, made, ..Record::new(&path, node) })
+                NewBase::Identity { path, node, attributes, reconciled, equal_to, made } => {
+                    let record = Record::new(&path, node);
+                    Line::Known(Record { attributes, reconciled, identity_only: true, equal_to, made, ..record })
                 }
-                NewBase::Content { path, node, bytes, reconciled, made } => {
+                NewBase::Content { path, node, attributes, bytes, reconciled, made } => {
                     let content = Some(writer.keep_bytes(&bytes)?);
-                    Line::Known(Record { content, reconciled, made, ..Record::new(&path, node) })
+                    Line::Known(Record { content, attributes, reconciled, made, ..Record::new(&path, node) })
                 }
-                NewBase::InPlace { path, node, source } => {
+                NewBase::InPlace { path, node, attributes, source } => {
                     let content = Some(writer.keep_bytes(source.as_os_str().as_bytes())?);
-                    Line::Known(Record { content, identity_only: true, made: Made::InPlace, ..Record::new(&path, node) })
+                    let record = Record::new(&path, node);
+                    Line::Known(Record { content, attributes, identity_only: true, made: Made::InPlace, ..record })
                 }
                 NewBase::Forget { path } => Line::Forgotten(path),
                 NewBase::Again(record) => Line::Known(self.bring_back(record, &history, &mut writer)?),
@@ -348,15 +386,76 @@ impl Bases {
     }
 }
 
+/// Whether reality has the bytes it had, if need be made again: an undo puts back the same with another inode.
+fn has_same_content(record: &Record, now: &State, kept: Option<&State>) -> Result<bool, Unreadable> {
+    if now.node.kind != record.node.kind {
+        return Ok(false);
+    }
+    Ok(match (now.node.kind, kept) {
+        // What is in it is looked at by itself.
+        (Kind::Directory, _) => true,
+        _ if now.node.is_untouched_since(&record.node) => true,
+        _ if now.node.size != record.node.size => false,
+        (Kind::Link, Some(kept)) => now.target()? == kept.target()?,
+        (_, Some(kept)) => content::is_same(&now.at, &kept.at, now.node.size).map_err(|error| Unreadable::of(&now.at, &error))?,
+        (_, None) => now.node.has_same_content_stamp(&record.node) || now.node.has_same_fine_time(&record.node),
+    })
+}
+
+/// Whether reality has the mode, owner and attributes that the record says.
+fn has_same_looks(record: &Record, now: &State, kept: Option<&State>) -> Result<bool, Unreadable> {
+    let plain = |n: &Node| (n.mode, n.uid, n.gid);
+    if plain(&now.node) != plain(&record.node) {
+        return Ok(false);
+    }
+    // Nothing was done to the file since. What a record says that is not reality's has to be compared.
+    if !record.reconciled && now.node.is_untouched_since(&record.node) {
+        return Ok(true);
+    }
+    Ok(match (&record.attributes, kept) {
+        (Some(attributes), _) => attributes == now.attributes()?,
+        // Earlier versions kept them only with the bytes.
+        (None, Some(kept)) if now.node.kind == Kind::File => kept.attributes()? == now.attributes()?,
+        (None, _) => true,
+    })
+}
+
+/// Reality's bytes with the mode, owner and attributes of the record.
+fn with_looks(record: &Record, now: &State, kept: Option<&State>) -> Result<State, Unreadable> {
+    let Node { mode, uid, gid, .. } = record.node;
+    let mut before = State::new(Node { mode, uid, gid, ..now.node.clone() }, now.at.clone(), Marks::None);
+    before.set_attributes(match (&record.attributes, kept) {
+        (Some(attributes), _) => attributes.clone(),
+        (None, Some(kept)) if now.node.kind == Kind::File => kept.attributes()?.clone(),
+        (None, _) => now.attributes()?.clone(),
+    });
+    Ok(before)
+}
+
+/// Whether a directory of reality does not look as it did, and is still one.
+fn looks_changed(record: &Record) -> Result<bool, Unreadable> {
+    match Node::of(&record.path)?.filter(|n| n.kind == Kind::Directory) {
+        Some(node) => Ok(!has_same_looks(record, &State::new(node, record.path.clone(), Marks::None), None)?),
+        None => Ok(false),
+    }
+}
+
 /// A base set on purpose.
 #[derive(Debug)]
 pub enum NewBase {
-    /// Reality is the base, as it is now.
-    Identity { path: PathBuf, node: Node, equal_to: Option<(u64, Time)>, made: Made },
-    /// These bytes are; `reconciled` if reality has others.
-    Content { path: PathBuf, node: Node, bytes: Vec<u8>, reconciled: bool, made: Made },
+    /// Reality is the base, as it is now; `reconciled` if its bytes or attributes are not the sandbox's.
+    Identity {
+        path: PathBuf,
+        node: Node,
+        attributes: Option<Attributes>,
+        reconciled: bool,
+        equal_to: Option<(u64, Time)>,
+        made: Made,
+    },
+    /// These bytes are; `reconciled` if reality has others, or other attributes.
+    Content { path: PathBuf, node: Node, attributes: Option<Attributes>, bytes: Vec<u8>, reconciled: bool, made: Made },
     /// Reality is, with all that a directory brought along when it was renamed from its source, relative to its tree.
-    InPlace { path: PathBuf, node: Node, source: PathBuf },
+    InPlace { path: PathBuf, node: Node, attributes: Option<Attributes>, source: PathBuf },
     /// There is none: nothing is in reality.
     Forget { path: PathBuf },
     /// What it was before.

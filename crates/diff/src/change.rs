@@ -1,7 +1,12 @@
 //! One typed difference between what a sandbox started from and what it made of it.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,12 +46,37 @@ pub struct State {
     /// Who wrote the layer it lies in.
     marks: Marks,
     attributes: OnceCell<Attributes>,
+    /// The bytes, if they were read once and for all.
+    bytes: Option<Arc<[u8]>>,
 }
 
 impl State {
     #[must_use]
     pub fn new(node: Node, at: PathBuf, marks: Marks) -> Self {
-        Self { node, at, marks, attributes: OnceCell::new() }
+        Self { node, at, marks, attributes: OnceCell::new(), bytes: None }
+    }
+
+    /// What was read from one descriptor: nothing of it is looked up by its path again.
+    #[must_use]
+    pub fn read_once(node: Node, at: PathBuf, attributes: Attributes, bytes: Vec<u8>) -> Self {
+        Self { node, at, marks: Marks::None, attributes: OnceCell::from(attributes), bytes: Some(bytes.into()) }
+    }
+
+    /// The bytes of a file that is not too long for text.
+    pub fn bytes(&self) -> io::Result<Cow<'_, [u8]>> {
+        match &self.bytes {
+            Some(bytes) => Ok(Cow::Borrowed(bytes)),
+            None => content::read(&self.at).map(Cow::Owned),
+        }
+    }
+
+    /// Whether both are files with the same bytes, or links with the same target. Directories have nothing of the kind.
+    pub fn has_same_content(&self, other: &Self) -> Result<bool, Unreadable> {
+        match (self.node.kind, other.node.kind) {
+            (Kind::File, Kind::File) => has_same_bytes(self, other),
+            (Kind::Link, Kind::Link) => Ok(self.target()? == other.target()?),
+            (one, two) => Ok(one == two),
+        }
     }
 
     /// Extended attributes, as far as they are carried.
@@ -58,13 +88,22 @@ impl State {
         Ok(self.attributes.get_or_init(|| read))
     }
 
-    /// For whoever has read them already.
-    pub(crate) fn set_attributes(&mut self, attributes: Attributes) {
+    /// Who wrote the layer it lies in.
+    #[must_use]
+    pub fn marks(&self) -> Marks {
+        self.marks
+    }
+
+    /// For a caller that has read them already.
+    pub fn set_attributes(&mut self, attributes: Attributes) {
         self.attributes = OnceCell::from(attributes);
     }
 
     pub fn target(&self) -> Result<PathBuf, Unreadable> {
-        std::fs::read_link(&self.at).map_err(|error| Unreadable::of(&self.at, &error))
+        match &self.bytes {
+            Some(target) => Ok(PathBuf::from(OsStr::from_bytes(target))),
+            None => std::fs::read_link(&self.at).map_err(|error| Unreadable::of(&self.at, &error)),
+        }
     }
 }
 
@@ -205,8 +244,15 @@ fn has_same_bytes(before: &State, after: &State) -> Result<bool, Unreadable> {
     if before.node.size != after.node.size {
         return Ok(false);
     }
-    let compared = || content::is_same(&before.at, &after.at, after.node.size);
-    Ok(before.node.size == 0 || compared().map_err(|error| Unreadable::of(&after.at, &error))?)
+    let were_read = before.bytes.is_some() || after.bytes.is_some();
+    if before.node.size == 0 || (before.at == after.at && !were_read) {
+        return Ok(true);
+    }
+    let compared = || match were_read {
+        true => Ok(before.bytes()? == after.bytes()?),
+        false => content::is_same(&before.at, &after.at, after.node.size),
+    };
+    compared().map_err(|error| Unreadable::of(&after.at, &error))
 }
 
 /// `path` as people see it: relative to the project where it lies in it.

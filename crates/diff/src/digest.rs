@@ -46,8 +46,17 @@ fn describe(change: &Change, bytes: &mut Vec<u8>) {
     for number in [u64::from(node.mode), u64::from(node.uid), u64::from(node.gid), node.rdev] {
         bytes.extend(number.to_le_bytes());
     }
-    // What happens beneath a directory is told by the changes there.
-    if node.kind != Kind::Directory {
+    if node.kind == Kind::Directory {
+        // What happens beneath a directory is told by the changes there, so its ctime says too much; its attributes are read by now.
+        let read = change.after.as_ref().and_then(|a| a.attributes().ok());
+        for (name, value) in read.into_iter().flatten() {
+            for text in [name.as_bytes(), value] {
+                bytes.extend((text.len() as u64).to_le_bytes());
+                bytes.extend(text);
+            }
+        }
+    } else {
+        // Whatever is done to a file, its bytes, mode, owner or attributes, moves its ctime.
         for number in [node.size, node.ino, node.ctime.0.cast_unsigned(), u64::from(node.ctime.1)] {
             bytes.extend(number.to_le_bytes());
         }

@@ -3,6 +3,7 @@
 //! `scan` finds raw changes, `base` knows what they started from, `set` puts them in words: ignored, renamed, risky.
 #![forbid(unsafe_code)]
 
+pub mod acl;
 pub mod attributes;
 pub mod base;
 mod between;
@@ -31,7 +32,7 @@ pub use marks::Marks;
 pub use node::{Kind, Node, Time};
 pub use overlap::overlaps;
 pub use risk::Flag;
-pub use scan::{Found, Renamed, Scope, Tree, scan};
+pub use scan::{Found, Renamed, Scope, Tree, Unchanged, scan};
 pub use set::{ChangeSet, Collapsed, Depth};
 pub use summary::{Example, Summary, summarize};
 pub use unreadable::Unreadable;

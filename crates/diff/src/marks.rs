@@ -95,6 +95,16 @@ impl Marks {
         self == Self::Fuse && name.as_bytes().starts_with(FUSE_OPAQUE)
     }
 
+    /// Whether an entry of a layer, where there is one below, is that one copied up rather than made inside.
+    pub(crate) fn is_copied_up(self, path: &Path, kind: Kind) -> Result<bool, Errno> {
+        let entry = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        // This one marks only files so; a directory made where another one was hides that one.
+        if self == Self::Fuse && kind == Kind::Directory {
+            return Ok(!self.is_fuse_opaque(&entry)? && !self.is_marked_opaque(&entry)?);
+        }
+        self.has(&entry, "origin")
+    }
+
     /// What a directory says about itself, in as few calls as possible.
     pub(crate) fn look(self, directory: &OwnedFd) -> Result<Seen, Errno> {
         let mut room = [0_u8; 1024];

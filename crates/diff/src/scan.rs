@@ -63,6 +63,19 @@ pub struct Found {
     pub directories: Vec<Directory>,
     /// Directories that are shown at another place than reality has them.
     pub renamed: Vec<Renamed>,
+    /// What the heads have of reality without a change of their own, if what it was was not kept yet.
+    pub unchanged: Vec<Unchanged>,
+    /// What reality changed and the sandbox has as it started from it.
+    pub behind: Vec<Change>,
+}
+
+/// A directory that is only on the way to something, or a file that was copied up for nothing.
+#[derive(Clone, Debug)]
+pub struct Unchanged {
+    /// What reality has.
+    pub now: State,
+    /// The inode of the head's file that is the same, and its time of change.
+    pub equal_to: Option<(u64, Time)>,
 }
 
 /// A directory through which another one of reality shows.
@@ -89,6 +102,8 @@ impl Found {
         self.unreadable.extend(other.unreadable);
         self.directories.extend(other.directories);
         self.renamed.extend(other.renamed);
+        self.unchanged.extend(other.unchanged);
+        self.behind.extend(other.behind);
         self.bytes += other.bytes;
     }
 }

@@ -201,7 +201,12 @@ fn what_cannot_be_seen_through_a_renamed_directory_was_not_deleted() {
     // As an apply does, before the sandbox is told.
     fs::rename(w.real("d"), w.real("m")).unwrap();
     assert!(!w.told().iter().any(|t| t.starts_with("Delete")), "{:?}", w.told());
-    let made = NewBase::InPlace { path: w.real("m"), node: Node::of(&w.real("m")).unwrap().unwrap(), source: "d".into() };
+    let made = NewBase::InPlace {
+        path: w.real("m"),
+        node: Node::of(&w.real("m")).unwrap().unwrap(),
+        attributes: None,
+        source: "d".into(),
+    };
     w.set_bases(vec![made]);
     assert!(w.told().is_empty(), "{:?}", w.told());
     // Whatever is made at the old place, it is not what was renamed. The sandbox deleted the name, not this.
@@ -224,7 +229,14 @@ fn what_a_part_of_an_apply_took_out_of_a_renamed_directory_was_not_deleted() {
     fs::create_dir(w.real("m")).unwrap();
     fs::rename(w.real("d/x"), w.real("m/x")).unwrap();
     let node = Node::of(&w.real("m/x")).unwrap().unwrap();
-    w.set_bases(vec![NewBase::Identity { path: w.real("m/x"), node, equal_to: None, made: Made::Real }]);
+    w.set_bases(vec![NewBase::Identity {
+        path: w.real("m/x"),
+        node,
+        attributes: None,
+        reconciled: false,
+        equal_to: None,
+        made: Made::Real,
+    }]);
     assert_eq!(w.told(), ["Delete d Reality", "Delete d/y Reality", "Add m/y Reality"]);
 }
 

@@ -27,7 +27,14 @@ impl World {
     /// Writes down that a path started from these bytes.
     fn know(&self, chain: &[&str], path: &str, bytes: &str) {
         let node = Node { size: bytes.len() as u64, kind: Kind::File, ..Node::of(&self.0).unwrap().unwrap() };
-        let new = NewBase::Content { path: path.into(), node, bytes: bytes.into(), reconciled: false, made: Made::Nothing };
+        let new = NewBase::Content {
+            path: path.into(),
+            node,
+            attributes: None,
+            bytes: bytes.into(),
+            reconciled: false,
+            made: Made::Nothing,
+        };
         self.load(chain).replace(vec![new]).unwrap();
     }
 

@@ -30,6 +30,7 @@ pub(crate) use self::marks::Mark;
 pub use whatif_apply::{Progress, Stage};
 
 pub use self::select::{HunkChoice, LeftOut, Reason};
+use crate::merge::Looks;
 use crate::{Engine, EngineError, Trouble, now};
 
 /// How long an apply waits for another one in the same tree.
@@ -147,7 +148,21 @@ impl InPlace {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum BaseAfter {
-    Content { path: Text, bytes: Text, reconciled: bool },
+    Content {
+        path: Text,
+        bytes: Text,
+        reconciled: bool,
+        /// Reality's, if there are none.
+        #[serde(default)]
+        looks: Option<Looks>,
+    },
+    /// Reality's bytes with these attributes, or, as long as the sandbox has not touched it since, what it has.
+    Looks {
+        path: Text,
+        looks: Looks,
+        reconciled: bool,
+        equal_to: Option<(u64, whatif_diff::Time)>,
+    },
     Again(Record),
 }
 

@@ -117,6 +117,7 @@ impl Engine {
         let (found, mut bases) = self.scan(sandbox, view)?;
         // Without room for it, a later merge has no base; what is to be shown now is not affected.
         let _ = bases.keep(&found.changes);
+        let _ = bases.keep_unchanged(&found.unchanged);
         Ok(found)
     }
 

@@ -30,6 +30,7 @@ pub mod limits;
 pub mod lineage;
 mod list;
 pub mod logs;
+mod merge;
 pub mod network;
 mod package_settings;
 pub mod pool;

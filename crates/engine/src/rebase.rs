@@ -1,21 +1,27 @@
 //! `whatif rebase`: moves a sandbox onto reality as it is now.
 //!
-//! What the sandbox did not touch follows reality by itself. Where both changed a file, the sandbox's version becomes the merge
-//! of both; where they collide, it gets conflict markers, as git writes them, for whoever works in the sandbox to settle.
+//! What the sandbox did not touch follows reality by itself. Where reality changed something that the sandbox has a version of, that
+//! version becomes the merge of both, by the same rules as in an apply; where text collides, it gets conflict markers, as git writes
+//! them, to be settled inside. Everything else that collides stays as it is and is listed as open.
+//!
+//! The head's version is replaced and on the disk before the record says that it stands on reality. So a rebase that is cut short
+//! leaves a version that is merged again, or that collides, but none that counts as newer than it is.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
+mod head;
+mod reality;
+
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use whatif_diff::base::{Made, NewBase};
-use whatif_diff::{Change, Kind, Node, State, Unreadable, content};
-use whatif_layers::copy;
-use whatif_patch::Merge;
+use whatif_diff::{Base, Change, Kind, State, Unreadable, content};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
-use crate::{Engine, EngineError, now, private_file};
+use self::head::{Head, New, tree_of};
+use self::reality::{Found, Tree};
+use crate::merge::{Collision, Content, Looks, Merged, REALITY, SANDBOX, merge};
+use crate::{Engine, EngineError, now};
 
 #[derive(Debug)]
 pub struct Rebased {
@@ -28,9 +34,20 @@ pub struct Rebased {
     pub open: Vec<(PathBuf, &'static str)>,
 }
 
+/// What becomes of one path.
 enum Outcome {
-    Merged(Vec<u8>),
-    Marked(Vec<u8>),
+    Merged {
+        content: Content,
+        looks: Looks,
+        now: State,
+    },
+    Marked {
+        bytes: Vec<u8>,
+        looks: Looks,
+        now: State,
+    },
+    /// Reality has it no more, and the sandbox did nothing to it.
+    Gone,
     Open(&'static str),
 }
 
@@ -43,21 +60,24 @@ impl Engine {
         let directory = self.directory(&sandbox)?;
         let found = self.look(&sandbox)?.complete()?;
         let mut rebased = Rebased { sandbox: sandbox.clone(), merged: Vec::new(), marked: Vec::new(), open: Vec::new() };
+        let mut trees: HashMap<PathBuf, Tree> = HashMap::new();
+        let head = Head { sandbox: &sandbox, directory: &directory };
         let mut bases = Vec::new();
-        for change in found.changes.iter().filter(|c| c.has_drifted()) {
-            let (bytes, list) = match outcome(change)? {
-                Outcome::Merged(bytes) => (bytes, &mut rebased.merged),
-                Outcome::Marked(bytes) => (bytes, &mut rebased.marked),
-                Outcome::Open(why) => {
-                    rebased.open.push((change.path.clone(), why));
-                    continue;
-                }
+        for change in found.changes.iter().filter(|c| c.has_drifted()).chain(&found.behind) {
+            let outcome = match hold(&mut trees, &sandbox, &change.path)? {
+                Some(tree) => outcome(change, tree)?,
+                None => Outcome::Open("it lies outside what the sandbox shows"),
             };
-            if let (Some(after), Some(node)) = (&change.after, Node::of(&change.path)?) {
-                let file = in_head(&sandbox, &directory, change, &after.at)?;
-                rewrite(&directory, &after.at, &file, &bytes).map_err(|e| EngineError::io("rewrite", &change.path, e))?;
-                bases.push(NewBase::Identity { path: change.path.clone(), node, equal_to: None, made: Made::Nothing });
-                list.push(change.path.clone());
+            match carry_out(&head, change, outcome)? {
+                Done::Merged(base) => {
+                    bases.push(base);
+                    rebased.merged.push(change.path.clone());
+                }
+                Done::Marked(base) => {
+                    bases.push(base);
+                    rebased.marked.push(change.path.clone());
+                }
+                Done::Open(why) => rebased.open.push((change.path.clone(), why)),
             }
         }
         self.bases(&sandbox)?.replace(bases).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
@@ -89,42 +109,117 @@ impl Engine {
     }
 }
 
-fn outcome(change: &Change) -> Result<Outcome, EngineError> {
+fn hold<'t>(trees: &'t mut HashMap<PathBuf, Tree>, sandbox: &Sandbox, path: &Path) -> Result<Option<&'t Tree>, EngineError> {
+    let Some((_, tree)) = tree_of(sandbox, path) else { return Ok(None) };
+    if !trees.contains_key(tree) {
+        trees.insert(tree.to_owned(), Tree::hold(tree).map_err(|e| EngineError::io("open", tree, e))?);
+    }
+    Ok(trees.get(tree))
+}
+
+fn outcome(change: &Change, tree: &Tree) -> Result<Outcome, EngineError> {
     if change.has_lost_its_source() {
         return Ok(Outcome::Open("it was renamed, and reality deleted what it was before"));
     }
-    let (Some(after), Some(now)) = (&change.after, whatif_diff::scan::reality(&change.path)?) else {
-        return Ok(Outcome::Open(if change.after.is_none() {
-            "the sandbox deleted it, reality changed it"
-        } else {
-            "reality deleted it"
-        }));
+    let Some(after) = &change.after else { return Ok(Outcome::Open("the sandbox deleted it, reality changed it")) };
+    let found = tree.read(&change.path).map_err(|e| EngineError::io("read", &change.path, e))?;
+    let now = match (found, &change.reality) {
+        (Found::Nothing, None) if is_as_it_was(change)? => return Ok(Outcome::Gone),
+        (Found::Nothing, None) => return Ok(Outcome::Open("reality deleted it")),
+        (Found::TooLong, _) => return Ok(Outcome::Open("both changed it, and it is too large to be merged")),
+        // What the sandbox started from was found out for the version that was there then.
+        (Found::There(now), Some(seen)) if is_same_version(&now, seen) => now,
+        _ => return Ok(Outcome::Open("it is being changed in reality; rebase once more")),
     };
-    if after.node.kind != Kind::File || now.node.kind != Kind::File {
-        return Ok(Outcome::Open("both changed it, and it cannot be merged"));
-    }
-    let read = |state: &State| -> Result<Option<Vec<u8>>, EngineError> {
-        if state.node.size > content::LONGEST_TEXT {
-            return Ok(None);
-        }
-        let bytes = content::read(&state.at).map_err(|error| Unreadable::of(&change.path, &error))?;
-        Ok(Some(bytes).filter(|bytes| !whatif_patch::is_binary(bytes)))
-    };
-    let (Some(ours), Some(theirs)) = (read(&now)?, read(after)?) else {
-        return Ok(Outcome::Open("both changed it, and it is not text"));
-    };
-    // Without a base everything that differs collides, which is the honest answer.
-    let is_known = change.base == whatif_diff::Base::Kept;
-    let base = change.before.as_ref().filter(|_| is_known).map(read).transpose()?.flatten().unwrap_or_default();
-    Ok(match whatif_patch::merge(&base, &ours, &theirs) {
-        Merge::Clean(bytes) => Outcome::Merged(bytes),
-        Merge::Conflicted(conflicted) => Outcome::Marked(conflicted.marked(REALITY, SANDBOX)),
+    let before = change.before.as_ref().filter(|_| change.base == Base::Kept).map(|before| steady(before, &now)).transpose()?;
+    Ok(match merge(before.as_ref(), &now, after, None)? {
+        Ok(Merged { content, looks }) => Outcome::Merged { content, looks, now },
+        Err(Collision { marked: Some(marked), .. }) => Outcome::Marked { bytes: marked.bytes, looks: marked.looks, now },
+        Err(Collision { why, .. }) => Outcome::Open(why),
     })
 }
 
-/// The names of the two sides at the markers.
-const REALITY: &str = "reality";
-const SANDBOX: &str = "sandbox";
+/// The sandbox has what it started from.
+fn is_as_it_was(change: &Change) -> Result<bool, EngineError> {
+    let differs = whatif_diff::change::difference(change.before.as_ref(), change.after.as_ref(), true)?;
+    Ok(change.base == Base::Kept && differs.is_none())
+}
+
+fn is_same_version(now: &State, seen: &whatif_diff::Node) -> bool {
+    match now.node.kind {
+        Kind::Directory => seen.kind == Kind::Directory && now.node.ino == seen.ino,
+        _ => now.node.is_untouched_since(seen),
+    }
+}
+
+/// A start whose bytes are reality's, with the bytes that were read: reality may have others by now.
+fn steady(before: &State, now: &State) -> Result<State, EngineError> {
+    if before.at != now.at || now.node.kind != Kind::File {
+        return Ok(before.clone());
+    }
+    let bytes = now.bytes().map_err(|e| EngineError::io("read", &now.at, e))?;
+    Ok(State::read_once(before.node.clone(), before.at.clone(), before.attributes()?.clone(), bytes.into_owned()))
+}
+
+enum Done {
+    Merged(NewBase),
+    Marked(NewBase),
+    Open(&'static str),
+}
+
+/// Brings the head up to date, and says what it starts from then.
+fn carry_out(head: &Head<'_>, change: &Change, outcome: Outcome) -> Result<Done, EngineError> {
+    let path = change.path.clone();
+    match (outcome, &change.after) {
+        (Outcome::Open(why), _) => Ok(Done::Open(why)),
+        (Outcome::Gone, Some(after)) => {
+            let is_gone = head.remove(after)?;
+            Ok(if is_gone { Done::Merged(NewBase::Forget { path }) } else { Done::Open("reality deleted it") })
+        }
+        (Outcome::Merged { content, looks, now }, Some(after)) => {
+            let is_there = match &content {
+                Content::Reality => now.node.kind == Kind::Directory || now.has_same_content(after)?,
+                Content::Sandbox => true,
+                Content::Both { .. } => false,
+            };
+            if !is_there || looks != Looks::of(after)? {
+                let (bytes, target);
+                let new = match &content {
+                    Content::Both { bytes, .. } => New::Bytes(bytes),
+                    Content::Reality if now.node.kind == Kind::Link => {
+                        target = now.target()?;
+                        New::Link(&target)
+                    }
+                    Content::Reality if now.node.kind == Kind::File => {
+                        bytes = now.bytes().map_err(|e| EngineError::io("read", &path, e))?;
+                        New::Bytes(&bytes)
+                    }
+                    _ => New::Same,
+                };
+                head.rewrite(change, after, &new, &looks)?;
+            }
+            Ok(Done::Merged(base(path, &now)?))
+        }
+        (Outcome::Marked { bytes, looks, now }, Some(after)) => {
+            head.rewrite(change, after, &New::Bytes(&bytes), &looks)?;
+            Ok(Done::Marked(base(path, &now)?))
+        }
+        (_, None) => Ok(Done::Open("the sandbox deleted it, reality changed it")),
+    }
+}
+
+/// Reality is what the sandbox starts from: the version that was read, with its bytes if they are text.
+fn base(path: PathBuf, now: &State) -> Result<NewBase, EngineError> {
+    let (node, attributes) = (now.node.clone(), Some(now.attributes()?.clone()));
+    if node.kind == Kind::File {
+        let bytes = now.bytes().map_err(|e| EngineError::io("read", &path, e))?;
+        if !whatif_patch::is_binary(&bytes) {
+            let bytes = bytes.into_owned();
+            return Ok(NewBase::Content { path, node, attributes, bytes, reconciled: false, made: Made::Nothing });
+        }
+    }
+    Ok(NewBase::Identity { path, node, attributes, reconciled: false, equal_to: None, made: Made::Nothing })
+}
 
 /// Whether a collision that a rebase marked has not been settled.
 pub(crate) fn has_markers(change: &Change) -> Result<bool, Unreadable> {
@@ -136,35 +231,4 @@ pub(crate) fn has_markers(change: &Change) -> Result<bool, Unreadable> {
         bytes.split(|b| *b == b'\n').any(|l| l.strip_suffix(b"\r").unwrap_or(l) == line.as_bytes())
     };
     Ok(begins("<<<<<<<", REALITY) && begins(">>>>>>>", SANDBOX))
-}
-
-/// Where a changed file belongs in the head. One that lies in a frozen layer so far gets the directories it needs.
-fn in_head(sandbox: &Sandbox, directory: &Path, change: &Change, at: &Path) -> Result<PathBuf, EngineError> {
-    let head = directory.join("head");
-    if at.starts_with(&head) {
-        return Ok(at.to_owned());
-    }
-    let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| change.path.starts_with(tree));
-    let Some((number, tree)) = trees.max_by_key(|(_, tree)| tree.as_os_str().len()) else { return Ok(at.to_owned()) };
-    let inside = change.path.strip_prefix(tree).unwrap_or(&change.path);
-    let root = head.join(number.to_string());
-    let file = root.join(inside);
-    let missing: Vec<(&Path, &Path)> =
-        file.ancestors().skip(1).zip(at.ancestors().skip(1)).take_while(|(d, _)| *d != root && !d.is_dir()).collect();
-    for (made, like) in missing.into_iter().rev() {
-        let metadata = fs::symlink_metadata(like).map_err(|e| EngineError::io("examine", like, e))?;
-        fs::create_dir(made).map_err(|e| EngineError::io("create", made, e))?;
-        copy::copy_looks(like, made, &metadata)?;
-    }
-    Ok(file)
-}
-
-/// Replaces a file of a head, at once. It keeps the owner and mode it has `at` its present place.
-fn rewrite(directory: &Path, at: &Path, file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let metadata = fs::symlink_metadata(at)?;
-    let new = directory.join("rebase.new");
-    private_file::write(&new, bytes)?;
-    lchown(&new, Some(metadata.uid()), Some(metadata.gid()))?;
-    fs::set_permissions(&new, fs::Permissions::from_mode(metadata.mode() & 0o7777))?;
-    fs::rename(new, file)
 }

@@ -77,6 +77,10 @@ impl Engine {
             now.zip(known).is_some_and(|(now, known)| (now.dev, now.ino, now.ctime) == (known.dev, known.ino, known.ctime))
         };
         drift.retain(|path, _| !is_ours(path));
+        // What happens in a directory moves its times; what happened to it is known where the sandbox has a part of it.
+        let in_project = |path: &&Path| path.starts_with(&sandbox.project);
+        let changed = bases.changed_directories()?.into_iter();
+        drift.extend(changed.filter(in_project).map(|path| (path.to_owned(), Moved::Changed)));
         // Where the sandbox changed something, what it started from is known exactly.
         for change in set.changes.iter().filter(|c| c.has_drifted()) {
             let kind = if change.reality.is_some() { Moved::Changed } else { Moved::Deleted };

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 
 use super::{Bases, Made};
+use crate::attributes;
 use crate::change::{Base, Change};
+use crate::marks::Marks;
 use crate::node::{Kind, Node};
 
 /// Everything in reality at and below a deleted directory, as the sandbox found it. None if some of it is not what it started from.
@@ -63,6 +65,15 @@ fn digest(top: &Change, below: &[Change]) -> Option<Vec<u8>> {
         for text in [path, target.as_os_str().as_bytes()] {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
+        }
+        // Only where there are some: most have none, and what earlier versions wrote stays true.
+        if node.kind != Kind::Link {
+            for (name, value) in attributes::of(&change.path, Marks::None).ok()? {
+                for text in [name.as_bytes(), &value] {
+                    hash.update((text.len() as u64).to_le_bytes());
+                    hash.update(text);
+                }
+            }
         }
         hash.update([node.kind as u8]);
         for number in looks(node) {

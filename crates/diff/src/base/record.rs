@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use whatif_types::text;
 
 use crate::attributes::Attributes;
-use crate::node::{Node, Time};
+use crate::node::{Kind, Node, Time};
 
 /// SHA-256 of a file's bytes.
 pub type Hash = [u8; 32];
@@ -60,6 +60,15 @@ impl Record {
             hash: None,
             attributes: None,
         }
+    }
+
+    /// Of a directory that the sandbox has a part of, kept for what it looked like. What came of it is another record's business.
+    pub(super) fn is_on_the_way(&self) -> bool {
+        self.node.kind == Kind::Directory
+            && self.identity_only
+            && self.content.is_none()
+            && !self.absent
+            && self.made == Made::Nothing
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
+use super::Unchanged;
 use super::walk::{Finding, Walk};
 use crate::attributes::Attributes;
 use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
@@ -11,21 +12,33 @@ use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
 
 impl Walk<'_> {
+    /// A directory that both sides have.
     pub(super) fn note_directory(
         &self,
         full: PathBuf,
         node: Node,
-        after: State,
+        mut after: State,
         xattrs: Attributes,
         touched: Option<Time>,
         finding: &mut Finding,
     ) {
-        let mut now = State::new(node.clone(), full.clone(), Marks::None);
-        now.set_attributes(xattrs);
         let owners_matter = self.scope.as_root;
-        // Nearly all of them are only on the way to something. What cannot be compared is told there.
-        if !matches!(difference(Some(&now), Some(&after), owners_matter), Ok(None)) {
-            self.note(full, Some(node), Some(after), touched, false, finding);
+        if !owners_matter {
+            (after.node.uid, after.node.gid) = (node.uid, node.gid);
+        }
+        let mut now = State::new(node, full.clone(), Marks::None);
+        now.set_attributes(xattrs);
+        // What cannot be compared is told below.
+        let differs = !matches!(difference(Some(&now), Some(&after), owners_matter), Ok(None));
+        // A directory gets the attributes of the one below when it is copied up. So as long as reality's has not changed since, or
+        // both are the same, it is known what the sandbox started from.
+        let is_known = !differs || now.node.ctime <= self.since(touched);
+        if is_known && self.scope.bases.get(&full).is_none() && !self.scope.bases.was_absent(&full) {
+            finding.found.unchanged.push(Unchanged { now: now.clone(), equal_to: None });
+        }
+        // Nearly all of them are only on the way to something.
+        if differs && !self.is_old(&after.node, finding) {
+            self.compare(full, Some(now), Some(after), touched, false, finding);
         }
     }
 
@@ -37,7 +50,7 @@ impl Walk<'_> {
         finding.found.changes.push(Change { deletion, ..change(full, ChangeKind::Rename, Some(after), now) });
     }
 
-    /// Compares the sides of one path and keeps what differs.
+    /// The same for what may not be a directory.
     pub(super) fn note(
         &self,
         full: PathBuf,
@@ -48,12 +61,10 @@ impl Walk<'_> {
         finding: &mut Finding,
     ) {
         // A copy was finished before the sandbox was made: what was not touched since is the sandbox's no more than reality's news.
-        // A directory that was moved takes untouched files along, so everything above them must be untouched too.
         if self.tree.copied {
-            let is_old = |n: &Node| n.ctime < earlier(self.scope.made_at) && !finding.is_stirred;
             let is_new = |n: &Node| n.btime.is_some_and(|b| b > self.scope.made_at);
             let is_unasked = match (&after, &known) {
-                (Some(after), _) => after.node.kind != Kind::Directory && is_old(&after.node),
+                (Some(after), _) => after.node.kind != Kind::Directory && self.is_old(&after.node, finding),
                 (None, Some(known)) => is_new(known),
                 (None, None) => true,
             };
@@ -61,9 +72,21 @@ impl Walk<'_> {
                 return;
             }
         }
-        let now = known.clone().map(|node| State::new(node, full.clone(), Marks::None));
-        let since = touched.filter(|t| *t > self.scope.made_at && !self.tree.copied).unwrap_or(self.scope.made_at);
-        let (before, base) = match self.scope.bases.start_of(&full, now.as_ref(), after.as_ref(), since) {
+        let now = known.map(|node| State::new(node, full.clone(), Marks::None));
+        self.compare(full, now, after, touched, masked_over_something, finding);
+    }
+
+    /// Compares the sides of one path and keeps what differs.
+    fn compare(
+        &self,
+        full: PathBuf,
+        now: Option<State>,
+        after: Option<State>,
+        touched: Option<Time>,
+        masked_over_something: bool,
+        finding: &mut Finding,
+    ) {
+        let (before, base) = match self.scope.bases.start_of(&full, now.as_ref(), after.as_ref(), self.since(touched)) {
             Ok(start) => start,
             Err(unreadable) => {
                 finding.unreadable(&full, unreadable.cause);
@@ -72,23 +95,28 @@ impl Walk<'_> {
         };
         // An ordinary user cannot give a file away; but what is on the way to a home belongs to others, and its copy to the user.
         let owners_matter = self.scope.as_root;
-        // Reality may have moved under a sandbox that did nothing here.
         let kind = match difference(before.as_ref(), after.as_ref(), owners_matter) {
-            Ok(Some(kind)) => kind,
-            Ok(None) => return,
+            Ok(kind) => kind,
             // It may have changed, so it counts as changed, and is said not to be known.
             Err(unreadable) => {
                 // One side went while it was read.
                 if unreadable.cause != Errno::NOENT {
                     finding.unreadable(&full, unreadable.cause);
                 }
-                ChangeKind::Modify
+                Some(ChangeKind::Modify)
             }
         };
         // Reality got there by itself.
         if base != Base::Reality && matches!(difference(now.as_ref(), after.as_ref(), owners_matter), Ok(None)) {
             return;
         }
+        let Some(kind) = kind else {
+            if !masked_over_something {
+                self.note_unchanged(full, now, before, base, after, finding);
+            }
+            return;
+        };
+        let reality = now.map(|n| n.node);
         let blocked = if kind == ChangeKind::Special {
             Some(Blocked::Special)
         } else if masked_over_something || self.scope.rewritten.contains(&full) {
@@ -96,7 +124,40 @@ impl Walk<'_> {
         } else {
             None
         };
-        finding.found.changes.push(Change { base, reality: known, blocked, ..Change::new(full, kind, before, after) });
+        finding.found.changes.push(Change { base, reality, blocked, ..Change::new(full, kind, before, after) });
+    }
+
+    /// The sandbox did nothing here. It may hide what reality does, all the same.
+    fn note_unchanged(
+        &self,
+        full: PathBuf,
+        now: Option<State>,
+        before: Option<State>,
+        base: Base,
+        after: Option<State>,
+        finding: &mut Finding,
+    ) {
+        match (base, now, after) {
+            (Base::Kept, now, Some(after)) => {
+                let reality = now.map(|n| n.node);
+                finding.found.behind.push(Change { base, reality, ..Change::new(full, ChangeKind::Modify, before, Some(after)) });
+            }
+            (Base::Reality, Some(now), Some(after)) if self.scope.bases.get(&full).is_none() => {
+                finding.found.unchanged.push(Unchanged { now, equal_to: Some((after.node.ino, after.node.ctime)) });
+            }
+            _ => {}
+        }
+    }
+
+    /// When the sandbox decided about something, as far as it is known.
+    fn since(&self, touched: Option<Time>) -> Time {
+        touched.filter(|t| *t > self.scope.made_at && !self.tree.copied).unwrap_or(self.scope.made_at)
+    }
+
+    /// Of a copy: not touched since the sandbox was made. A directory that was moved takes untouched files along, so everything above
+    /// them must be untouched too.
+    fn is_old(&self, node: &Node, finding: &Finding) -> bool {
+        self.tree.copied && node.ctime < earlier(self.scope.made_at) && !finding.is_stirred
     }
 }
 
@@ -109,19 +170,24 @@ fn earlier((seconds, nanoseconds): Time) -> Time {
     }
 }
 
-/// Root does not take over a tree by editing it: what it makes there belongs to whom the rest belongs to.
-pub(super) fn belong_to(node: &mut Node, before: Option<&Node>, owner: Option<(u32, u32)>, as_root: bool) {
-    if as_root && (node.uid, node.gid) == (0, 0) {
-        let heir = match before {
-            // The same file, given to root on purpose, keeps its birth; one that was written anew does not.
-            Some(before) if before.uid != 0 && (before.size, before.mtime) != (node.size, node.mtime) => {
-                Some((before.uid, before.gid))
-            }
-            Some(_) => None,
-            None => owner,
-        };
-        if let Some((uid, gid)) = heir {
-            (node.uid, node.gid) = (uid, gid);
-        }
+/// Root does not take over a tree by editing it: what it makes there belongs to whom the rest belongs to. What the sandbox only
+/// changed came with its owner, so there root is an owner that was given on purpose.
+pub(super) fn belong_to(
+    state: &mut State,
+    before: Option<&Node>,
+    owner: Option<(u32, u32)>,
+    is_made_inside: impl Fn(&State) -> Result<bool, Errno>,
+) -> Result<(), Errno> {
+    if (state.node.uid, state.node.gid) != (0, 0) {
+        return Ok(());
     }
+    let heir = match before {
+        Some(before) if before.uid != 0 && is_made_inside(state)? => Some((before.uid, before.gid)),
+        Some(_) => None,
+        None => owner,
+    };
+    if let Some((uid, gid)) = heir {
+        (state.node.uid, state.node.gid) = (uid, gid);
+    }
+    Ok(())
 }

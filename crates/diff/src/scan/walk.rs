@@ -274,10 +274,12 @@ impl<'a> Walk<'a> {
             if after.is_none() && self.tree.copied && known.as_ref().is_some_and(|n| n.kind.is_special()) {
                 continue;
             }
-            let after = after.map(|mut state| {
-                belong_to(&mut state.node, known.as_ref(), visit.owner, self.scope.as_root);
-                state
-            });
+            let mut after = after;
+            if let Some(state) = after.as_mut().filter(|_| self.scope.as_root)
+                && let Err(errno) = belong_to(state, known.as_ref(), visit.owner, |made| self.is_made_inside(made))
+            {
+                finding.unreadable(&full, errno);
+            }
             let masked_over_something = is_masked && real.is_some() && after.is_some();
             match (sub, after) {
                 // Compared when it is open.
@@ -389,6 +391,14 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(Views { uppers, before, lower, unchanged })
+    }
+
+    /// Whether an entry of a layer was made by the sandbox, rather than being reality's, copied up.
+    fn is_made_inside(&self, state: &State) -> Result<bool, Errno> {
+        if self.tree.copied || self.tree.marks == Marks::None {
+            return Ok(state.node.btime.is_some_and(|b| b > self.scope.made_at));
+        }
+        Ok(!self.tree.marks.is_copied_up(&state.at, state.node.kind)?)
     }
 
     /// What of reality shows through at another path than its own.

@@ -3,32 +3,39 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use whatif_diff::attributes::Attributes as Xattrs;
+use whatif_diff::content::LONGEST_TEXT;
 use whatif_diff::pattern::Patterns;
-use whatif_diff::{Base, Change, Kind, Marks, State, content};
-use whatif_patch::{Merge, Region};
+use whatif_diff::{Base, Change, Kind, Marks, State};
+use whatif_patch::Region;
 use whatif_types::text;
 
 use super::ApplyRequest;
 use super::select::Chosen;
 use crate::EngineError;
 use crate::diff::CONTEXT_LINES;
+use crate::merge::{Collision, Content, Looks, Merged, Prefer, UNKNOWN, merge};
 
-/// What shall be at a path.
+/// What is to be at a path.
 #[derive(Debug)]
 pub(super) enum Result3 {
-    /// As the sandbox has it.
-    TakeAll,
+    /// As the sandbox has it, with these attributes.
+    Take {
+        looks: Looks,
+        base: Option<NewBase>,
+    },
     /// These bytes, with these attributes.
     Bytes {
         bytes: Vec<u8>,
-        attributes: Wanted,
+        looks: Looks,
         base: NewBase,
     },
     /// Reality's content, with these attributes.
-    Attributes(Wanted),
+    Looks {
+        looks: Looks,
+        base: NewBase,
+    },
     Remove,
-    /// Reality is as it shall be.
+    /// Reality is as it is to be.
     Nothing,
     /// Left for later.
     Skip,
@@ -37,19 +44,13 @@ pub(super) enum Result3 {
     Conflict(Conflict),
 }
 
-/// Attributes that a merge settled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
-    pub mode: u32,
-    pub owner: (u32, u32),
-    pub xattrs: Xattrs,
-}
-
-/// What the sandbox's change is relative to afterwards.
+/// What the sandbox's change is relative to afterwards, where that is not reality.
 #[derive(Debug)]
 pub(super) struct NewBase {
-    pub bytes: Vec<u8>,
-    /// Reality has other bytes.
+    /// None if reality's are as good.
+    pub bytes: Option<Vec<u8>>,
+    pub looks: Looks,
+    /// Reality has other bytes or attributes.
     pub reconciled: bool,
 }
 
@@ -147,7 +148,7 @@ fn one<'a>(change: &'a Change, hunks: Option<&[usize]>, settled: Settled) -> Res
         Settled::OursByName => Result3::KeepReality,
         Settled::Theirs | Settled::Ours => match three_way(change, now.as_ref(), hunks)? {
             Result3::Conflict(_) if settled == Settled::Ours => Result3::KeepReality,
-            Result3::Conflict(_) => take(change, now.as_ref()),
+            Result3::Conflict(_) => take(change, now.as_ref())?,
             fits => fits,
         },
         Settled::Open => three_way(change, now.as_ref(), hunks)?,
@@ -155,13 +156,24 @@ fn one<'a>(change: &'a Change, hunks: Option<&[usize]>, settled: Settled) -> Res
     Ok(Decided { change, now, result, is_part: hunks.is_some() })
 }
 
-/// The sandbox's version, whatever reality has.
-fn take(change: &Change, now: Option<&State>) -> Result3 {
-    match (&change.after, now) {
-        (Some(_), _) => Result3::TakeAll,
+/// The sandbox's version, whatever reality has. Of the attributes, those that only reality changed are not in question.
+fn take(change: &Change, now: Option<&State>) -> Result<Result3, EngineError> {
+    Ok(match (&change.after, now) {
+        (Some(after), Some(now)) if change.base == Base::Kept && now.node.kind == after.node.kind => {
+            let (theirs, start) = (Looks::of(after)?, change.before.as_ref().map(Looks::of).transpose()?);
+            let looks = Looks::merge(start.as_ref(), &Looks::of(now)?, &theirs, Prefer::Sandbox);
+            taken(looks.unwrap_or_else(|_| theirs.clone()), theirs)
+        }
+        (Some(after), _) => Result3::Take { looks: Looks::of(after)?, base: None },
         (None, Some(_)) => Result3::Remove,
         (None, None) => Result3::Nothing,
-    }
+    })
+}
+
+/// The sandbox's content, which becomes real with attributes of both sides. What it has itself is what it starts from then.
+fn taken(looks: Looks, sandbox: Looks) -> Result3 {
+    let base = (looks != sandbox).then_some(NewBase { bytes: None, looks: sandbox, reconciled: true });
+    Result3::Take { looks, base }
 }
 
 /// What an apply would make of a change where reality moved.
@@ -211,14 +223,14 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
         (None, Some(after)) if after.node.kind == Kind::Directory => Ok(Result3::Nothing),
         (Some(_), None) => conflict("the sandbox deleted it, reality changed it", Side::Changed, Side::Deleted),
         (None, Some(_)) => conflict("the sandbox changed it, reality deleted it", Side::Deleted, did),
-        (Some(_), Some(_)) if change.base == Base::Lost => {
-            conflict("both changed it, and what the sandbox started from is not known", Side::Unknown, did)
+        (Some(now), Some(after)) if now.node.kind == Kind::Directory && after.node.kind == Kind::Directory => {
+            let start = before.filter(|b| change.base == Base::Kept && b.node.kind == Kind::Directory);
+            Ok(merged(change, start, now, after, None)?)
         }
+        (Some(_), Some(_)) if change.base == Base::Lost => conflict(UNKNOWN, Side::Unknown, did),
         (Some(now), Some(after)) => match before {
-            Some(before) if [before, now, after].iter().all(|s| s.node.kind == Kind::File) => {
-                merged(change, before, now, after, hunks)
-            }
-            _ => conflict("both changed it, and it cannot be merged", Side::Changed, did),
+            Some(before) => merged(change, Some(before), now, after, hunks),
+            None => conflict("both changed it, and it cannot be merged", Side::Changed, did),
         },
     }
 }
@@ -232,92 +244,54 @@ fn direct(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> Resu
     let Some(after) = &change.after else {
         return Ok(if now.is_some() { Result3::Remove } else { Result3::Nothing });
     };
-    let (Some(numbers), Some(now)) = (hunks, now) else { return Ok(Result3::TakeAll) };
+    let all = Result3::Take { looks: Looks::of(after)?, base: None };
+    let (Some(numbers), Some(now)) = (hunks, now) else { return Ok(all) };
     let (old, new) = (bytes(now)?, bytes(after)?);
     let taken = whatif_patch::take_hunks(&old, &new, CONTEXT_LINES, &|index| numbers.contains(&(index + 1)));
     if taken == new {
-        return Ok(Result3::TakeAll);
+        return Ok(all);
     }
-    let base = NewBase { bytes: taken.clone(), reconciled: false };
-    Ok(Result3::Bytes { bytes: taken, attributes: wanted(now)?, base })
+    let looks = Looks::of(now)?;
+    let base = NewBase { bytes: Some(taken.clone()), looks: looks.clone(), reconciled: false };
+    Ok(Result3::Bytes { bytes: taken, looks, base })
 }
 
-/// All three are files, and what the sandbox started from is known.
-fn merged(change: &Change, before: &State, now: &State, after: &State, hunks: Option<&[usize]>) -> Result<Result3, EngineError> {
-    let conflict =
-        |why, regions| Conflict { path: change.path.clone(), why, reality: Side::Changed, sandbox: Side::Changed, regions };
-    let attributes = match hunks {
-        Some(_) => Some(wanted(now)?),
-        None => settle_attributes(&wanted(before)?, &wanted(now)?, &wanted(after)?),
-    };
-    let Some(attributes) = attributes else {
-        return Ok(Result3::Conflict(conflict("both changed its mode, owner or attributes", Vec::new())));
-    };
-    let Ok(ours) = bytes(now) else {
-        return Ok(Result3::Conflict(conflict("both changed it, and it is too large to be merged", Vec::new())));
-    };
-    let (base, new) = (bytes(before)?, bytes(after)?);
-    let theirs = match hunks {
-        Some(numbers) => whatif_patch::take_hunks(&base, &new, CONTEXT_LINES, &|index| numbers.contains(&(index + 1))),
-        None => new,
-    };
-    let bytes = if base == theirs || ours == theirs {
-        ours.clone()
-    } else if base == ours {
-        theirs.clone()
-    } else if [&base, &ours, &theirs].iter().any(|b| whatif_patch::is_binary(b)) {
-        return Ok(Result3::Conflict(conflict("both changed it, and it is not text", Vec::new())));
-    } else {
-        match whatif_patch::merge(&base, &ours, &theirs) {
-            Merge::Clean(bytes) => bytes,
-            Merge::Conflicted(conflicted) => {
-                return Ok(Result3::Conflict(conflict("both changed the same lines", conflicted.regions)));
-            }
+/// Both sides moved, and are of one kind.
+fn merged(
+    change: &Change,
+    before: Option<&State>,
+    now: &State,
+    after: &State,
+    hunks: Option<&[usize]>,
+) -> Result<Result3, EngineError> {
+    let Merged { content, looks } = match merge(before, now, after, hunks)? {
+        Ok(merged) => merged,
+        Err(Collision { why, regions, .. }) => {
+            let reality = if before.is_none() { Side::Unknown } else { Side::Changed };
+            return Ok(Result3::Conflict(Conflict { path: change.path.clone(), why, reality, sandbox: Side::Changed, regions }));
         }
     };
-    if bytes == ours {
-        return Ok(if attributes == wanted(now)? { Result3::Nothing } else { Result3::Attributes(attributes) });
-    }
-    let reconciled = bytes != theirs;
-    Ok(Result3::Bytes { bytes, attributes, base: NewBase { bytes: theirs, reconciled } })
-}
-
-pub(super) fn wanted(state: &State) -> Result<Wanted, EngineError> {
-    Ok(Wanted { mode: state.node.mode, owner: (state.node.uid, state.node.gid), xattrs: state.attributes()?.clone() })
-}
-
-/// Each attribute by itself: who changed it decides; `None` if both did, differently.
-fn settle_attributes(before: &Wanted, now: &Wanted, after: &Wanted) -> Option<Wanted> {
-    Some(Wanted {
-        mode: settle(&before.mode, &now.mode, &after.mode)?,
-        owner: settle(&before.owner, &now.owner, &after.owner)?,
-        xattrs: settle(&before.xattrs, &now.xattrs, &after.xattrs)?,
+    // Of a part of its text, the sandbox's own attributes are still to come.
+    let sandbox = match (hunks, before) {
+        (Some(_), Some(before)) => Looks::of(before)?,
+        _ => Looks::of(after)?,
+    };
+    Ok(match content {
+        Content::Reality if looks == Looks::of(now)? => Result3::Nothing,
+        Content::Reality => {
+            let reconciled = looks != sandbox || !now.has_same_content(after)?;
+            let is_kept = reconciled && now.node.kind == Kind::File && after.node.size <= LONGEST_TEXT;
+            let bytes = if is_kept { Some(bytes(after)?) } else { None };
+            Result3::Looks { looks, base: NewBase { bytes, looks: sandbox, reconciled } }
+        }
+        Content::Sandbox => taken(looks, sandbox),
+        Content::Both { bytes, sandbox: theirs } => {
+            let reconciled = bytes != theirs || looks != sandbox;
+            Result3::Bytes { bytes, looks, base: NewBase { bytes: Some(theirs), looks: sandbox, reconciled } }
+        }
     })
 }
 
-fn settle<T: PartialEq + Clone>(before: &T, ours: &T, theirs: &T) -> Option<T> {
-    if before == theirs || ours == theirs {
-        Some(ours.clone())
-    } else if before == ours {
-        Some(theirs.clone())
-    } else {
-        None
-    }
-}
-
 fn bytes(state: &State) -> Result<Vec<u8>, EngineError> {
-    content::read(&state.at).map_err(|e| EngineError::io("read", &state.at, e))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_changed_an_attribute_decides() {
-        assert_eq!(settle(&0o644, &0o644, &0o755), Some(0o755));
-        assert_eq!(settle(&0o644, &0o600, &0o644), Some(0o600));
-        assert_eq!(settle(&0o644, &0o600, &0o600), Some(0o600));
-        assert_eq!(settle(&0o644, &0o600, &0o755), None);
-    }
+    state.bytes().map(Into::into).map_err(|e| EngineError::io("read", &state.at, e))
 }

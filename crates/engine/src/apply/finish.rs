@@ -6,13 +6,14 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use whatif_apply::{Change as Act, Operation, Plan, Source};
-use whatif_diff::Bases;
+use whatif_diff::attributes::{self, Attributes};
 use whatif_diff::base::{Made, NewBase, Record};
-use whatif_diff::{Kind, Node, Time, content};
+use whatif_diff::{Bases, Kind, Marks, Node, Time, content};
 use whatif_types::{Sandbox, SandboxId, Status};
 
 use super::{About, BaseAfter};
 use crate::history::Page;
+use crate::merge::Looks;
 use crate::{Engine, EngineError, now};
 
 /// So many files are kept with their bytes after an apply.
@@ -54,6 +55,14 @@ fn is_as_known(record: &Record, node: &Node) -> bool {
     record.identity_only && !record.absent && is_same && is_same_file
 }
 
+/// What is there, with the attributes that the sandbox starts from.
+fn with_looks(node: Node, attributes: Option<Attributes>, looks: Option<&Looks>) -> (Node, Option<Attributes>) {
+    match looks {
+        Some(looks) => (Node { mode: looks.mode, uid: looks.uid, gid: looks.gid, ..node }, Some(looks.xattrs())),
+        None => (node, attributes),
+    }
+}
+
 fn text(path: &Path, node: &Node) -> Option<Vec<u8>> {
     let sensible = node.kind == Kind::File && node.size <= LONGEST_KEPT;
     sensible.then(|| content::read(path).ok()).flatten().filter(|bytes| !whatif_patch::is_binary(bytes))
@@ -88,7 +97,7 @@ impl Engine {
         let mut special: HashMap<PathBuf, &BaseAfter> = HashMap::new();
         for after in &about.bases {
             let path = match after {
-                BaseAfter::Content { path, .. } => path.to_path(),
+                BaseAfter::Content { path, .. } | BaseAfter::Looks { path, .. } => path.to_path(),
                 BaseAfter::Again(record) => record.path.clone(),
             };
             special.insert(path, after);
@@ -103,27 +112,41 @@ impl Engine {
         let mut new = Vec::with_capacity(written.len());
         for one in written.iter().chain(&settled) {
             let path = one.path.clone();
-            new.push(match (special.get(&one.path), Node::of(&one.path)?) {
+            let node = Node::of(&one.path)?;
+            let attributes = if node.is_some() { Some(attributes::of(&one.path, Marks::None)?) } else { None };
+            new.push(match (special.get(&one.path), node) {
                 // Put back as it was known; a directory that was made again is another inode.
                 (Some(BaseAfter::Again(record)), Some(node)) if is_as_known(record, &node) => {
-                    NewBase::Identity { path, node, equal_to: None, made: record.made }
+                    let (attributes, made) = (record.attributes.clone().or(attributes), record.made);
+                    NewBase::Identity { path, node, attributes, reconciled: record.reconciled, equal_to: None, made }
                 }
                 (Some(BaseAfter::Again(record)), _) => NewBase::Again(record.clone()),
                 (_, None) => NewBase::Forget { path },
                 _ if one.is_removed => NewBase::Forget { path },
                 (None, Some(node)) if in_place.contains_key(&path) => match in_place.get(&path).filter(|_| !about.takes_back) {
-                    Some(source) => NewBase::InPlace { path, node, source: source.to_path_buf() },
+                    Some(source) => NewBase::InPlace { path, node, attributes, source: source.to_path_buf() },
                     None => NewBase::Forget { path },
                 },
-                (Some(BaseAfter::Content { bytes, reconciled, .. }), Some(node)) => {
+                (Some(BaseAfter::Content { bytes, reconciled, looks, .. }), Some(node)) => {
                     let bytes = bytes.as_bytes().to_vec();
                     // The base is these bytes, whatever reality's are.
                     let node = Node { size: bytes.len() as u64, ..node };
-                    NewBase::Content { path, node, bytes, reconciled: *reconciled, made }
+                    let (node, attributes) = with_looks(node, attributes, looks.as_ref());
+                    NewBase::Content { path, node, attributes, bytes, reconciled: *reconciled, made }
+                }
+                (Some(BaseAfter::Looks { looks, reconciled, equal_to, .. }), Some(node)) => {
+                    // What was copied from the head is the sandbox's own, byte by byte.
+                    let bytes = one.from.as_ref().and_then(|_| text(&one.path, &node)).filter(|_| keeps_bytes);
+                    let (node, attributes) = with_looks(node, attributes, Some(looks));
+                    let (reconciled, equal_to) = (*reconciled, *equal_to);
+                    match bytes {
+                        Some(bytes) => NewBase::Content { path, node, attributes, bytes, reconciled, made },
+                        None => NewBase::Identity { path, node, attributes, reconciled, equal_to, made },
+                    }
                 }
                 (None, Some(node)) => match text(&one.path, &node).filter(|_| keeps_bytes) {
-                    Some(bytes) => NewBase::Content { path, node, bytes, reconciled: false, made },
-                    None => NewBase::Identity { path, node, equal_to: one.equal_to()?, made },
+                    Some(bytes) => NewBase::Content { path, node, attributes, bytes, reconciled: false, made },
+                    None => NewBase::Identity { path, node, attributes, reconciled: false, equal_to: one.equal_to()?, made },
                 },
             });
         }
@@ -150,7 +173,13 @@ impl Engine {
             let known = bases.get(&path);
             let made = known.map_or(Made::Nothing, |r| r.made);
             let is_known = known.is_some_and(|r| r.content.is_some());
-            (is_same && !is_known).then_some(NewBase::Identity { path, node, equal_to: None, made })
+            let attributes = known.and_then(|r| r.attributes.clone());
+            let reconciled = known.is_some_and(|r| r.reconciled);
+            let node = match known.filter(|r| r.reconciled) {
+                Some(Record { node: Node { mode, uid, gid, .. }, .. }) => Node { mode: *mode, uid: *uid, gid: *gid, ..node },
+                None => node,
+            };
+            (is_same && !is_known).then_some(NewBase::Identity { path, node, attributes, reconciled, equal_to: None, made })
         });
         let restored = restored.collect();
         bases.replace(restored).map_err(|e| EngineError::io("write what was kept of", &sandbox.project, e))

@@ -6,17 +6,18 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use whatif_apply::{Attributes, Change as Act, Expected, Identity, Operation, Plan, Source};
-use whatif_diff::content::{self, LONGEST_TEXT};
+use whatif_diff::content::LONGEST_TEXT;
 use whatif_diff::scan::reality;
 use whatif_diff::{Change, ChangeKind, ChangeSet, Kind, Node, State};
 use whatif_types::Sandbox;
 use whatif_types::config::Times;
 use whatif_types::text::Text;
 
-use super::decide::{Conflict, Decided, NewBase, Result3, Side, Wanted};
+use super::decide::{Conflict, Decided, NewBase, Result3, Side};
 use super::select::{LeftOut, Reason};
 use super::{BaseAfter, Step, What};
 use crate::EngineError;
+use crate::merge::Looks;
 
 pub(super) struct Scope<'a> {
     pub sandbox: &'a Sandbox,
@@ -74,7 +75,7 @@ pub(super) fn plan(scope: &Scope<'_>, decided: Vec<Decided<'_>>) -> Result<Plann
 fn removals(decided: &[Decided<'_>]) -> HashSet<PathBuf> {
     let goes = |d: &&Decided<'_>| match &d.result {
         Result3::Remove => true,
-        Result3::TakeAll => {
+        Result3::Take { .. } => {
             d.now.as_ref().is_some_and(|n| n.node.kind == Kind::Directory) && d.change.shown_kind() != Kind::Directory
         }
         _ => false,
@@ -97,9 +98,9 @@ impl Planner<'_> {
             }
             Result3::KeepReality => {
                 // What the sandbox has here is its base from now on, so nothing is left of the change.
-                if let Some(after) = change.after.as_ref().filter(|a| a.node.kind == Kind::File && a.node.size <= LONGEST_TEXT) {
-                    let bytes = content::read(&after.at).map_err(|e| EngineError::io("read", path, e))?;
-                    self.base(path, NewBase { bytes, reconciled: true });
+                if let Some(after) = &change.after {
+                    let (bytes, looks) = (text_of(after, path)?, Looks::of(after)?);
+                    self.base(change, NewBase { bytes, looks, reconciled: true });
                 }
                 self.planned.settled.push(path.clone());
                 self.leave_out(path, Reason::KeptReality);
@@ -117,23 +118,18 @@ impl Planner<'_> {
                 self.step(path, What::Delete);
                 Act::Remove
             }
-            Result3::Attributes(wanted) => {
+            Result3::Looks { looks, base } => {
+                let Some(now) = &now else { return Ok(()) };
                 self.step(path, What::Attributes);
-                let attributes = self.attributes(&wanted, now.as_ref().map(|n| &n.node));
-                match &now {
-                    // Several names of one file would change together.
-                    Some(now) if now.node.kind == Kind::File && now.node.nlink > 1 => {
-                        Act::Put { source: Source::File(now.at.clone()), attributes }
-                    }
-                    _ => Act::Set { attributes },
-                }
+                self.base(change, base);
+                self.set_looks(now, &looks)?
             }
-            Result3::Bytes { bytes, attributes, base } => {
+            Result3::Bytes { bytes, looks, base } => {
                 self.step(path, if is_part { What::Part } else { What::Merge });
-                self.base(path, base);
-                Act::Put { source: Source::Bytes(bytes), attributes: self.attributes(&attributes, None) }
+                self.base(change, base);
+                Act::Put { source: Source::Bytes(bytes), attributes: self.attributes(&looks, None) }
             }
-            Result3::TakeAll => {
+            Result3::Take { looks, base } => {
                 let Some(after) = &change.after else { return Ok(()) };
                 if now.as_ref().is_some_and(|n| n.node.kind == Kind::Directory)
                     && after.node.kind != Kind::Directory
@@ -149,7 +145,10 @@ impl Planner<'_> {
                     self.planned.conflicts.push(conflict);
                     return Ok(());
                 }
-                self.take(change, now.as_ref(), after)?
+                if let Some(base) = base {
+                    self.base(change, base);
+                }
+                self.take(change, now.as_ref(), after, &looks)?
             }
         };
         if self.parents(path)? {
@@ -159,9 +158,7 @@ impl Planner<'_> {
     }
 
     /// The path becomes what it is in the sandbox.
-    fn take(&mut self, change: &Change, now: Option<&State>, after: &State) -> Result<Act, EngineError> {
-        let wanted = super::decide::wanted(after)?;
-        let attributes = self.attributes(&wanted, Some(&after.node));
+    fn take(&mut self, change: &Change, now: Option<&State>, after: &State, looks: &Looks) -> Result<Act, EngineError> {
         let is_only_attributes = matches!(change.kind, ChangeKind::Mode | ChangeKind::Owner | ChangeKind::Xattr);
         self.step(
             &change.path,
@@ -173,26 +170,38 @@ impl Planner<'_> {
                 What::Add
             },
         );
-        Ok(match after.node.kind {
-            Kind::Directory if now.is_some_and(|n| n.node.kind == Kind::Directory) => Act::Set { attributes },
-            Kind::Directory => Act::Put { source: Source::Directory, attributes },
-            Kind::Link => {
-                let target = after.target()?.into_os_string();
-                Act::Put { source: Source::Link(target), attributes }
-            }
+        let attributes = self.attributes(looks, Some(&after.node));
+        Ok(match (after.node.kind, now) {
+            (Kind::Directory, Some(now)) if now.node.kind == Kind::Directory => self.set_looks(now, looks)?,
+            (Kind::Directory, _) => Act::Put { source: Source::Directory, attributes },
+            (Kind::Link, _) => Act::Put { source: Source::Link(after.target()?.into_os_string()), attributes },
+            (_, Some(now)) if is_only_attributes && is_set_in_place(now, looks)? => self.set_looks(now, looks)?,
             _ => {
-                // One system call, so it happens or does not; everything else is made beside and swapped in.
-                if let Some(now) = now.filter(|n| is_only_attributes && n.node.nlink == 1)
-                    && super::decide::wanted(now)? == (Wanted { mode: now.node.mode, ..wanted })
-                {
-                    // The content is reality's own; so is its time.
-                    return Ok(Act::Set { attributes: Attributes { mtime: None, ..attributes } });
-                }
                 let source = match self.first_name(&after.node) {
                     Some(first) => Source::HardLink(first),
                     None => Source::File(after.at.clone()),
                 };
                 Act::Put { source, attributes }
+            }
+        })
+    }
+
+    /// Reality's content with other attributes.
+    fn set_looks(&self, now: &State, looks: &Looks) -> Result<Act, EngineError> {
+        Ok(match now.node.kind {
+            Kind::Directory => {
+                let xattrs_now = Some(now.attributes()?.clone().into_iter().collect());
+                Act::Set { attributes: Attributes { mtime: None, xattrs_now, ..self.attributes(looks, None) } }
+            }
+            Kind::Link => {
+                let source = Source::Link(now.target()?.into_os_string());
+                Act::Put { source, attributes: self.attributes(looks, Some(&now.node)) }
+            }
+            // The content is reality's own; so is its time.
+            _ if is_set_in_place(now, looks)? => Act::Set { attributes: self.attributes(looks, None) },
+            _ => {
+                let attributes = Attributes { mtime: Some(now.node.mtime), ..self.attributes(looks, None) };
+                Act::Put { source: Source::File(now.at.clone()), attributes }
             }
         })
     }
@@ -234,7 +243,7 @@ impl Planner<'_> {
         if !self.parents(parent)? {
             return Ok(false);
         }
-        let act = self.take(&change, now.as_ref(), &after)?;
+        let act = self.take(&change, now.as_ref(), &after, &Looks::of(&after)?)?;
         self.operation(parent, now.as_ref(), act);
         Ok(true)
     }
@@ -259,21 +268,31 @@ impl Planner<'_> {
     }
 
     /// `timed`: whose time it takes along; without one, its time is that of the apply.
-    fn attributes(&self, wanted: &Wanted, timed: Option<&Node>) -> Attributes {
+    fn attributes(&self, looks: &Looks, timed: Option<&Node>) -> Attributes {
         let keeps_time = self.scope.times == Times::Sandbox;
         Attributes {
-            mode: wanted.mode,
-            uid: wanted.owner.0,
-            gid: wanted.owner.1,
+            mode: looks.mode,
+            uid: looks.uid,
+            gid: looks.gid,
             mtime: timed.filter(|_| keeps_time).map(|n| n.mtime),
-            xattrs: wanted.xattrs.clone().into_iter().collect(),
+            xattrs: looks.xattrs().into_iter().collect(),
             xattrs_now: None,
         }
     }
 
-    fn base(&mut self, path: &Path, base: NewBase) {
-        let bytes = Text::from(&OsString::from_vec(base.bytes));
-        self.planned.bases.push(BaseAfter::Content { path: Text::from(path), bytes, reconciled: base.reconciled });
+    fn base(&mut self, change: &Change, base: NewBase) {
+        let path = Text::from(&change.path);
+        let NewBase { bytes, looks, reconciled } = base;
+        self.planned.bases.push(match bytes {
+            Some(bytes) => {
+                let bytes = Text::from(&OsString::from_vec(bytes));
+                BaseAfter::Content { path, bytes, reconciled, looks: Some(looks) }
+            }
+            None => {
+                let equal_to = change.after.as_ref().map(|a| (a.node.ino, a.node.ctime));
+                BaseAfter::Looks { path, looks, reconciled, equal_to }
+            }
+        });
     }
 
     fn step(&mut self, path: &Path, what: What) {
@@ -285,6 +304,20 @@ impl Planner<'_> {
     fn leave_out(&mut self, path: &Path, reason: Reason) {
         self.planned.left_out.push(LeftOut { path: path.to_owned(), reason });
     }
+}
+
+/// One system call, so it happens or does not; everything else is made under another name and swapped in. Several names of one file
+/// would change together.
+fn is_set_in_place(now: &State, looks: &Looks) -> Result<bool, EngineError> {
+    Ok(now.node.kind == Kind::File && now.node.nlink == 1 && Looks::of(now)?.differs_in_mode_only(looks))
+}
+
+/// What the sandbox has, if it is a file that is not too long to be kept.
+fn text_of(after: &State, path: &Path) -> Result<Option<Vec<u8>>, EngineError> {
+    if after.node.kind != Kind::File || after.node.size > LONGEST_TEXT {
+        return Ok(None);
+    }
+    after.bytes().map(|bytes| Some(bytes.into_owned())).map_err(|e| EngineError::io("read", path, e))
 }
 
 /// Whether reality has something in a directory that stays.

@@ -1,0 +1,145 @@
+//! Three sides of one path: what the sandbox started from, what reality has, what the sandbox has. The same for an apply, which
+//! brings the result to reality, and a rebase, which brings it to the sandbox.
+
+mod looks;
+
+use whatif_diff::content::LONGEST_TEXT;
+use whatif_diff::{Kind, State};
+use whatif_patch::{Merge, Region};
+
+pub(crate) use self::looks::{Looks, Prefer};
+use crate::EngineError;
+use crate::diff::CONTEXT_LINES;
+
+/// What both sides come to.
+#[derive(Debug)]
+pub(crate) struct Merged {
+    pub content: Content,
+    pub looks: Looks,
+}
+
+/// Whose content it is. A directory has none, and is reality's.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Reality,
+    Sandbox,
+    Both { bytes: Vec<u8>, sandbox: Vec<u8> },
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(crate) struct Collision {
+    pub why: &'static str,
+    /// Where text collides.
+    pub regions: Vec<Region>,
+    /// Both sides with markers between them, if that is all that collides.
+    pub marked: Option<Marked>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Marked {
+    pub bytes: Vec<u8>,
+    pub looks: Looks,
+}
+
+/// The names of the two sides at the markers.
+pub(crate) const REALITY: &str = "reality";
+pub(crate) const SANDBOX: &str = "sandbox";
+
+impl Collision {
+    fn because(why: &'static str) -> Self {
+        Self { why, regions: Vec::new(), marked: None }
+    }
+}
+
+/// Merges three states of the same kind. With `hunks`, only these hunks of the sandbox's text and nothing else of it. Without a
+/// known start, everything that differs may have been changed by both.
+pub(crate) fn merge(
+    before: Option<&State>,
+    now: &State,
+    after: &State,
+    hunks: Option<&[usize]>,
+) -> Result<Result<Merged, Collision>, EngineError> {
+    let is_same_kind = before.is_none_or(|b| b.node.kind == now.node.kind) && now.node.kind == after.node.kind;
+    if !is_same_kind || now.node.kind.is_special() {
+        return Ok(Err(Collision::because("both changed it, and it cannot be merged")));
+    }
+    let start = before.map(Looks::of).transpose()?;
+    let looks = match hunks {
+        Some(_) => Ok(Looks::of(now)?),
+        None => Looks::merge(start.as_ref(), &Looks::of(now)?, &Looks::of(after)?, Prefer::Neither),
+    };
+    let looks = match looks {
+        Ok(looks) => looks,
+        Err(why) => return Ok(Err(Collision::because(why))),
+    };
+    Ok(match content(before, now, after, hunks)? {
+        Ok(content) => Ok(Merged { content, looks }),
+        Err(Clash { why, regions, marked }) => Err(Collision { why, regions, marked: marked.map(|bytes| Marked { bytes, looks }) }),
+    })
+}
+
+struct Clash {
+    why: &'static str,
+    regions: Vec<Region>,
+    marked: Option<Vec<u8>>,
+}
+
+fn content(
+    before: Option<&State>,
+    now: &State,
+    after: &State,
+    hunks: Option<&[usize]>,
+) -> Result<Result<Content, Clash>, EngineError> {
+    let clash = |why| Ok(Err(Clash { why, regions: Vec::new(), marked: None }));
+    let is_same = |a: Option<&State>, b: &State| a.map_or(Ok(false), |a| a.has_same_content(b));
+    if now.node.kind == Kind::Directory {
+        return Ok(Ok(Content::Reality));
+    }
+    if hunks.is_none() {
+        if now.has_same_content(after)? || is_same(before, after)? {
+            return Ok(Ok(Content::Reality));
+        }
+        if is_same(before, now)? {
+            return Ok(Ok(Content::Sandbox));
+        }
+    }
+    if now.node.kind == Kind::Link {
+        return clash("both changed where the link leads");
+    }
+    if [Some(now), Some(after), before].into_iter().flatten().any(|s| s.node.size > LONGEST_TEXT) {
+        return clash("both changed it, and it is too large to be merged");
+    }
+    let (ours, theirs) = (bytes(now)?, bytes(after)?);
+    // Without a start everything that differs collides.
+    let base = before.map(bytes).transpose()?.unwrap_or_default();
+    let theirs = match hunks {
+        Some(numbers) => whatif_patch::take_hunks(&base, &theirs, CONTEXT_LINES, &|index| numbers.contains(&(index + 1))),
+        None => theirs,
+    };
+    if base == theirs || ours == theirs {
+        return Ok(Ok(Content::Reality));
+    }
+    if base == ours {
+        return Ok(Ok(Content::Both { bytes: theirs.clone(), sandbox: theirs }));
+    }
+    if [&base[..], &ours[..], &theirs[..]].iter().any(|b| whatif_patch::is_binary(b)) {
+        return clash("both changed it, and it is not text");
+    }
+    Ok(match whatif_patch::merge(&base, &ours, &theirs) {
+        // Where nothing is known of the start, nothing fits by itself.
+        Merge::Clean(bytes) if before.is_some() => Ok(Content::Both { bytes, sandbox: theirs }),
+        Merge::Clean(_) => Err(Clash { why: UNKNOWN, regions: Vec::new(), marked: None }),
+        Merge::Conflicted(conflicted) => {
+            let why = if before.is_some() { "both changed the same lines" } else { UNKNOWN };
+            let marked = Some(conflicted.marked(REALITY, SANDBOX));
+            Err(Clash { why, regions: conflicted.regions, marked })
+        }
+    })
+}
+
+pub(crate) const UNKNOWN: &str = "both changed it, and what the sandbox started from is not known";
+
+fn bytes(state: &State) -> Result<Vec<u8>, EngineError> {
+    state.bytes().map(Into::into).map_err(|e| EngineError::io("read", &state.at, e))
+}

@@ -1,0 +1,167 @@
+//! Rewrites entries of a head, at once and with all their attributes. Each is on the disk before anything relies on it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, XattrFlags};
+use rustix::io::Errno;
+use whatif_diff::{Change, Kind, State, acl, content};
+use whatif_layers::copy;
+use whatif_types::Sandbox;
+
+use crate::merge::Looks;
+use crate::{EngineError, private_file};
+
+/// The head of a sandbox that rests.
+pub(super) struct Head<'a> {
+    pub sandbox: &'a Sandbox,
+    /// The sandbox's own.
+    pub directory: &'a Path,
+}
+
+/// What an entry gets.
+pub(super) enum New<'b> {
+    Bytes(&'b [u8]),
+    /// What it has.
+    Same,
+    Link(&'b Path),
+}
+
+impl Head<'_> {
+    /// Replaces what the sandbox has at a path.
+    pub(super) fn rewrite(&self, change: &Change, after: &State, new: &New<'_>, looks: &Looks) -> Result<(), EngineError> {
+        let place = self.place(change, &after.at)?;
+        let failed = |e| EngineError::io("rewrite", &change.path, e);
+        if after.node.kind == Kind::Directory {
+            if !place.is_dir() {
+                let metadata = fs::symlink_metadata(&after.at).map_err(failed)?;
+                fs::create_dir(&place).map_err(failed)?;
+                copy::copy_looks(&after.at, &place, &metadata)?;
+            }
+            settle(&place, after, looks).and_then(|()| flush(&place)).map_err(failed)?;
+            return place.parent().map_or(Ok(()), flush).map_err(failed);
+        }
+        let temporary = self.directory.join("rebase.new");
+        self.make(&temporary, after, new, looks).map_err(failed)?;
+        fs::rename(&temporary, &place).map_err(failed)?;
+        place.parent().map_or(Ok(()), flush).map_err(failed)
+    }
+
+    fn make(&self, temporary: &Path, after: &State, new: &New<'_>, looks: &Looks) -> io::Result<()> {
+        match fs::remove_file(temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let fresh = |state: &State| State::new(state.node.clone(), temporary.to_owned(), whatif_diff::Marks::None);
+        match new {
+            New::Link(target) => {
+                symlink(target, temporary)?;
+                chown(temporary, looks)
+            }
+            New::Same if after.node.kind == Kind::Link => {
+                symlink(after.target()?, temporary)?;
+                chown(temporary, looks)
+            }
+            New::Bytes(bytes) => {
+                private_file::write(temporary, bytes)?;
+                settle(temporary, &fresh(after), looks)?;
+                File::open(temporary).or_else(|_| File::options().write(true).open(temporary))?.sync_all()
+            }
+            New::Same => {
+                private_file::write(temporary, b"")?;
+                let mut target = File::options().write(true).open(temporary)?;
+                io::copy(&mut content::open(&after.at)?, &mut target)?;
+                settle(temporary, &fresh(after), looks)?;
+                target.sync_all()
+            }
+        }
+    }
+
+    /// Takes away what reality does not have any more. False if a layer below would show it again.
+    pub(super) fn remove(&self, after: &State) -> Result<bool, EngineError> {
+        let failed = |e| EngineError::io("remove", &after.at, e);
+        let is_whole = self.sandbox.details.position.stack.is_empty() && after.at.starts_with(self.directory.join("head"));
+        if !is_whole || after.node.kind == Kind::Directory {
+            return Ok(false);
+        }
+        fs::remove_file(&after.at).map_err(failed)?;
+        after.at.parent().map_or(Ok(()), flush).map_err(failed)?;
+        Ok(true)
+    }
+
+    /// Where a changed entry belongs in the head. One that lies in a frozen layer so far gets the directories it needs.
+    fn place(&self, change: &Change, at: &Path) -> Result<PathBuf, EngineError> {
+        let head = self.directory.join("head");
+        if at.starts_with(&head) {
+            return Ok(at.to_owned());
+        }
+        let Some((number, tree)) = tree_of(self.sandbox, &change.path) else { return Ok(at.to_owned()) };
+        let inside = change.path.strip_prefix(tree).unwrap_or(&change.path);
+        let root = head.join(number.to_string());
+        let file = if inside.as_os_str().is_empty() { root.clone() } else { root.join(inside) };
+        let above = file.ancestors().skip(1).zip(at.ancestors().skip(1));
+        let missing: Vec<(&Path, &Path)> = above.take_while(|(d, _)| *d != root && !d.is_dir()).collect();
+        for (made, like) in missing.into_iter().rev() {
+            let metadata = fs::symlink_metadata(like).map_err(|e| EngineError::io("examine", like, e))?;
+            fs::create_dir(made).map_err(|e| EngineError::io("create", made, e))?;
+            copy::copy_looks(like, made, &metadata)?;
+        }
+        Ok(file)
+    }
+}
+
+/// The tree that a path lies in, and its number.
+pub(super) fn tree_of<'s>(sandbox: &'s Sandbox, path: &Path) -> Option<(usize, &'s Path)> {
+    let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
+    trees.max_by_key(|(_, tree)| tree.as_os_str().len()).map(|(number, tree)| (number, tree.as_path()))
+}
+
+/// Gives a file or directory these attributes, and takes away those it has `now` besides. The marks of the layer stay.
+///
+/// The order matters: a change of owner clears set-id bits and capabilities, and a mode changes the mask of an access control list.
+fn settle(path: &Path, now: &State, looks: &Looks) -> io::Result<()> {
+    chown(path, looks)?;
+    let wanted = looks.xattrs();
+    let is_acl = |name: &OsStr| name == acl::ACCESS;
+    let current = State::new(now.node.clone(), path.to_owned(), now.marks());
+    for name in current.attributes()?.keys().filter(|n| !wanted.contains_key(*n)) {
+        match rustix::fs::lremovexattr(path, name) {
+            Ok(()) | Err(Errno::NODATA) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    for (name, value) in wanted.iter().filter(|(n, _)| !is_acl(n)) {
+        rustix::fs::lsetxattr(path, name, value, XattrFlags::empty())?;
+    }
+    rustix::fs::chmod(path, Mode::from_raw_mode(looks.mode))?;
+    for (name, value) in wanted.iter().filter(|(n, _)| is_acl(n)) {
+        rustix::fs::lsetxattr(path, name, value, XattrFlags::empty())?;
+    }
+    Ok(())
+}
+
+fn chown(path: &Path, looks: &Looks) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let now = fs::symlink_metadata(path)?;
+    if (now.uid(), now.gid()) == (looks.uid, looks.gid) {
+        return Ok(());
+    }
+    let (uid, gid) = (Uid::from_raw(looks.uid), Gid::from_raw(looks.gid));
+    Ok(rustix::fs::chownat(CWD, path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+fn flush(directory: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::open(directory, flags, Mode::empty()) {
+        Ok(directory) => Ok(rustix::fs::fsync(directory)?),
+        // One that its owner may not read is flushed with its file system.
+        Err(Errno::ACCESS) => {
+            rustix::fs::sync();
+            Ok(())
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
