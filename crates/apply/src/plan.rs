@@ -268,18 +268,18 @@ pub(crate) mod named_values {
 }
 
 mod optional_named_values {
-    use std::ffi::OsString;
-
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    #[derive(Serialize, Deserialize)]
-    struct Values(#[serde(with = "super::named_values")] Vec<(OsString, Vec<u8>)>);
+    use crate::attributes::Xattrs;
 
-    pub fn serialize<S: Serializer>(value: &Option<Vec<(OsString, Vec<u8>)>>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize, Deserialize)]
+    struct Values(#[serde(with = "super::named_values")] Xattrs);
+
+    pub fn serialize<S: Serializer>(value: &Option<Xattrs>, serializer: S) -> Result<S::Ok, S::Error> {
         value.clone().map(Values).serialize(serializer)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<(OsString, Vec<u8>)>>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Xattrs>, D::Error> {
         Ok(Option::<Values>::deserialize(deserializer)?.map(|values| values.0))
     }
 }
