@@ -7,6 +7,9 @@ as_root_and_user!(
     the_best_becomes_real_and_the_rest_goes,
     any_attempt_can_be_applied,
     the_rest_can_be_kept,
+    losers_that_were_worked_in_stay,
+    without_checks_losers_that_were_worked_in_stay,
+    a_rerun_keeps_what_was_worked_in,
     an_apply_of_nothing_keeps_the_rest,
     who_does_not_pass_can_be_applied_and_that_is_told,
     a_part_of_an_attempt_keeps_everything,
@@ -66,6 +69,62 @@ fn the_rest_can_be_kept(w: &World) {
     w.whatif(["race", "apply", "two", "--keep", "--yes"]).go().ok();
     let f = w.read("f");
     assert!(f.contains("\ntwo\n") && f.contains("\nnineteen\n"), "both, one after the other: {f}");
+}
+
+#[track_caller]
+fn names(w: &World) -> Vec<String> {
+    let all = w.json(["ls"]);
+    let mut names: Vec<String> =
+        all.as_array().expect("a list").iter().map(|s| s["name"].as_str().expect("a name").to_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Work that was done in an attempt after the race is not thrown away with it.
+fn losers_that_were_worked_in_stay(w: &World) {
+    let attempts = ["small", "edited", "idle", "named", "running", "stopped"].map(|name| {
+        // The fewest files win.
+        let more = if name == "small" { "" } else { "; echo more > more" };
+        format!("--attempt={name}=echo {name} > f{more}")
+    });
+    w.race([&["--check=test -e f", "--name=r"], attempts.each_ref().map(String::as_str).as_slice()].concat()).exits(0);
+    for name in ["r.edited", "r.running", "r.stopped"] {
+        w.whatif(["start", name]).go().ok();
+    }
+    w.exec("r.edited", "echo mine > mine").ok();
+    w.whatif(["stop", "r.edited"]).go().ok();
+    w.whatif(["stop", "r.stopped"]).go().ok();
+    w.whatif(["snapshot", "r.named", "mark"]).go().ok();
+    let applied = w.whatif(["race", "apply", "best", "--yes"]).go().ok();
+    assert_eq!(w.read("f"), "small\n");
+    assert_eq!(names(w), ["r.edited", "r.named", "r.running"], "{applied:?}");
+    let applied = applied.says("r.edited was changed").says("r.named has snapshots");
+    applied.says("r.running is running").says("whatif rm r.edited");
+    w.whatif(["start", "r.edited"]).go().ok();
+    assert_eq!(w.exec("r.edited", "cat mine").ok().text(), "mine");
+}
+
+fn without_checks_losers_that_were_worked_in_stay(w: &World) {
+    w.race(["--name=r", "--attempt=a=echo a > a", "--attempt=b=echo b > b; echo c > c", "--attempt=c=echo c > c; echo d > d"])
+        .exits(0);
+    w.whatif(["start", "r.b"]).go().ok();
+    w.exec("r.b", "echo mine >> b").ok();
+    w.whatif(["stop", "r.b"]).go().ok();
+    w.whatif(["race", "apply", "a", "--yes"]).go().ok().says("r.b was changed");
+    assert_eq!(names(w), ["r.b"]);
+}
+
+fn a_rerun_keeps_what_was_worked_in(w: &World) {
+    w.race(["--name=r", "--check=true", "--attempt=a=echo a > a", "--attempt=b=echo b > b"]).exits(0);
+    w.whatif(["start", "r.b"]).go().ok();
+    w.exec("r.b", "echo mine > mine").ok();
+    w.whatif(["stop", "r.b"]).go().ok();
+    w.race(["rerun"]).exits(0);
+    w.whatif(["start", "r.b"]).go().ok();
+    assert_eq!(w.exec("r.b", "cat mine").ok().text(), "mine");
+    assert_eq!(names(w).len(), 3, "and both attempts have new sandboxes: {:?}", names(w));
+    w.whatif(["race", "rm", "--all"]).go().ok();
+    assert_eq!(names(w), ["r.b"], "it belongs to the race no more");
 }
 
 fn an_apply_of_nothing_keeps_the_rest(w: &World) {

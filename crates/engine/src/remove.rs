@@ -27,6 +27,10 @@ impl Engine {
             return Err(EngineError::StillRunning { name: sandbox.name });
         }
         let lock = self.lock(&sandbox)?;
+        self.remove_locked(sandbox, lock)
+    }
+
+    pub(crate) fn remove_locked(&self, sandbox: Sandbox, lock: SandboxLock) -> Result<Sandbox, EngineError> {
         let directory = self.directory(&sandbox)?;
         // The connection, or the lock only a keeper holds, proves that the recorded pid still is the keeper.
         let keeper = match Client::connect(&directory) {

@@ -87,6 +87,9 @@ pub struct Attempt {
     /// What was judged. The sandbox may have gone on since.
     #[serde(default)]
     pub snapshot: Option<SnapshotId>,
+    /// A digest of all it held when it was judged.
+    #[serde(default)]
+    pub seal: Option<String>,
     /// What is known of one whose own command has ended and that is not judged yet: that need not be done again.
     #[serde(default)]
     pub so_far: Option<Outcome>,
@@ -107,7 +110,7 @@ pub enum AttemptState {
 impl Attempt {
     #[must_use]
     pub fn waiting() -> Self {
-        Self { state: AttemptState::Waiting, sandbox: None, snapshot: None, so_far: None, outcome: None }
+        Self { state: AttemptState::Waiting, sandbox: None, snapshot: None, seal: None, so_far: None, outcome: None }
     }
 }
 

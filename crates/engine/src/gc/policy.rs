@@ -10,7 +10,7 @@ use whatif_types::{LayerId, Sandbox, Span, Status};
 use crate::lineage::{LayerUse, Owner};
 
 /// A sandbox with this label stays.
-const KEEP: &str = "keep";
+pub(crate) const KEEP: &str = "keep";
 
 /// A sandbox and what the rules ask about it.
 #[derive(Clone, Debug)]

@@ -25,6 +25,21 @@ pub struct Claimed {
     pub(super) lock: SandboxLock,
 }
 
+/// What became of the sandboxes of a race of which one attempt is real.
+#[derive(Debug, Default)]
+pub struct Settled {
+    pub removed: usize,
+    /// Their names, and why they were kept.
+    pub kept: Vec<(String, &'static str)>,
+}
+
+enum Removed {
+    Gone,
+    /// By another command.
+    Before,
+    Kept(&'static str),
+}
+
 /// Whether anybody is at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -121,16 +136,15 @@ impl Engine {
     /// Whether an attempt's sandbox still is what was judged. Commands may have been run in it since.
     pub fn is_as_judged(&self, experiment: &Experiment, number: usize) -> Result<bool, EngineError> {
         let sandbox = self.sandbox_of(experiment, number)?;
+        let record = &experiment.records[number];
         // Without checks nothing was judged.
-        let Some(snapshot) = &experiment.records[number].snapshot else { return Ok(true) };
-        let stands_there = sandbox.details.position.at.as_ref() == Some(snapshot) && sandbox.details.based_at.is_none();
-        Ok(stands_there && self.heads_are_empty(&sandbox)?)
+        Ok(record.snapshot.is_none() || self.is_sealed(record, &sandbox)?)
     }
 
     /// Removes a race and all of its sandboxes.
     pub fn remove_race(&self, experiment: &Experiment) -> Result<(), EngineError> {
         drop(self.claim_race(experiment)?);
-        self.remove_sandboxes(experiment, &|_| true)?;
+        self.remove_sandboxes(experiment)?;
         // Last, so that whoever comes after a crash still knows what belongs to it.
         let _claimed = self.claim_race(experiment)?;
         self.store.delete_experiment(&experiment.id)?;
@@ -143,8 +157,9 @@ impl Engine {
         Ok(self.store.delete_experiment_named(name)?)
     }
 
-    /// An attempt was made real: the others are not needed any more, nor is it itself if nothing of it is left that matters.
-    pub fn settle_race(&self, claimed: Claimed, number: usize) -> Result<usize, EngineError> {
+    /// An attempt was made real: the others are not needed any more, nor is it itself if nothing of it is left that matters. What
+    /// people have worked in since stays.
+    pub fn settle_race(&self, claimed: Claimed, number: usize) -> Result<Settled, EngineError> {
         let Claimed { mut experiment, lock } = claimed;
         let mut rest = None;
         if let Ok(winner) = self.sandbox_of(&experiment, number)
@@ -155,15 +170,51 @@ impl Engine {
         experiment.details.applied.push(experiment.details.plan.attempts[number].name.clone());
         experiment.details.start = None;
         self.store.update_experiment(&mut experiment)?;
-        for number in 0..experiment.records.len() {
-            let record = &mut experiment.records[number];
-            if record.sandbox.is_some() && record.sandbox != rest {
-                record.sandbox = None;
-                self.store.put_attempt(&experiment.id, number, record)?;
+        drop(lock);
+        let mut settled = Settled::default();
+        for sandbox in self.sandboxes_of_race(&experiment)?.into_iter().filter(|s| Some(&s.id) != rest.as_ref()) {
+            // The winner is real as a whole.
+            let is_winner = experiment.records[number].sandbox.as_ref() == Some(&sandbox.id);
+            match self.remove_unless(&sandbox, |now| if is_winner { Ok(None) } else { self.why_kept(&experiment, now) }) {
+                Ok(Removed::Gone) => settled.removed += 1,
+                Ok(Removed::Kept(why)) => {
+                    settled.kept.push((sandbox.name, why));
+                    continue;
+                }
+                Ok(Removed::Before) => {}
+                Err(error) => return Err(error),
+            }
+            if let Some(number) = experiment.records.iter().position(|r| r.sandbox.as_ref() == Some(&sandbox.id)) {
+                let record = Attempt { sandbox: None, ..experiment.records[number].clone() };
+                self.store.put_attempt(&experiment.id, number, &record)?;
             }
         }
-        drop(lock);
-        self.remove_sandboxes(&experiment, &|id| Some(id) != rest.as_ref())
+        Ok(settled)
+    }
+
+    /// Removes a sandbox of a race unless there is a reason to keep it, which nobody can give meanwhile.
+    fn remove_unless(
+        &self,
+        sandbox: &Sandbox,
+        why_kept: impl Fn(&Sandbox) -> Result<Option<&'static str>, EngineError>,
+    ) -> Result<Removed, EngineError> {
+        let is_gone = |error: &EngineError| {
+            matches!(error, EngineError::NoSuchSandbox { .. } | EngineError::Store(StoreError::Conflict { .. }))
+        };
+        let outcome = (|| {
+            let lock = self.lock(sandbox)?;
+            let Some(now) = self.store.get(&sandbox.id)? else { return Ok(Removed::Before) };
+            let now = self.refresh(&now)?;
+            if let Some(why) = why_kept(&now)? {
+                return Ok(Removed::Kept(why));
+            }
+            self.remove_locked(now, lock)?;
+            Ok(Removed::Gone)
+        })();
+        match outcome {
+            Err(error) if is_gone(&error) => Ok(Removed::Before),
+            other => other,
+        }
     }
 
     /// An attempt was made real in part, or the others are still wanted.
@@ -186,6 +237,7 @@ impl Engine {
             let message = format!("'{}' was put together from others", experiment.details.plan.attempts[*number].name);
             return Err(RaceError::usage(message, "run those again, and merge them anew: whatif race merge A B").into());
         }
+        let before = experiment.clone();
         let mut ids: Vec<SandboxId> = Vec::new();
         if attempts.is_empty() {
             // From reality as it is now.
@@ -207,7 +259,11 @@ impl Engine {
             self.store.put_attempt(&experiment.id, number, &experiment.records[number])?;
         }
         drop(lock);
-        self.remove_sandboxes(&experiment, &|id| ids.contains(id))?;
+        for sandbox in self.sandboxes_of_race(&experiment)?.into_iter().filter(|s| ids.contains(&s.id)) {
+            if let Removed::Kept(_) = self.remove_unless(&sandbox, |now| self.why_kept(&before, now))? {
+                self.release(&sandbox)?;
+            }
+        }
         Ok(experiment)
     }
 
@@ -239,18 +295,20 @@ impl Engine {
         Ok(self.store.list()?.into_iter().filter(is_its).collect())
     }
 
+    /// Makes a sandbox that people have worked in one like others, which no race removes.
+    fn release(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let _lock = self.lock(sandbox)?;
+        let Some(mut now) = self.store.get(&sandbox.id)? else { return Ok(()) };
+        now.details.labels.remove(LABEL);
+        Ok(self.store.update(&mut now)?)
+    }
+
     /// Not while the race is claimed: what deletes in the background would go on claiming it.
-    fn remove_sandboxes(&self, experiment: &Experiment, which: &dyn Fn(&SandboxId) -> bool) -> Result<usize, EngineError> {
-        let mut removed = 0;
-        for sandbox in self.sandboxes_of_race(experiment)?.into_iter().filter(|s| which(&s.id)) {
-            match self.remove(Some(sandbox.id.as_str()), false) {
-                Ok(_) => removed += 1,
-                // Somebody else removed it.
-                Err(EngineError::NoSuchSandbox { .. } | EngineError::Store(StoreError::Conflict { .. })) => {}
-                Err(error) => return Err(error),
-            }
+    fn remove_sandboxes(&self, experiment: &Experiment) -> Result<(), EngineError> {
+        for sandbox in self.sandboxes_of_race(experiment)? {
+            self.remove_unless(&sandbox, |_| Ok(None))?;
         }
-        Ok(removed)
+        Ok(())
     }
 
     /// Where the lock of a race is.

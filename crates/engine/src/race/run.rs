@@ -182,12 +182,11 @@ impl Engine {
         outcome: Outcome,
         sandbox: Option<SandboxId>,
     ) -> Result<(), EngineError> {
-        let snapshot = match &sandbox {
-            Some(id) => self.store.get(id)?.and_then(|sandbox| sandbox.details.position.at),
-            None => None,
-        };
+        let held = sandbox.as_ref().map(|id| self.store.get(id)).transpose()?.flatten();
+        let seal = held.as_ref().map(|held| self.seal(held)).transpose()?;
+        let snapshot = held.and_then(|held| held.details.position.at);
         experiment.records[number] =
-            Attempt { state: AttemptState::Ended, sandbox, snapshot, so_far: None, outcome: Some(outcome) };
+            Attempt { state: AttemptState::Ended, sandbox, snapshot, seal, so_far: None, outcome: Some(outcome) };
         Ok(self.store.put_attempt(&experiment.id, number, &experiment.records[number])?)
     }
 }

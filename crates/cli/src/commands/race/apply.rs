@@ -12,7 +12,7 @@ use crate::output::{Output, Style, counted};
 
 /// Make an attempt real
 ///
-/// Goes through the same review and checks as every apply. When all of it is real, the sandboxes of the others are removed.
+/// Goes through the same review and checks as every apply. When all of it is real, the sandboxes of the others are removed, except those that you have worked in since.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(mut_arg("name", |arg| arg.value_name("ATTEMPT").required(true).help("The attempt; 'best' is the winner")))]
@@ -83,11 +83,14 @@ fn doubt(engine: &Engine, experiment: &Experiment, number: usize) -> Result<Opti
 /// What is real needs no sandboxes any more.
 fn settle(engine: &Engine, claimed: Claimed, number: usize, output: &Output) -> Result<(), EngineError> {
     let race = claimed.experiment.name.clone();
-    let removed = engine.settle_race(claimed, number)?;
+    let settled = engine.settle_race(claimed, number)?;
     in_background(&["tidy", "--layers"]);
-    if removed > 0 {
-        let sandboxes = counted(removed as u64, "sandbox");
-        output.note(format!("{} {sandboxes} of race {race} removed", output.paint_note(Style::Dim, "whatif:")));
+    let note = |text: String| output.note(format!("{} {text}", output.paint_note(Style::Dim, "whatif:")));
+    if settled.removed > 0 {
+        note(format!("{} of race {race} removed", counted(settled.removed as u64, "sandbox")));
+    }
+    for (name, why) in settled.kept {
+        note(format!("{name} {why} and was kept; to remove it: whatif rm {name}"));
     }
     Ok(())
 }
