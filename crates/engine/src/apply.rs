@@ -3,6 +3,7 @@
 //! `select` says which changes are wanted, `decide` what each means for reality as it is now, `plan` turns that into a
 //! transaction, `whatif_apply` carries it out, `finish` writes down what happened. Up to the transaction nothing is written.
 
+mod copy_up;
 mod decide;
 mod finish;
 mod in_place;
@@ -279,13 +280,14 @@ impl Engine {
 
     fn carry_out(&self, prepared: Prepared, progress: &mut dyn FnMut(whatif_apply::Progress)) -> Result<Applied, EngineError> {
         let id = prepared.plan.about["id"].as_str().unwrap_or_default().to_owned();
+        let mut is_outdated = false;
         if prepared.plan.operations.is_empty() {
             // Nothing to write, but something may have been settled.
             if let Ok(about) = serde_json::from_value(prepared.plan.about.clone()) {
                 self.set_bases(&about, &[])?;
             }
         } else {
-            self.transact(&id, &prepared.plan, progress)?;
+            is_outdated = self.transact(&id, &prepared.plan, progress)?;
         }
         // An approval that is not noted as carried out stays one: what comes later is then asked about, not taken.
         let _ = self.note_carried_out(&prepared.sandbox, &prepared.carried_out());
@@ -293,24 +295,25 @@ impl Engine {
         let sandbox = self.after_apply(&prepared.sandbox, all.saturating_sub(real))?;
         drop(prepared.still);
         // What is real is real; at worst the sandbox sees it only from its next start on.
-        let _ = self.look_anew(sandbox.clone(), &prepared.lock, &prepared.plan);
+        let _ = self.look_anew(sandbox.clone(), &prepared.lock, &prepared.plan, is_outdated);
         let nothing_left = sandbox.details.changed_files == 0;
         let Prepared { steps, left_out, unchanged, lapsed, .. } = prepared;
         Ok(Applied { id, sandbox, steps, left_out, unchanged, lapsed, nothing_left })
     }
 
-    /// Runs a plan as a transaction of its own and files its record.
+    /// Runs a plan as a transaction of its own and files its record. True: the sandbox that is applied has to be mounted anew.
     pub(crate) fn transact(
         &self,
         id: &str,
         plan: &Plan,
         progress: &mut dyn FnMut(whatif_apply::Progress),
-    ) -> Result<(), EngineError> {
+    ) -> Result<bool, EngineError> {
         let is_here =
             |t: &&Trouble| t.root.as_ref().is_none_or(|r| plan.roots.iter().any(|p| p.starts_with(r) || r.starts_with(p)));
         if let Some(trouble) = self.troubles.iter().filter(|t| t.is_damage).find(is_here) {
             return Err(EngineError::Unfinished { message: trouble.message.clone() });
         }
+        let held = self.copy_up_renamed(plan)?;
         let (directory, _lock) = self.state.begin_apply(id)?;
         let deadline = Instant::now() + PATIENCE;
         let outcome = loop {
@@ -321,7 +324,10 @@ impl Engine {
             }
         };
         match outcome {
-            Ok(_) => self.finish_apply(&directory, plan),
+            Ok(_) => {
+                self.finish_apply(&directory, plan)?;
+                Ok(held.release(self))
+            }
             Err(error) => {
                 // Rolled back: nothing of it is worth keeping. One that is not stays for recovery.
                 if !matches!(error, whatif_apply::ApplyError::Interrupted { .. }) {

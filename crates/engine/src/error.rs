@@ -106,6 +106,13 @@ pub enum EngineError {
     DamagedReview { name: String, path: PathBuf },
     #[error("{message}")]
     Unfinished { message: String },
+    #[error("sandbox '{name}' shows {} through a directory it renamed, and it could not be copied there", path.display())]
+    Renamed {
+        name: String,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error(transparent)]
     Apply(#[from] ApplyError),
     #[error("failed to {action}: {message}")]
@@ -201,6 +208,7 @@ impl Explain for EngineError {
             Self::Unreadable(_) => "unreadable",
             Self::DamagedReview { .. } => "damaged_review",
             Self::CheckFailed { .. } => "check_failed",
+            Self::Renamed { .. } => "renamed_directory",
             Self::Apply(error) => error.code(),
             Self::Io { .. } | Self::Path(_) => "io_error",
             Self::Store(error) => error.code(),
@@ -289,6 +297,9 @@ impl Explain for EngineError {
                 path.display()
             )],
             Self::Unfinished { .. } => vec!["nothing is applied until that is dealt with".to_owned()],
+            Self::Renamed { name, .. } => vec![format!(
+                "nothing was written: it would be lost there. Stop the sandbox and try again (whatif stop {name}), or remove it"
+            )],
             Self::CheckFailed { .. } => vec!["mend it in the sandbox (whatif exec), or apply without checks: --no-checks".to_owned()],
             Self::Apply(error) => error.hints(),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {

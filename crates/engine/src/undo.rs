@@ -64,7 +64,7 @@ impl Engine {
             let left = self.summarize(&sandbox)?.changed_files;
             let sandbox = self.after_apply(&sandbox, left)?;
             let lock = self.lock(&sandbox)?;
-            self.look_anew(sandbox, &lock, &prepared.plan)
+            self.look_anew(sandbox, &lock, &prepared.plan, false)
         });
         Ok(())
     }

@@ -78,6 +78,16 @@ fn copy_tree(from: &Path, to: &Path, depth: Depth, excluded: &[PathBuf], fidelit
     copy_attributes(from, to, &fs::symlink_metadata(from).map_err(on("examine", from))?)
 }
 
+/// Copies one entry, a directory without what is in it, and without what overlayfs writes down about a layer.
+pub fn alone(from: &Path, to: &Path) -> Result<(), PathError> {
+    let metadata = fs::symlink_metadata(from).map_err(on("examine", from))?;
+    if metadata.is_dir() {
+        fs::DirBuilder::new().mode(0o700).create(to).map_err(on("create", to))?;
+        return copy_looks(from, to, &metadata);
+    }
+    copy_one(from, to, &metadata, Fidelity::Layer)
+}
+
 /// Mode, owner (where allowed), extended attributes and times.
 pub fn copy_attributes(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), PathError> {
     copy_attributes_but(from, to, metadata, |_| false)

@@ -14,11 +14,21 @@ use crate::shift::{Destination, Live};
 use crate::{Engine, EngineError, now};
 
 impl Engine {
-    /// After a transaction, for the sandbox it was about, whose lock the caller has taken.
-    pub(crate) fn look_anew(&self, sandbox: Sandbox, lock: &SandboxLock, plan: &Plan) -> Result<(), EngineError> {
+    /// After a transaction, for the sandbox it was about, whose lock the caller has taken. `is_outdated`: its mounts show what is gone.
+    pub(crate) fn look_anew(
+        &self,
+        mut sandbox: Sandbox,
+        lock: &SandboxLock,
+        plan: &Plan,
+        is_outdated: bool,
+    ) -> Result<(), EngineError> {
         let about: About = serde_json::from_value(plan.about.clone())
             .map_err(|e| EngineError::io("read the description of", &sandbox.project, e.into()))?;
-        if about.marks.is_empty() { Ok(()) } else { self.look_without_marks(sandbox, lock) }
+        match about.marks.is_empty() {
+            false => self.look_without_marks(sandbox, lock),
+            true if is_outdated && sandbox.status == Status::Active => self.mount_anew(&mut sandbox, lock),
+            true => Ok(()),
+        }
     }
 
     /// In layers marks are changed by changing the layers, so they may be mounted meanwhile.
@@ -32,7 +42,7 @@ impl Engine {
     }
 
     /// What was the head is a layer afterwards.
-    fn mount_anew(&self, sandbox: &mut Sandbox, lock: &SandboxLock) -> Result<(), EngineError> {
+    pub(super) fn mount_anew(&self, sandbox: &mut Sandbox, lock: &SandboxLock) -> Result<(), EngineError> {
         self.make_room_on_stack(sandbox)?;
         self.keep_bases_locked(sandbox)?;
         let moved = self.shift(sandbox, lock, Live::Refuse, None, &mut Here { engine: self })?;

@@ -31,9 +31,9 @@ use crate::{Engine, EngineError};
 
 const FILE: &str = "repairs";
 /// Only overlays mounted by root have renamed directories.
-const REDIRECT: &str = "trusted.overlay.redirect";
+pub(super) const REDIRECT: &str = "trusted.overlay.redirect";
 const OPAQUE: &str = "trusted.overlay.opaque";
-const ORIGIN: &str = "trusted.overlay.origin";
+pub(super) const ORIGIN: &str = "trusted.overlay.origin";
 
 /// A mark of one directory of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +164,10 @@ enum Wanted {
 }
 
 impl Mark {
+    pub(super) fn is_at(&self, tree: usize, path: &Path) -> bool {
+        self.tree == tree && self.path == path
+    }
+
     fn at(&self, root: &Path) -> PathBuf {
         root.join(self.tree.to_string()).join(&self.path)
     }
@@ -217,11 +221,11 @@ fn mark_at(
     is_real.then_some(found)
 }
 
-fn has_marks(sandbox: &Sandbox) -> bool {
+pub(super) fn has_marks(sandbox: &Sandbox) -> bool {
     sandbox.details.backend == Backend::Overlay && sandbox.details.identity.started_by_root()
 }
 
-fn in_tree<'p>(sandbox: &Sandbox, path: &'p Path) -> Option<(usize, &'p Path)> {
+pub(super) fn in_tree<'p>(sandbox: &Sandbox, path: &'p Path) -> Option<(usize, &'p Path)> {
     let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
     let (number, tree) = trees.max_by_key(|(_, tree)| tree.as_os_str().len())?;
     Some((number, path.strip_prefix(tree).ok()?))
@@ -239,7 +243,7 @@ fn is_opaque(directory: &Path) -> bool {
     value(directory, OPAQUE).is_some_and(|v| v == b"y")
 }
 
-fn value(directory: &Path, name: &str) -> Option<Vec<u8>> {
+pub(super) fn value(directory: &Path, name: &str) -> Option<Vec<u8>> {
     let mut value = vec![0; LONGEST_VALUE];
     let length = rustix::fs::lgetxattr(directory, name, &mut value[..]).ok()?;
     value.truncate(length);

@@ -1,0 +1,332 @@
+//! Copies up what sandboxes show of reality through directories that they renamed, before a transaction takes it away.
+//!
+//! A renamed directory holds only what was changed in it; the rest is in reality, at the old place, to which a mark leads (`marks`).
+//! When a transaction removes or replaces that, it would vanish from every sandbox, snapshot and template that shows it. So it is
+//! copied first to where the mark is: into the layer, or into the head. A head that is mounted is left to the kernel, which copies
+//! up by itself when a file is touched. A copy shows what was shown before, so a crash or a failed transaction does no harm.
+//!
+//! A mount goes on listing the directories of reality that it has looked up, and those are gone then. So a living sandbox is mounted
+//! anew afterwards, and one in which something runs, where that is impossible, stops the transaction.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+use whatif_apply::{Change as Act, Expected, Operation, Plan};
+use whatif_diff::{Change, Found, Renamed};
+use whatif_keeper::Client;
+use whatif_layers::state_dir::SandboxLock;
+use whatif_layers::{copy, remove};
+use whatif_types::{LayerId, Sandbox, Status};
+
+use super::About;
+use super::marks::{ORIGIN, REDIRECT, has_marks, in_tree, value};
+use crate::{Engine, EngineError};
+
+/// A sandbox that stays as it is while reality changes under it.
+struct Held {
+    sandbox: Sandbox,
+    /// None of the sandbox that is applied, whose lock the caller has.
+    lock: Option<SandboxLock>,
+    still: Option<Client>,
+    /// Its mounts show directories that will be gone.
+    is_outdated: bool,
+}
+
+/// All of them, until the transaction is over.
+#[derive(Default)]
+pub(super) struct AllHeld(Vec<Held>);
+
+impl AllHeld {
+    /// Lets the sandboxes go on, with mounts that show what reality has now. Whether the one that is applied needs that, too, is for
+    /// the caller to see to.
+    pub(super) fn release(self, engine: &Engine) -> bool {
+        let mut is_own_outdated = false;
+        for Held { mut sandbox, lock, still, is_outdated } in self.0 {
+            drop(still);
+            match lock.filter(|_| is_outdated) {
+                // At worst it sees it from its next start on.
+                Some(lock) => _ = engine.mount_anew(&mut sandbox, &lock),
+                None => is_own_outdated |= is_outdated,
+            }
+        }
+        is_own_outdated
+    }
+}
+
+/// What goes from reality, and on whose behalf.
+struct Leaving {
+    paths: HashSet<PathBuf>,
+    about: About,
+}
+
+/// One path that would vanish.
+struct Carried<'f> {
+    change: &'f Change,
+    renamed: &'f Renamed,
+    /// Where a copy of it belongs.
+    target: PathBuf,
+}
+
+impl Engine {
+    /// Only overlays mounted by root have renamed directories. The sandboxes are held until the result is dropped.
+    pub(super) fn copy_up_renamed(&self, plan: &Plan) -> Result<AllHeld, EngineError> {
+        let paths: HashSet<PathBuf> = plan.operations.iter().filter(|o| takes_away(o)).map(|o| o.absolute(&plan.roots)).collect();
+        let about = serde_json::from_value::<About>(plan.about.clone());
+        let (true, false, Ok(about)) = (self.context.is_root(), paths.is_empty(), about) else { return Ok(AllHeld::default()) };
+        let leaving = Leaving { paths, about };
+        let mut copying = CopyUp { engine: self, leaving, marked: HashMap::new(), place: None, has_copied: false };
+        let held = copying.everywhere()?;
+        copying.finish()?;
+        Ok(AllHeld(held))
+    }
+}
+
+/// The work, and what was found out on the way.
+struct CopyUp<'e> {
+    engine: &'e Engine,
+    leaving: Leaving,
+    /// Whether a layer says anything about renamed directories.
+    marked: HashMap<LayerId, bool>,
+    /// Where copies are made, before they get their names.
+    place: Option<(PathBuf, SandboxLock)>,
+    has_copied: bool,
+}
+
+impl CopyUp<'_> {
+    fn everywhere(&mut self) -> Result<Vec<Held>, EngineError> {
+        let engine = self.engine;
+        let sandboxes: Vec<Sandbox> = engine.store.list()?.into_iter().filter(|s| self.leaving.concerns(s)).collect();
+        let mut held = Vec::new();
+        for sandbox in &sandboxes {
+            held.extend(self.in_head(sandbox)?);
+            for snapshot in engine.store.list_snapshots(&sandbox.id)? {
+                self.in_layers(sandbox, &snapshot.details.stack)?;
+            }
+        }
+        for template in engine.store.list_templates()? {
+            let details = &template.details;
+            // Its layers are looked at as those of a sandbox, and it has none; any with the same trees will do.
+            if let Some(like) = sandboxes.iter().find(|s| s.details.trees == details.trees) {
+                self.in_layers(like, &details.position.stack)?;
+            }
+        }
+        Ok(held)
+    }
+
+    /// Copies have to outlive what they were made from, a power cut included.
+    fn finish(self) -> Result<(), EngineError> {
+        let root = self.engine.state.root();
+        if self.has_copied {
+            let directory = fs::File::open(root).map_err(|e| EngineError::io("open", root, e))?;
+            rustix::fs::syncfs(&directory).map_err(|e| EngineError::io("sync", root, e.into()))?;
+        }
+        match &self.place {
+            Some((place, _lock)) => Ok(remove::tree(place)?),
+            None => Ok(()),
+        }
+    }
+
+    /// What the layers of a snapshot or a template show.
+    fn in_layers(&mut self, sandbox: &Sandbox, stack: &[LayerId]) -> Result<(), EngineError> {
+        if !self.is_marked(stack)? {
+            return Ok(());
+        }
+        let found = self.engine.changes_in(sandbox, stack)?;
+        let carried = self.leaving.carried(&found, |_| true);
+        for one in &carried {
+            self.copy(sandbox, &found, one)?;
+        }
+        self.forget_sources(sandbox, &carried)
+    }
+
+    /// What the sandbox shows now.
+    fn in_head(&mut self, sandbox: &Sandbox) -> Result<Option<Held>, EngineError> {
+        let engine = self.engine;
+        let is_own = self.leaving.about.sandbox_id == sandbox.id.to_string() && self.leaving.about.undo_of.is_none();
+        // One that is being removed needs nothing.
+        let Some(head) = engine.state.find(&sandbox.id).map(|directory| directory.join("head")) else { return Ok(None) };
+        let is_marked = self.is_marked(&sandbox.details.position.stack)? || has_marks_in(&head)?;
+        // Only those that have something to lose are locked: two applies at once would wait for each other's sandboxes.
+        if !is_marked || self.leaving.carried(&engine.look(sandbox)?, |_| true).is_empty() {
+            return Ok(None);
+        }
+        // An apply has locked and stopped its own sandbox itself.
+        let lock = if is_own { None } else { Some(engine.lock(sandbox)?) };
+        let sandbox = &if is_own { sandbox.clone() } else { engine.refresh(sandbox)? };
+        let still = if is_own { None } else { engine.hold_still(sandbox)? };
+        let mut held = Held { sandbox: sandbox.clone(), lock, still, is_outdated: false };
+        let found = engine.look(sandbox)?;
+        // What becomes real as a whole is shown by reality itself afterwards.
+        let carried = self.leaving.carried(&found, |renamed| !is_own || !self.leaving.drops(sandbox, renamed));
+        held.is_outdated = sandbox.status == Status::Active && !carried.is_empty();
+        let mut view = None;
+        if held.is_outdated {
+            if !engine.connect(sandbox)?.list()?.is_empty() {
+                let busy = io::Error::new(io::ErrorKind::ResourceBusy, "something runs in it");
+                return Err(cannot(sandbox, &carried[0].change.path, busy));
+            }
+            let root = sandbox.details.keeper_pid.map(view_of).transpose();
+            view = root.map_err(|e| cannot(sandbox, &sandbox.project, e))?;
+        }
+        for one in &carried {
+            match &view {
+                Some(view) if one.target.starts_with(&head) => {
+                    touch(view, &one.change.path).map_err(|e| cannot(sandbox, &one.change.path, e))?;
+                    self.has_copied = true;
+                }
+                _ => self.copy(sandbox, &found, one)?,
+            }
+        }
+        self.forget_sources(sandbox, &carried)?;
+        Ok(Some(held))
+    }
+
+    /// Copies to where nothing is mounted for writing. A name appears with everything it stands for, or not at all.
+    fn copy(&mut self, sandbox: &Sandbox, found: &Found, carried: &Carried<'_>) -> Result<(), EngineError> {
+        let failed = |e: io::Error| cannot(sandbox, &carried.change.path, e);
+        let making = self.place()?.join("copy");
+        let depth = carried.target.strip_prefix(&carried.renamed.at).map_or(0, |rest| rest.components().count());
+        let mut levels: Vec<(&Path, &Path)> = carried.target.ancestors().zip(carried.change.path.ancestors()).take(depth).collect();
+        levels.reverse();
+        for (target, path) in levels {
+            if target.symlink_metadata().is_ok() {
+                continue;
+            }
+            let Some(from) = shown_at(found, path, carried) else { continue };
+            copy::alone(&from, &making).map_err(|e| failed(e.source))?;
+            fs::rename(&making, target).map_err(failed)?;
+            self.has_copied = true;
+        }
+        Ok(())
+    }
+
+    /// A directory whose source goes as a whole has everything now. It is marked as having come from nowhere, so that nothing is
+    /// missed in it later.
+    fn forget_sources(&self, sandbox: &Sandbox, carried: &[Carried<'_>]) -> Result<(), EngineError> {
+        let complete = carried.iter().map(|c| c.renamed).filter(|renamed| {
+            let tree = in_tree(sandbox, &renamed.path).and_then(|(tree, _)| sandbox.details.trees.get(tree));
+            tree.is_some_and(|tree| self.leaving.paths.contains(&tree.join(&renamed.source)))
+        });
+        for renamed in complete {
+            match rustix::fs::lremovexattr(&renamed.at, ORIGIN) {
+                Ok(()) | Err(Errno::NODATA) => {}
+                Err(errno) => return Err(cannot(sandbox, &renamed.path, errno.into())),
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&mut self) -> Result<&Path, EngineError> {
+        let begun = match self.place.take() {
+            Some(begun) => begun,
+            None => self.engine.state.begin_squash(&crate::create::new_id()?)?,
+        };
+        Ok(&self.place.insert(begun).0)
+    }
+
+    fn is_marked(&mut self, stack: &[LayerId]) -> Result<bool, EngineError> {
+        for layer in stack {
+            let is_marked = match self.marked.get(layer) {
+                Some(known) => *known,
+                None => has_marks_in(&self.engine.state.layer_path(layer))?,
+            };
+            self.marked.insert(layer.clone(), is_marked);
+            if is_marked {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Leaving {
+    fn concerns(&self, sandbox: &Sandbox) -> bool {
+        has_marks(sandbox) && self.paths.iter().any(|path| in_tree(sandbox, path).is_some())
+    }
+
+    /// Whether the mark of a directory goes, because the directory is real then.
+    fn drops(&self, sandbox: &Sandbox, renamed: &Renamed) -> bool {
+        let place = in_tree(sandbox, &renamed.path);
+        place.is_some_and(|(tree, path)| self.about.marks.iter().any(|mark| mark.is_at(tree, path)))
+    }
+
+    /// What is shown at another place than reality has it, and goes from there.
+    fn carried<'f>(&self, found: &'f Found, stays: impl Fn(&Renamed) -> bool) -> Vec<Carried<'f>> {
+        let comes_along = |change: &&Change| {
+            let shown = change.after.as_ref().filter(|after| after.at != change.path && self.paths.contains(&after.at));
+            shown.is_some() && change.blocked != Some(whatif_diff::Blocked::Masked)
+        };
+        let of = |change: &'f Change| {
+            let around = found.renamed.iter().filter(|r| change.path.starts_with(&r.path));
+            let renamed = around.max_by_key(|r| r.path.as_os_str().len()).filter(|r| stays(r))?;
+            let rest = change.path.strip_prefix(&renamed.path).ok()?;
+            Some(Carried { change, renamed, target: renamed.at.join(rest) })
+        };
+        found.changes.iter().filter(comes_along).filter_map(of).collect()
+    }
+}
+
+/// Whether an operation takes away what is there now.
+fn takes_away(operation: &Operation) -> bool {
+    operation.expected != Expected::Absent && !matches!(operation.change, Act::Set { .. })
+}
+
+/// Whether any directory in a head or a layer was renamed.
+fn has_marks_in(root: &Path) -> Result<bool, EngineError> {
+    let mut pending = vec![root.to_owned()];
+    while let Some(directory) = pending.pop() {
+        if value(&directory, REDIRECT).is_some() {
+            return Ok(true);
+        }
+        let entries = match fs::read_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            other => other.map_err(|e| EngineError::io("list", &directory, e))?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(|e| EngineError::io("list", &directory, e))?;
+            if entry.file_type().map_err(|e| EngineError::io("examine", &entry.path(), e))?.is_dir() {
+                pending.push(entry.path());
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Where what a sandbox shows at a path really is.
+fn shown_at(found: &Found, path: &Path, carried: &Carried<'_>) -> Option<PathBuf> {
+    let at = found.changes.binary_search_by(|c| c.path.as_os_str().as_encoded_bytes().cmp(path.as_os_str().as_encoded_bytes()));
+    let shown = at.ok().and_then(|at| found.changes[at].after.as_ref()).map(|after| after.at.clone());
+    let steps = carried.change.path.components().count() - path.components().count();
+    shown.or_else(|| carried.change.after.as_ref()?.at.ancestors().nth(steps).map(Path::to_owned))
+}
+
+/// The root as a living sandbox sees it.
+fn view_of(keeper: u32) -> io::Result<OwnedFd> {
+    let root = format!("/proc/{keeper}/root");
+    Ok(rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Gives a file the times that it has, for which the kernel copies it up. No link of the sandbox's making is followed.
+fn touch(view: &OwnedFd, path: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let parent = parent.strip_prefix("/").unwrap_or(parent);
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat2(view.as_fd(), parent, flags, Mode::empty(), how)?;
+    let stat = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec as _ },
+        last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ },
+    };
+    Ok(rustix::fs::utimensat(&directory, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+fn cannot(sandbox: &Sandbox, path: &Path, source: io::Error) -> EngineError {
+    EngineError::Renamed { name: sandbox.name.clone(), path: path.to_owned(), source }
+}

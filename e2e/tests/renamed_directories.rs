@@ -1,0 +1,211 @@
+//! Directories that a sandbox renamed, and what of them is in reality only. Whatever an apply or an undo takes away there, no
+//! sandbox, snapshot or template loses what it shows.
+
+use whatif_e2e::{World, as_root_and_user};
+
+as_root_and_user!(
+    a_skipped_destination_keeps_its_files,
+    a_living_sandbox_keeps_them_too,
+    where_something_runs_nothing_is_taken_away,
+    a_partly_applied_directory_keeps_its_files,
+    an_ignored_file_in_it_loses_nothing,
+    two_renames_across_a_snapshot_are_both_there,
+    another_sandbox_keeps_what_it_renamed,
+    another_living_sandbox_keeps_what_it_renamed,
+    a_snapshot_keeps_what_was_renamed_before_it,
+    a_fork_and_a_template_keep_what_was_renamed,
+    an_undo_takes_nothing_from_another_sandbox,
+    what_replaces_the_source_does_not_change_the_destination,
+);
+
+const SRC: &str = "mkdir -p src/deep/empty; echo one > src/one; echo two > src/deep/two; ln -s one src/link; chmod 750 src/deep";
+/// What `src` is, wherever it went.
+const SHOWN: &str = "deep deep/empty deep/two link one";
+
+/// Renames `src`; an ordinary user's overlay refuses that (EXDEV) and `mv` copies, which must come to the same.
+const RENAME: &str = "mv src lib";
+
+fn shown(w: &World, sandbox: &str, directory: &str) -> String {
+    w.exec(sandbox, &format!("cd {directory} && find . -mindepth 1 | sed s,^./,, | sort | tr '\\n' ' '"))
+        .ok()
+        .text()
+        .trim()
+        .to_owned()
+}
+
+#[track_caller]
+fn has_src_at(w: &World, sandbox: &str, directory: &str) {
+    assert_eq!(shown(w, sandbox, directory), SHOWN, "{directory} in {sandbox}");
+    let script = format!("cd {directory} && cat one deep/two link && stat -c %a deep");
+    assert_eq!(w.exec(sandbox, &script).ok().text(), "one\ntwo\none\n750", "{directory} in {sandbox}");
+}
+
+fn restarted(w: &World, sandbox: &str) {
+    w.whatif(["stop", sandbox]).go().ok();
+    w.whatif(["start", sandbox]).go().ok();
+}
+
+fn a_skipped_destination_keeps_its_files(w: &World) {
+    w.outside(SRC).ok();
+    w.sandbox_with("s", RENAME);
+    w.apply(&["s", "--skip", "lib"]).ok();
+    assert!(!w.project.join("src").exists() && !w.project.join("lib").exists());
+    w.whatif(["start", "s"]).go().ok();
+    has_src_at(w, "s", "lib");
+    w.apply(&["s"]).ok();
+    assert_eq!((w.read("lib/one"), w.read("lib/deep/two")), ("one\n".into(), "two\n".into()));
+    assert!(w.project.join("lib/deep/empty").is_dir());
+    has_src_at(w, "s", "lib");
+    w.whatif(["undo", "--yes"]).go().ok();
+    w.whatif(["undo", "--yes"]).go().ok();
+    assert_eq!(w.read("src/deep/two"), "two\n");
+    restarted(w, "s");
+    has_src_at(w, "s", "lib");
+}
+
+fn a_living_sandbox_keeps_them_too(w: &World) {
+    w.outside(SRC).ok();
+    w.new_sandbox("s");
+    w.exec("s", RENAME).ok();
+    w.apply(&["s", "--skip", "lib"]).ok();
+    assert!(!w.project.join("src").exists());
+    has_src_at(w, "s", "lib");
+    w.exec("s", "echo more >> lib/one && rm lib/deep/two && mv lib/one lib/other").ok();
+    restarted(w, "s");
+    assert_eq!(shown(w, "s", "lib"), "deep deep/empty link other");
+    assert_eq!(w.exec("s", "cat lib/other").ok().text(), "one\nmore");
+}
+
+/// Its mounts cannot be changed then, and would list nothing where reality has nothing any more.
+fn where_something_runs_nothing_is_taken_away(w: &World) {
+    w.outside(SRC).ok();
+    w.new_sandbox("other");
+    w.exec("other", RENAME).ok();
+    w.exec("other", "sleep 100 > /dev/null 2>&1 &").ok();
+    w.sandbox_with("s", "rm -r src");
+    if w.is_root() {
+        w.apply(&["s"]).fails_with_hint(125).says("'other'");
+        assert_eq!(w.read("src/one"), "one\n");
+        w.whatif(["stop", "other"]).go().ok();
+    }
+    w.apply(&["s"]).ok();
+    assert!(!w.project.join("src").exists());
+    restarted(w, "other");
+    has_src_at(w, "other", "lib");
+}
+
+fn a_partly_applied_directory_keeps_its_files(w: &World) {
+    w.outside(SRC).ok();
+    w.new_sandbox("s");
+    w.exec("s", RENAME).ok();
+    w.apply(&["s", "--exclude", "lib/one"]).ok();
+    has_src_at(w, "s", "lib");
+    restarted(w, "s");
+    has_src_at(w, "s", "lib");
+    w.apply(&["s"]).ok();
+    assert_eq!((w.read("lib/one"), w.read("lib/deep/two")), ("one\n".into(), "two\n".into()));
+    has_src_at(w, "s", "lib");
+}
+
+fn an_ignored_file_in_it_loses_nothing(w: &World) {
+    w.outside(SRC).ok();
+    w.outside("echo out > .gitignore; mkdir src/out; echo built > src/out/built").ok();
+    w.sandbox_with("s", RENAME);
+    w.apply(&["s"]).ok();
+    assert_eq!((w.read("lib/one"), w.read("src/out/built")), ("one\n".into(), "built\n".into()));
+    w.whatif(["start", "s"]).go().ok();
+    let all = "deep deep/empty deep/two link one out out/built";
+    assert_eq!(shown(w, "s", "lib"), all);
+    // What was ignored is still ignored, and there is nothing else left to take.
+    w.apply(&["s"]).ok();
+    assert_eq!(w.read("lib/one"), "one\n");
+    w.apply(&["s", "--ignored"]).ok();
+    assert_eq!(w.read("lib/out/built"), "built\n");
+    assert!(!w.project.join("src").exists());
+    restarted(w, "s");
+    assert_eq!(shown(w, "s", "lib"), all);
+}
+
+fn two_renames_across_a_snapshot_are_both_there(w: &World) {
+    w.outside("mkdir a p; echo a > a/a; echo p > p/p").ok();
+    w.new_sandbox("s");
+    w.exec("s", "mv a q").ok();
+    w.snapshot("s", "between");
+    w.exec("s", "mv p a").ok();
+    w.apply(&["s"]).ok();
+    assert_eq!((w.read("q/a"), w.read("a/p")), ("a\n".into(), "p\n".into()));
+    for _ in 0..2 {
+        assert_eq!((shown(w, "s", "a"), shown(w, "s", "q")), ("p".into(), "a".into()));
+        restarted(w, "s");
+    }
+    w.apply(&["s"]).ok();
+    assert_eq!((w.read("q/a"), w.read("a/p")), ("a\n".into(), "p\n".into()), "nothing is left to apply");
+}
+
+fn another_sandbox_keeps_what_it_renamed(w: &World) {
+    w.outside(SRC).ok();
+    w.sandbox_with("other", RENAME);
+    w.sandbox_with("s", "rm -r src; echo x > x");
+    w.apply(&["s"]).ok();
+    assert!(!w.project.join("src").exists());
+    w.whatif(["start", "other"]).go().ok();
+    has_src_at(w, "other", "lib");
+}
+
+fn another_living_sandbox_keeps_what_it_renamed(w: &World) {
+    w.outside(SRC).ok();
+    w.new_sandbox("other");
+    w.exec("other", RENAME).ok();
+    w.sandbox_with("s", "rm -r src/deep; rm src/one");
+    w.apply(&["s"]).ok();
+    has_src_at(w, "other", "lib");
+    restarted(w, "other");
+    has_src_at(w, "other", "lib");
+}
+
+fn a_snapshot_keeps_what_was_renamed_before_it(w: &World) {
+    w.outside(SRC).ok();
+    w.new_sandbox("other");
+    w.exec("other", RENAME).ok();
+    w.snapshot("other", "renamed");
+    w.exec("other", "rm -r lib").ok();
+    w.sandbox_with("s", "rm -r src");
+    w.apply(&["s"]).ok();
+    w.whatif(["rollback", "other", "renamed"]).go().ok();
+    has_src_at(w, "other", "lib");
+}
+
+fn a_fork_and_a_template_keep_what_was_renamed(w: &World) {
+    w.outside(SRC).ok();
+    w.new_sandbox("first");
+    w.exec("first", RENAME).ok();
+    w.fork("first", "fork");
+    w.json(["template", "save", "first", "start"]);
+    w.whatif(["rm", "--yes", "first"]).go().ok();
+    w.sandbox_with("s", "rm -r src");
+    w.apply(&["s"]).ok();
+    has_src_at(w, "fork", "lib");
+    w.json(["new", "made", "--template", "start"]);
+    has_src_at(w, "made", "lib");
+}
+
+fn an_undo_takes_nothing_from_another_sandbox(w: &World) {
+    w.sandbox_with("s", SRC);
+    w.apply(&["s"]).ok();
+    w.new_sandbox("other");
+    w.exec("other", RENAME).ok();
+    w.whatif(["undo", "--yes"]).go().ok();
+    assert!(!w.project.join("src").exists());
+    has_src_at(w, "other", "lib");
+    restarted(w, "other");
+    has_src_at(w, "other", "lib");
+}
+
+fn what_replaces_the_source_does_not_change_the_destination(w: &World) {
+    w.outside(SRC).ok();
+    w.sandbox_with("s", "mv src lib; mkdir src; echo new > src/one");
+    w.apply(&["s", "--skip", "lib"]).ok();
+    assert_eq!(w.read("src/one"), "new\n");
+    w.whatif(["start", "s"]).go().ok();
+    has_src_at(w, "s", "lib");
+}
