@@ -27,7 +27,8 @@ use crate::watch::{Directory, LastLook};
 pub struct Tree {
     /// Where it lies in reality and in the sandbox.
     pub path: PathBuf,
-    /// Its directories: the head, then the frozen layers, newest first. Of copies only the first one that exists counts.
+    /// Its directories: the head, then the frozen layers, newest first. All but the head must be there. Of copies only the first
+    /// one that exists counts.
     pub layers: Vec<PathBuf>,
     pub marks: Marks,
     /// A full copy rather than an overlay: what is missing in it was deleted.

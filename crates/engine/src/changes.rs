@@ -12,6 +12,8 @@ use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::{Backend, LayerId, Sandbox, Snapshot, Status};
 
 use crate::git::Git;
+use crate::intact::{expected_heads, is_directory};
+use crate::lineage::Owner;
 use crate::{Engine, EngineError, secrets};
 
 impl Engine {
@@ -65,7 +67,7 @@ impl Engine {
     /// Whether the head has anything to say about what is in a layer below it.
     fn touches_layers(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         let directory = self.directory(sandbox)?;
-        let trees = self.trees(sandbox, &directory, View::Whole);
+        let trees = self.trees(sandbox, &directory, View::Whole)?;
         Ok(trees.iter().any(|tree| tree.layers.split_first().is_some_and(|(head, below)| overlaps(head, below, tree.marks))))
     }
 
@@ -122,6 +124,17 @@ impl Engine {
     }
 
     fn scan(&self, sandbox: &Sandbox, view: View<'_>) -> Result<(Found, Bases), EngineError> {
+        match self.scan_as_recorded(sandbox, view) {
+            // While a sandbox moves to other layers, its head is gone for a moment.
+            Err(error @ EngineError::Incomplete { .. }) => match self.record_after_move(sandbox)? {
+                Some(now) => self.scan_as_recorded(&now, view),
+                None => Err(error),
+            },
+            other => other,
+        }
+    }
+
+    fn scan_as_recorded(&self, sandbox: &Sandbox, view: View<'_>) -> Result<(Found, Bases), EngineError> {
         let directory = self.directory(sandbox)?;
         let bases = self.bases_of(sandbox, view)?;
         let config = self.context.config_for(&sandbox.project)?;
@@ -129,7 +142,7 @@ impl Engine {
         let mut masked = secrets.hidden;
         masked.push(self.state.root().to_owned());
         let rewritten: Vec<PathBuf> = secrets.rewrites.into_iter().map(|r| r.path).collect();
-        let trees = self.trees(sandbox, &directory, view);
+        let trees = self.trees(sandbox, &directory, view)?;
         let last_look = matches!(view, View::News).then(|| LastLook::remembered(&directory.join("base")));
         let found = scan(&Scope {
             trees: &trees,
@@ -151,8 +164,20 @@ impl Engine {
     /// Whether nothing was changed since the last snapshot.
     pub(crate) fn heads_are_empty(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         let directory = self.directory(sandbox)?;
-        let heads = (0..sandbox.details.trees.len()).map(|number| directory.join("head").join(number.to_string()));
-        Ok(sandbox.details.copied_trees.is_empty() && heads.into_iter().all(|head| whatif_layers::state_dir::is_empty(&head)))
+        let expected = expected_heads(sandbox);
+        let mut are_empty = sandbox.details.copied_trees.is_empty();
+        for number in 0..sandbox.details.trees.len() {
+            let head = directory.join("head").join(number.to_string());
+            match std::fs::read_dir(&head) {
+                Ok(mut entries) => are_empty &= entries.next().is_none(),
+                // What cannot be looked into may hold work.
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => are_empty = false,
+                // What is missing is not empty, unless nothing was ever mounted on it.
+                Err(_) if expected.contains(&number) => self.require_heads(sandbox)?,
+                Err(_) => {}
+            }
+        }
+        Ok(are_empty)
     }
 
     /// Keeps what newly changed files started from, if there are any. Called after each command, and now and then during it.
@@ -184,9 +209,13 @@ impl Engine {
 
     /// Whether the head may have got something since the last look.
     fn has_news(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        if self.heads_are_empty(sandbox)? {
+            return Ok(false);
+        }
         let directory = self.directory(sandbox)?;
-        let heads: Vec<PathBuf> = self.trees(sandbox, &directory, View::Head).into_iter().flat_map(|t| t.layers).collect();
-        Ok(!self.heads_are_empty(sandbox)? && whatif_diff::watch::has_news(&directory.join("base"), &heads))
+        let head = directory.join("head");
+        let heads: Vec<PathBuf> = (0..sandbox.details.trees.len()).map(|number| head.join(number.to_string())).collect();
+        Ok(whatif_diff::watch::has_news(&directory.join("base"), &heads))
     }
 
     /// Writes down where the heads were looked at, so that the next look is needed only when there is something new.
@@ -224,30 +253,40 @@ impl Engine {
         Bases::load_chain(&chain).map_err(|e| EngineError::io("use", &own, e))
     }
 
-    fn trees(&self, sandbox: &Sandbox, directory: &Path, view: View<'_>) -> Vec<Tree> {
+    /// The trees with the directories that make up each. All that should be there is.
+    fn trees(&self, sandbox: &Sandbox, directory: &Path, view: View<'_>) -> Result<Vec<Tree>, EngineError> {
         let (has_head, stack) = match view {
             View::Whole => (true, sandbox.details.position.stack.as_slice()),
             View::Head | View::News => (true, &[][..]),
             View::Past(stack) => (false, stack),
         };
-        let numbered = sandbox.details.trees.iter().enumerate();
-        numbered
-            .map(|(number, path)| {
-                let copied = sandbox.details.copied_trees.contains(&number);
-                let marks = match sandbox.details.backend {
-                    _ if copied => Marks::None,
-                    Backend::Copy => Marks::None,
-                    Backend::Fuse => Marks::Fuse,
-                    Backend::Overlay if !sandbox.details.identity.started_by_root() => Marks::User,
-                    Backend::Overlay => Marks::Trusted,
-                };
-                let part = number.to_string();
-                let head = directory.join("head").join(&part);
-                let layers = stack.iter().rev().map(|l| self.state.layer_path(l).join(&part));
-                let layers = has_head.then_some(head).into_iter().chain(layers).collect();
-                Tree { path: path.clone(), layers, marks, copied }
-            })
-            .collect()
+        let owner = Owner::Sandbox(sandbox.name.clone());
+        if has_head {
+            self.require_heads(sandbox)?;
+        }
+        self.require_layers(&owner, stack)?;
+        let below: Vec<PathBuf> = stack.iter().rev().map(|l| self.state.layer_path(l)).collect();
+        let mut trees = Vec::with_capacity(sandbox.details.trees.len());
+        for (number, path) in sandbox.details.trees.iter().enumerate() {
+            let copied = sandbox.details.copied_trees.contains(&number);
+            let marks = match sandbox.details.backend {
+                _ if copied => Marks::None,
+                Backend::Copy => Marks::None,
+                Backend::Fuse => Marks::Fuse,
+                Backend::Overlay if !sandbox.details.identity.started_by_root() => Marks::User,
+                Backend::Overlay => Marks::Trusted,
+            };
+            let part = number.to_string();
+            let mut layers: Vec<PathBuf> = has_head.then(|| directory.join("head").join(&part)).into_iter().collect();
+            for layer in below.iter().map(|layer| layer.join(&part)) {
+                // A tree that came later has no part in older layers.
+                if is_directory(&layer)? {
+                    layers.push(layer);
+                }
+            }
+            trees.push(Tree { path: path.clone(), layers, marks, copied });
+        }
+        Ok(trees)
     }
 }
 

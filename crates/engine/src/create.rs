@@ -19,7 +19,9 @@ use whatif_types::sandbox::{Details, Position};
 use whatif_types::{Backend, Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId, Status, Template, name};
 
 use crate::boot::{Booting, Fill, Wish, wait_for_end};
+use crate::intact::heads_of;
 use crate::limits::Lease;
+use crate::lineage::Owner;
 use crate::network::Published;
 use crate::{Engine, EngineError, now, secrets};
 
@@ -180,6 +182,9 @@ impl Engine {
         }
         self.check_room()?;
         let template = new.template.as_deref().map(|name| self.template(name)).transpose()?;
+        if let Some(template) = &template {
+            self.require_layers(&Owner::Template(template.name.clone()), &template.details.position.stack)?;
+        }
         let cwd = new.cwd.clone().unwrap_or_else(|| self.context.cwd.clone());
         let cwd = std::fs::canonicalize(&cwd).ok().filter(|d| d.is_dir()).ok_or(EngineError::BadDirectory { path: cwd })?;
         let project = self.context.project_of(&cwd);
@@ -281,7 +286,7 @@ impl Engine {
             changed_files: 0,
             size_bytes: 0,
             based_at: None,
-            position: start.map(|s| s.position.clone()).unwrap_or_default(),
+            position: Position { heads: Some(heads_of(&booting.plan)), ..start.map(|s| s.position.clone()).unwrap_or_default() },
             auto_snapshot: new.auto_snapshot || validated.config.snapshots.auto,
             limits: validated.limits.clone(),
             enforced: booting.enforced.clone(),
@@ -315,6 +320,7 @@ impl Engine {
         sandbox.details.identity = booting.identity;
         sandbox.details.trees = trees_by_number(&booting.plan);
         sandbox.details.copied_trees = copied_trees(&booting.plan);
+        sandbox.details.position.heads = Some(heads_of(&booting.plan));
         sandbox.status = Status::Active;
         self.store.update(&mut sandbox).map_err(|e| unwind(Some(&booting), e.into()))?;
         Ok(Created { sandbox, lock, client: booting.client, pidfd: booting.pidfd })

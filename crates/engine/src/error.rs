@@ -21,6 +21,8 @@ use whatif_types::text::Text;
 use whatif_types::{Backend, Explain};
 
 use crate::apply::Conflict;
+use crate::intact::{self, Missing};
+use crate::lineage::Owner;
 use crate::race::RaceError;
 
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +31,13 @@ pub enum EngineError {
     NoSuchSandbox { name: String },
     #[error("there is no sandbox of {}", project.display())]
     NoSandboxHere { project: PathBuf },
+    #[error("{} is incomplete: {}", owner.described(), intact::in_words(missing))]
+    Incomplete {
+        owner: Owner,
+        missing: Vec<Missing>,
+        /// Snapshots of the same sandbox that are all there.
+        intact: Vec<String>,
+    },
     #[error("'{prefix}' fits several sandboxes: {}", names.join(", "))]
     Ambiguous { prefix: String, names: Vec<String> },
     #[error("{} no snapshot called '{label}'", sandbox.as_ref().map_or("there is".to_owned(), |s| format!("sandbox '{s}' has")))]
@@ -168,6 +177,7 @@ impl Explain for EngineError {
             Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } => "not_found",
             Self::NoSuchSnapshot { .. } | Self::NoSuchPosition { .. } | Self::NoSuchTemplate { .. } => "not_found",
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } => "ambiguous_name",
+            Self::Incomplete { .. } => "incomplete",
             Self::NoRoom { .. } => "no_room",
             Self::BadArchive { .. } => "bad_archive",
             Self::Archive(error) => error.code(),
@@ -226,6 +236,7 @@ impl Explain for EngineError {
                 vec![format!("to work from a snapshot, make a sandbox of it: whatif fork {name}")]
             }
             Self::NoSuchSandbox { .. } | Self::Ambiguous { .. } => vec!["'whatif ls' lists the sandboxes".to_owned()],
+            Self::Incomplete { owner, intact, .. } => incomplete_hints(owner, intact),
             Self::NoSandboxHere { .. } => {
                 vec!["name one ('whatif ls' lists them), or make one: whatif run -- COMMAND".to_owned()]
             }
@@ -343,6 +354,7 @@ impl Explain for EngineError {
             Self::ChangedSince { changed, .. } => {
                 Some(changed.iter().map(|(path, why)| serde_json::json!({ "path": Text::from(path), "why": why })).collect())
             }
+            Self::Incomplete { missing, .. } => serde_json::to_value(missing).ok(),
             Self::Race(error) => error.details(),
             _ => None,
         }
@@ -357,6 +369,18 @@ impl Explain for EngineError {
             _ => false,
         }
     }
+}
+
+fn incomplete_hints(owner: &Owner, intact: &[String]) -> Vec<String> {
+    let mut hints =
+        vec!["nothing was done; if it was moved or deleted by mistake, put it back or restore it from a backup".to_owned()];
+    hints.extend(intact.first().map(|snapshot| format!("{snapshot} is intact; go on from there: whatif fork {snapshot}")));
+    hints.push(match owner {
+        Owner::Sandbox(name) => format!("to give up what is left: whatif rm {name}"),
+        Owner::Snapshot(name) => format!("to give it up: whatif snapshot rm {name}"),
+        Owner::Template(name) => format!("to give it up: whatif template rm {name}"),
+    });
+    hints
 }
 
 fn counted(conflicts: usize) -> String {

@@ -189,6 +189,7 @@ impl Engine {
     /// Connects to the keeper of a sandbox, bringing it up again where nobody meant it to be down.
     pub fn enter(&self, name: Option<&str>) -> Result<Entered, EngineError> {
         if let Some(entered) = name.and_then(|n| self.enter_published(n)) {
+            self.require_mounted(&entered.sandbox)?;
             return Ok(entered);
         }
         let deadline = Instant::now() + REST_PATIENCE;
@@ -211,6 +212,7 @@ impl Engine {
             sandbox = self.start_stopped(sandbox)?;
         }
         let client = self.connect(&sandbox)?;
+        self.require_mounted(&sandbox)?;
         Ok(Entered { sandbox, client })
     }
 
@@ -227,7 +229,12 @@ impl Engine {
     }
 
     pub(crate) fn directory(&self, sandbox: &Sandbox) -> Result<PathBuf, EngineError> {
-        self.state.find(&sandbox.id).ok_or_else(|| EngineError::NoSuchSandbox { name: sandbox.name.clone() })
+        match self.state.find(&sandbox.id) {
+            Some(directory) => Ok(directory),
+            // Removed meanwhile, unless it is still recorded.
+            None if self.store.get(&sandbox.id)?.is_none() => Err(EngineError::NoSuchSandbox { name: sandbox.name.clone() }),
+            None => Err(self.require_heads(sandbox).err().unwrap_or_else(|| EngineError::Busy { name: sandbox.name.clone() })),
+        }
     }
 
     fn exec_request(&self, sandbox: &Sandbox, spec: &CommandSpec, detached: bool) -> Result<Exec, EngineError> {

@@ -6,13 +6,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use whatif_archive::{Layer, Limits, Manifest, Marks, Options};
-use whatif_layers::remove;
 use whatif_layers::shift::LayerOrigin;
+use whatif_layers::{parts, remove};
 use whatif_store::StoreError;
 use whatif_types::sandbox::{Details, Position};
 use whatif_types::{Identity, LayerId, Lockfile, MadeBy, Sandbox, Status, Template, name};
 
 use crate::create::{new_id, with_a_name};
+use crate::lineage::Owner;
 use crate::network::usual;
 use crate::shift::{Live, new_layer_id};
 use crate::snapshot::Disturbed;
@@ -121,6 +122,12 @@ impl Engine {
                 about
             }
         };
+        let owner = match what {
+            Exported::Template(name) => Owner::Template(name.to_owned()),
+            Exported::Position(name) if name.contains('@') => Owner::Snapshot(name.to_owned()),
+            Exported::Position(name) => Owner::Sandbox(name.to_owned()),
+        };
+        self.require_layers(&owner, &about.details.position.stack)?;
         let layers: Vec<Layer> = about
             .details
             .position
@@ -215,6 +222,7 @@ impl Engine {
         for (from, to) in old.iter().zip(&new) {
             LayerOrigin { sandbox: None, below: below.replace(to.clone()) }.mark(&unpacked.join(from.as_str()));
             fs::rename(unpacked.join(from.as_str()), place.join(to.as_str())).map_err(|e| EngineError::io("keep", &unpacked, e))?;
+            parts::seal(&place.join(to.as_str()))?;
             self.state.keep_layer(place, to)?;
         }
         self.state.flush_all()?;

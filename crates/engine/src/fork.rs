@@ -5,6 +5,7 @@ use whatif_types::sandbox::{Position, StopReason};
 use whatif_types::{MadeBy, Sandbox, Snapshot, Status, name};
 
 use crate::create::{new_id, with_a_name};
+use crate::lineage::Owner;
 use crate::shift::Live;
 use crate::snapshot::{Disturbed, Named, origin};
 use crate::{Engine, EngineError, now};
@@ -38,6 +39,7 @@ impl Engine {
         let Named { sandbox: parent, snapshot: from, disturbed } =
             self.position_called(fork.source, MadeBy::Fork, fork.live, helper)?;
         let made_from = format!("{}@{}", parent.name, from.label);
+        self.require_layers(&Owner::Snapshot(made_from.clone()), &from.details.stack)?;
         let mut sandboxes = Vec::with_capacity(fork.count);
         for number in 1..=fork.count {
             let given = match fork.name {
@@ -70,7 +72,7 @@ impl Engine {
     ) -> Result<Sandbox, EngineError> {
         let id = new_id()?;
         let mut details = like.details.clone();
-        details.position = position;
+        details.position = Position { heads: Some(Vec::new()), ..position };
         details.labels.clear();
         details.keeper_pid = None;
         details.stop_reason = Some(StopReason::NotStarted);

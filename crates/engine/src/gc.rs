@@ -23,6 +23,7 @@ use whatif_types::{LayerId, MadeBy, SnapshotId, Span, Status};
 pub(crate) use self::policy::KEEP;
 pub use self::policy::RemovedSandbox;
 use crate::choice::Choice;
+use crate::intact::Incomplete;
 use crate::lineage::{LayerUse, Lineage, Owner, sizes};
 use crate::{Engine, EngineError, now};
 
@@ -38,8 +39,10 @@ pub struct Collect {
 pub struct Collected {
     /// Sandboxes that were recorded as running and are not.
     pub found_stopped: Vec<String>,
-    /// Records whose directory is gone.
+    /// Records whose directory is gone, and that had nothing else.
     pub forgotten: Vec<String>,
+    /// Sandboxes, snapshots and templates of which something is missing on the disk. They stay as they are.
+    pub incomplete: Vec<Incomplete>,
     /// Directories no record knows. They may hold work, so they are named, not deleted.
     #[serde(with = "whatif_types::text::paths")]
     pub unknown: Vec<PathBuf>,
@@ -169,6 +172,10 @@ impl Engine {
                 if self.store.get(&sandbox.id)?.is_none() {
                     continue;
                 }
+                // Its snapshots may be all there, and would go with its record.
+                if !sandbox.details.position.stack.is_empty() || !self.store.list_snapshots(&sandbox.id)?.is_empty() {
+                    continue;
+                }
                 collected.forgotten.push(sandbox.name.clone());
                 if !collected.dry_run {
                     self.store.delete(&sandbox.id)?;
@@ -192,6 +199,8 @@ impl Engine {
         let unknown = settled.difference(&known).map(|id| self.state.sandboxes().join(id.as_str()));
         // One that went meanwhile was known.
         collected.unknown.extend(unknown.filter(|path| path.is_dir()));
+        collected.incomplete = self.incomplete()?;
+        collected.incomplete.retain(|one| !collected.forgotten.iter().any(|name| one.owner == Owner::Sandbox(name.clone())));
         Ok(())
     }
 

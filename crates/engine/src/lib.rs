@@ -24,6 +24,7 @@ mod git;
 mod git_identity;
 pub mod history;
 pub mod inside;
+pub mod intact;
 mod label;
 mod lifetime;
 pub mod limits;

@@ -28,6 +28,16 @@ pub enum Owner {
 }
 
 impl Owner {
+    /// What it is and how it is called.
+    #[must_use]
+    pub fn described(&self) -> String {
+        match self {
+            Self::Sandbox(name) => format!("sandbox '{name}'"),
+            Self::Snapshot(name) => format!("snapshot '{name}'"),
+            Self::Template(name) => format!("template '{name}'"),
+        }
+    }
+
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -9,6 +9,7 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::timestamp::rfc3339;
 use whatif_types::{LayerId, Sandbox, Status};
 
+use crate::intact::{self, Missing};
 use crate::{Engine, EngineError};
 
 /// One line of `ls`; the order of fields is that of the documented JSON.
@@ -25,18 +26,24 @@ pub struct Listed {
     pub size_bytes: u64,
     pub pids: usize,
     pub labels: BTreeMap<String, String>,
+    /// What of it should be in the state directory and is not.
+    pub missing: Vec<Missing>,
     #[serde(skip)]
     pub created_ms: u64,
 }
 
-/// What was found out about a stack, for all that stand on it and changed nothing since: a hundred forks are looked at once.
-/// Changed files, and bytes.
-type Known = HashMap<(PathBuf, Vec<LayerId>), (u64, u64)>;
+/// What was found out, for all that stand on the same layers: a hundred forks are looked at once.
+#[derive(Default)]
+struct Known {
+    /// Changed files and bytes of stacks, for those that changed nothing since.
+    changes: HashMap<(PathBuf, Vec<LayerId>), (u64, u64)>,
+    layers: intact::Known,
+}
 
 impl Engine {
     /// `whatif ls`: newest first.
     pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
-        let mut known = Known::new();
+        let mut known = Known::default();
         let all = self.store.list()?.into_iter().map(|sandbox| self.listed_beside(self.refreshed(sandbox)?, &mut known));
         // One that went meanwhile is not there.
         all.filter(|listed| !matches!(listed, Err(EngineError::NoSuchSandbox { .. }))).collect()
@@ -49,11 +56,12 @@ impl Engine {
 
     /// The line for one sandbox.
     pub fn listed(&self, sandbox: Sandbox) -> Result<Listed, EngineError> {
-        self.listed_beside(sandbox, &mut Known::new())
+        self.listed_beside(sandbox, &mut Known::default())
     }
 
     /// The line for one sandbox among others. A running one is looked at; for a stopped one the record is true.
     fn listed_beside(&self, sandbox: Sandbox, known: &mut Known) -> Result<Listed, EngineError> {
+        let missing = self.missing_of(&sandbox, &mut known.layers)?;
         let (mut changed_files, mut size_bytes, mut pids) = (sandbox.details.changed_files, sandbox.details.size_bytes, 0);
         if sandbox.status == Status::Active {
             // One that cannot be examined must not keep the others from being listed.
@@ -82,6 +90,7 @@ impl Engine {
             size_bytes,
             pids,
             labels: sandbox.details.labels,
+            missing,
             created_ms: sandbox.created_at,
         })
     }
@@ -91,7 +100,7 @@ impl Engine {
         if !self.heads_are_empty(sandbox)? {
             return look();
         }
-        match known.entry((sandbox.project.clone(), sandbox.details.position.stack.clone())) {
+        match known.changes.entry((sandbox.project.clone(), sandbox.details.position.stack.clone())) {
             Entry::Occupied(entry) => Ok(*entry.get()),
             Entry::Vacant(entry) => Ok(*entry.insert(look()?)),
         }

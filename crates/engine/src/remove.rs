@@ -26,6 +26,13 @@ impl Engine {
         if only_stopped && sandbox.status == Status::Active {
             return Err(EngineError::StillRunning { name: sandbox.name });
         }
+        if self.state.find(&sandbox.id).is_none() {
+            // Only its record and its snapshots are left.
+            self.state.unpublish(&sandbox.name);
+            self.unbind(&sandbox);
+            self.store.delete(&sandbox.id)?;
+            return Ok(sandbox);
+        }
         let lock = self.lock(&sandbox)?;
         self.remove_locked(sandbox, lock)
     }

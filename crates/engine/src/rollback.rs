@@ -2,6 +2,7 @@
 
 use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot};
 
+use crate::lineage::Owner;
 use crate::shift::{Destination, Live, Stopped};
 use crate::snapshot::{Take, new_snapshot};
 use crate::{Engine, EngineError, now};
@@ -27,6 +28,8 @@ impl Engine {
         let lock = self.lock(&sandbox)?;
         let mut sandbox = self.reread(&sandbox)?;
         let to = self.snapshot_for(&sandbox, label)?;
+        self.require_whole(&sandbox)?;
+        self.require_layers(&Owner::Snapshot(format!("{}@{}", sandbox.name, to.label)), &to.details.stack)?;
         self.keep_bases_locked(&sandbox)?;
         let take =
             Take { message: Some(format!("before the rollback to {}", to.label)), ..Take::automatic(MadeBy::Rollback, live) };

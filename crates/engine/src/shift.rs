@@ -22,6 +22,7 @@ use whatif_types::{Backend, LayerId, Plan, Sandbox, SandboxId, Status};
 use self::helper::{Finishing, Helper};
 use crate::boot::{Heads, Wish};
 use crate::create::{copied_trees, new_id};
+use crate::intact::heads_of;
 use crate::limits::Lease;
 use crate::start::known_and_new;
 use crate::{Engine, EngineError, secrets};
@@ -178,6 +179,7 @@ impl Engine {
             Some(layer) => self.is_recorded(&id, &sandbox, layer)?,
             None => true,
         };
+        self.expect_no_heads(&mut sandbox, &shift)?;
         if has_happened {
             shift.go_on()?
         } else {
@@ -185,6 +187,15 @@ impl Engine {
         }
         if sandbox.status == Status::Active && !may_go_on {
             self.note_end(&mut sandbox, StopReason::Lost)?;
+        }
+        Ok(())
+    }
+
+    /// A move without a layer leaves a bare head, whether it came to its end or not; nothing was in it.
+    fn expect_no_heads(&self, sandbox: &mut Sandbox, shift: &Shift) -> Result<(), EngineError> {
+        if shift.note().layer.is_none() {
+            sandbox.details.position.heads = Some(Vec::new());
+            self.store.update(sandbox)?;
         }
         Ok(())
     }
@@ -208,8 +219,8 @@ impl Moving<'_> {
     fn at_rest(&mut self, sandbox: &mut Sandbox) -> Result<Moved, EngineError> {
         let shift = self.begin(sandbox)?;
         let frozen = shift.freeze(NextHead::Bare).and_then(|()| shift.flush()).map_err(EngineError::from);
-        let done = frozen.and_then(|()| self.record(sandbox));
-        self.settle(shift, done)?;
+        let done = frozen.and_then(|()| self.record(sandbox, Vec::new()));
+        self.settle(sandbox, shift, done)?;
         Ok(Moved::at_once(self.frozen()))
     }
 
@@ -258,7 +269,7 @@ impl Moving<'_> {
                 self.engine.own_everything();
                 let done = shift.freeze_copy().and_then(|()| shift.flush()).map_err(EngineError::from);
                 let done = done.and_then(|()| self.record_copy(sandbox));
-                let settled = self.settle(shift, done);
+                let settled = self.settle(sandbox, shift, done);
                 client.thaw()?;
                 settled?;
                 return Ok(Moved { ended, ..Moved::at_once(How::Copied { because }) });
@@ -285,7 +296,7 @@ impl Moving<'_> {
             sandbox.details.trees = known_and_new(sandbox, &boot.plan);
             sandbox.details.copied_trees = copied_trees(&boot.plan);
             sandbox.details.position.work = boot.work;
-            self.record(sandbox).inspect_err(|_| *sandbox = before)
+            self.record(sandbox, heads_of(&boot.plan)).inspect_err(|_| *sandbox = before)
         });
         if let Err(error) = done {
             self.leave_as_it_was(sandbox, shift, &mut helper, &mut client)?;
@@ -345,9 +356,11 @@ impl Moving<'_> {
         if self.layer.is_some() { How::Frozen } else { How::Nothing }
     }
 
-    fn record(&mut self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+    /// With the trees that the new head has.
+    fn record(&mut self, sandbox: &mut Sandbox, heads: Vec<usize>) -> Result<(), EngineError> {
         let before = sandbox.clone();
         let position = &mut sandbox.details.position;
+        position.heads = Some(heads);
         position.stack = self.to.stack(&before, self.layer);
         position.mounted = position.stack.clone();
         self.to.record(sandbox, self.layer).inspect_err(|_| *sandbox = before)
@@ -359,7 +372,7 @@ impl Moving<'_> {
         self.to.record(sandbox, self.layer).inspect_err(|_| *sandbox = before)
     }
 
-    fn settle(&self, shift: Shift, done: Result<(), EngineError>) -> Result<(), EngineError> {
+    fn settle(&self, sandbox: &mut Sandbox, shift: Shift, done: Result<(), EngineError>) -> Result<(), EngineError> {
         match done {
             Ok(()) => {
                 // The note goes when the record is on the disk. If that fails, it stays, and the next command asks the records.
@@ -367,7 +380,10 @@ impl Moving<'_> {
                 Ok(shift.go_on()?)
             }
             Err(error) => {
-                shift.go_back()?;
+                // If that cannot be recorded, the note stays, and the next command goes back.
+                if self.engine.expect_no_heads(sandbox, &shift).is_ok() {
+                    shift.go_back()?;
+                }
                 Err(error)
             }
         }

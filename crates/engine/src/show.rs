@@ -43,8 +43,10 @@ impl Engine {
             _ => (None, Vec::new()),
         };
         let remaining_ms = self.remaining_ms(&sandbox)?;
-        let changes = self.summarize(&sandbox)?;
-        let directory = self.directory(&sandbox)?;
+        let listed = self.listed(sandbox.clone())?;
+        // What is left of an incomplete one says nothing about what it changed.
+        let changes = if listed.missing.is_empty() { self.summarize(&sandbox)? } else { Summary::default() };
+        let directory = self.state.find(&sandbox.id).unwrap_or_else(|| self.state.sandboxes().join(sandbox.id.as_str()));
         let details = sandbox.details.clone();
         let at = match &details.position.at {
             Some(id) => self.store.get_snapshot(id)?.map(|s| s.label),
@@ -64,7 +66,7 @@ impl Engine {
             ended,
             remaining_ms,
             changes,
-            listed: self.listed(sandbox)?,
+            listed,
         })
     }
 

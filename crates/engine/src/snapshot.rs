@@ -77,6 +77,7 @@ impl Engine {
         if sandbox.status == Status::Creating {
             return Err(EngineError::Busy { name: sandbox.name });
         }
+        self.require_whole(&sandbox)?;
         self.check_room()?;
         let label = self.free_label(&sandbox, take)?;
         self.make_room_on_stack(&mut sandbox)?;
@@ -188,6 +189,7 @@ impl Engine {
     ) -> Result<Named, EngineError> {
         let lock = self.lock(sandbox)?;
         let sandbox = self.refresh(sandbox)?;
+        self.require_whole(&sandbox)?;
         let at = match &sandbox.details.position.at {
             Some(id) if self.heads_are_empty(&sandbox)? => self.store.get_snapshot(id)?,
             _ => None,

@@ -7,10 +7,11 @@ use whatif_diff::base;
 use whatif_layers::shift::LayerOrigin;
 use whatif_layers::squash::{self, Format};
 use whatif_layers::state_dir::Unsettled;
-use whatif_layers::{measure, remove, shift};
+use whatif_layers::{measure, parts, remove, shift};
 use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId};
 
 use crate::create::new_id;
+use crate::lineage::Owner;
 use crate::shift::new_layer_id;
 use crate::{Engine, EngineError};
 
@@ -147,6 +148,7 @@ impl Engine {
     }
 
     fn merge(&self, sandbox: &Sandbox, layers: &[LayerId], place: &Path) -> Result<LayerId, EngineError> {
+        self.require_layers(&Owner::Sandbox(sandbox.name.clone()), layers)?;
         let id = new_layer_id()?;
         let into = place.join(id.as_str());
         std::fs::create_dir(&into).map_err(|e| EngineError::io("create", &into, e))?;
@@ -176,6 +178,7 @@ impl Engine {
             let bases: Vec<&Path> = bases.iter().map(PathBuf::as_path).collect();
             base::join(&bases, &into.join("base")).map_err(|e| EngineError::io("merge", &into, e))?;
         }
+        parts::seal(&into)?;
         Ok(id)
     }
 

@@ -8,6 +8,7 @@ use whatif_types::{Plan, Sandbox, Span, Status};
 
 use crate::choice::Choice;
 use crate::create::{copied_trees, trees_by_number};
+use crate::intact::with_heads_of;
 use crate::lifetime::{clock, is_expired};
 use crate::network::forget_supervisor;
 use crate::shift::View;
@@ -61,6 +62,7 @@ impl Engine {
             return Err(EngineError::Expired { name: sandbox.name });
         }
         sandbox.status.check_move_to(Status::Active).map_err(whatif_store::StoreError::from)?;
+        self.require_whole(&sandbox)?;
         self.drop_marks(&mut sandbox)?;
         let directory = self.directory(&sandbox)?;
         View::forget(&directory);
@@ -73,6 +75,7 @@ impl Engine {
         })?;
         sandbox.details.trees = known_and_new(&sandbox, &booting.plan);
         sandbox.details.copied_trees = copied_trees(&booting.plan);
+        sandbox.details.position.heads = Some(with_heads_of(&sandbox, &booting.plan));
         sandbox.details.position.mounted = sandbox.details.position.stack.clone();
         sandbox.details.position.work = Work::default();
         sandbox.details.protection = protection;

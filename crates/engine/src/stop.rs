@@ -30,9 +30,15 @@ impl Engine {
         let mut sandbox = self.refresh(&sandbox)?;
         if sandbox.status == Status::Active {
             self.stop_processes(&sandbox, grace)?;
-            let summary = self.summarize(&sandbox)?;
-            sandbox.details.changed_files = summary.changed_files;
-            sandbox.details.size_bytes = summary.size_bytes;
+            match self.summarize(&sandbox) {
+                // It must be possible to end what runs in it.
+                Err(EngineError::Incomplete { .. }) => {}
+                summary => {
+                    let summary = summary?;
+                    sandbox.details.changed_files = summary.changed_files;
+                    sandbox.details.size_bytes = summary.size_bytes;
+                }
+            }
         }
         sandbox.status.check_move_to(Status::Stopped).map_err(StoreError::from)?;
         self.note_end(&mut sandbox, StopReason::Requested)?;

@@ -77,6 +77,7 @@ impl Engine {
         let mut details = sandbox.details.clone();
         details.position.stack = snapshot.details.stack.clone();
         details.position.mounted.clear();
+        details.position.heads = None;
         details.position.began_at = Some(details.position.began_at.unwrap_or(sandbox.created_at));
         details.keeper_pid = None;
         details.set_env.clear();
@@ -107,7 +108,8 @@ impl Engine {
     pub fn list_template(&self, template: Template) -> Result<ListedTemplate, EngineError> {
         let mut bytes = 0;
         for layer in &template.details.position.stack {
-            bytes += self.layer_size(layer)?.1;
+            // One that is missing is named by `gc` and `doctor`.
+            bytes += self.layer_size(layer).map_or(0, |(_, bytes)| bytes);
         }
         Ok(ListedTemplate {
             moved: moved_past(&template),

@@ -9,6 +9,7 @@ pub mod copy;
 pub mod durable;
 pub mod masks;
 pub mod measure;
+pub mod parts;
 pub mod plan;
 pub mod remove;
 pub mod shift;

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use whatif_types::{LayerId, SandboxId};
 
 use crate::state_dir::{NOTE, NOTE_ATTRIBUTE, SHIFT, SandboxLock, StateDir, make_private};
-use crate::{PathError, copy, durable, on, remove};
+use crate::{PathError, copy, durable, on, parts, remove};
 
 /// Directories made beforehand, in a sandbox's directory: one for a head, and in it one for each tree, and those for work.
 pub const SPARE_HEAD: &str = "spare-head";
@@ -148,6 +148,7 @@ impl Shift {
         let _written = fs::File::open(base.join("index")).ok().filter(|index| flock(index, FlockOperation::LockExclusive).is_ok());
         rename_if_there(&base, &head.join("base"))?;
         self.origin().mark(&head);
+        parts::seal(&head)?;
         fs::rename(&head, layer).map_err(on("freeze", &head))?;
         if next == NextHead::Laid && fs::rename(self.sandbox.join(SPARE_HEAD), &head).is_ok() {
             return Ok(());
@@ -191,7 +192,7 @@ impl Shift {
                 copy::layer(&from, &to)?;
             }
         }
-        Ok(())
+        parts::seal(layer)
     }
 
     /// What the records say did not happen is taken back.

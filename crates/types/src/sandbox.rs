@@ -126,6 +126,10 @@ pub struct Position {
     pub stack: Vec<LayerId>,
     /// What its keeper has mounted: the same, unless layers were squashed since.
     pub mounted: Vec<LayerId>,
+    /// The trees that have a directory in the head, by number: those made since the head was last replaced. None if that was not
+    /// recorded, as earlier versions did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heads: Option<Vec<usize>>,
     /// The work directories its keeper has mounted.
     pub work: Work,
     /// The snapshot it was last at.

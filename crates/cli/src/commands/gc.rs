@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use whatif_engine::intact::in_words;
 use whatif_engine::lineage::Owner;
 use whatif_engine::{Action, Collect, Collected, Engine};
 use whatif_types::{Size, Span};
@@ -39,10 +40,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn has_news(collected: &Collected) -> bool {
-    let Collected { found_stopped, forgotten, unknown, orphans, sandboxes, busy, races, snapshots, layers, .. } = collected;
+    let Collected { found_stopped, forgotten, incomplete, unknown, orphans, sandboxes, busy, races, snapshots, layers, .. } =
+        collected;
     let lists = [
         found_stopped.is_empty(),
         forgotten.is_empty(),
+        incomplete.is_empty(),
         unknown.is_empty(),
         orphans.is_empty(),
         sandboxes.is_empty(),
@@ -60,6 +63,10 @@ fn tell_reconciled(collected: &Collected, output: &Output) {
     }
     for name in &collected.forgotten {
         output.line(format!("{name} had no directory any more; its record is removed"));
+    }
+    for one in &collected.incomplete {
+        let what = printable(&format!("{}: {}", one.owner.described(), in_words(&one.missing)));
+        output.line(format!("{} {what}; nothing of it was touched", output.paint(Style::Red, "incomplete:")));
     }
     for path in &collected.unknown {
         let shown = printable(&path.to_string_lossy());

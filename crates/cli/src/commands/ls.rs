@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use whatif_engine::Engine;
+use whatif_engine::intact::in_words;
 use whatif_types::Status;
 use whatif_types::timestamp::age;
 
@@ -61,5 +62,9 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         ]);
     }
     output.line(table::render(&rows));
+    for s in sandboxes.iter().filter(|s| !s.missing.is_empty()) {
+        let what = printable(&in_words(&s.missing));
+        output.line(format!("{} {} is incomplete: {what}", output.paint(Style::Red, "!"), s.name));
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -61,6 +61,9 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
         ("copy-on-write", details.trees.iter().map(|t| path(t)).collect::<Vec<_>>().join(" ")),
         ("changed", format!("{}, {}", counted(shown.changes.changed_files, "file"), bytes(shown.listed.size_bytes))),
     ];
+    for missing in &shown.listed.missing {
+        rows.push(("missing", output.paint(Style::Red, printable(&missing.to_string()))));
+    }
     if let Some(origin) = &details.position.made_from {
         rows.push(("made from", printable(origin)));
     }

@@ -24,7 +24,7 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// The layers of a tree that count. One that was never made has nothing to say.
+    /// The layers of a tree that count. One that is missing is an error, never an empty one.
     pub(super) fn open_all(tree: &Tree) -> Result<Vec<Self>, Errno> {
         // A copy is complete: nothing shows through it.
         let most = if tree.copied || tree.marks == Marks::None { 1 } else { tree.layers.len() };
@@ -32,7 +32,8 @@ impl Layer {
         for (number, path) in tree.layers.iter().enumerate() {
             match hold(path) {
                 Ok(root) => layers.push(Self { path: path.clone(), root, is_head: number == 0 }),
-                Err(Errno::NOENT) => continue,
+                // A head that nothing was mounted on. Whether it has to be there is known to the caller.
+                Err(Errno::NOENT) if number == 0 => {}
                 Err(errno) => return Err(errno),
             }
             if layers.len() == most {

@@ -1,9 +1,11 @@
 //! The sandboxes that are there, and whether their keepers are well.
 
-use whatif_types::Status;
+use whatif_types::explain::whole_message;
+use whatif_types::{Sandbox, Status};
 
 use super::Probe;
 use crate::Engine;
+use crate::intact::{Incomplete, in_words};
 
 pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
     const NAME: &str = "sandboxes";
@@ -15,6 +17,7 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
     };
     let active: Vec<_> = listed.iter().filter(|s| s.status == Status::Active).collect();
     let mut probes = vec![Probe::ok(NAME, format!("{} kept, {} of them running", listed.len(), active.len()))];
+    probes.extend(incomplete(engine, &listed));
     for sandbox in active {
         if !engine.is_alive(sandbox).unwrap_or(false) {
             probes.push(Probe::warn(NAME, format!("{} is recorded as running, but its keeper is gone", sandbox.name), "whatif gc"));
@@ -28,4 +31,20 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
         }
     }
     probes
+}
+
+/// Sandboxes, snapshots and templates of which something is missing on the disk.
+fn incomplete(engine: &Engine, listed: &[Sandbox]) -> Vec<Probe> {
+    const NAME: &str = "completeness";
+    let found = match engine.incomplete() {
+        Ok(found) => found,
+        Err(error) => return vec![Probe::fail(NAME, whole_message(&error), "see what keeps whatif from reading it")],
+    };
+    if found.is_empty() && !listed.is_empty() {
+        return vec![Probe::ok(NAME, "nothing is missing of any of them")];
+    }
+    let fix =
+        "if it was moved or deleted by mistake, put it back or restore it from a backup; 'whatif rm NAME' gives up what is left";
+    let told = |one: &Incomplete| Probe::fail(NAME, format!("{}: {}", one.owner.described(), in_words(&one.missing)), fix);
+    found.iter().map(told).collect()
 }

@@ -30,9 +30,14 @@ pub(super) fn lay_out(boot: &Boot, clones: &Clones, path: &Path, tree: usize) ->
     attach(clones.tree(path)?, CWD, Path::new(&base))?;
     let mut layers = Vec::with_capacity(boot.stack.len());
     for layer in &boot.stack {
-        let directory = Path::new(LAYERS).join(layer.as_str()).join(tree.to_string());
+        let layer = Path::new(LAYERS).join(layer.as_str());
+        // Without it, the sandbox would see less than it is.
+        if !is_directory(&layer)? {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("{} is missing", layer.display())));
+        }
+        let directory = layer.join(tree.to_string());
         // A tree that came later, as a new mount does, has no part in the older layers.
-        if directory.is_dir() {
+        if is_directory(&directory)? {
             let name = format!("{tree}.{}", layers.len());
             rustix::fs::symlink(&directory, &name)?;
             layers.push(name);
@@ -120,4 +125,12 @@ impl Lowers {
 fn overlay(options: &str, target: &Path) -> Result<(), Errno> {
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
     mount("overlay", target, "overlay", MountFlags::NODEV, Some(options.as_c_str()))
+}
+
+fn is_directory(path: &Path) -> io::Result<bool> {
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) => Ok(metadata.is_dir()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
