@@ -14,6 +14,7 @@ mod inventory;
 pub mod network_clients;
 mod outer_root;
 pub mod outside;
+pub mod power_cut;
 pub mod projects;
 pub mod racing;
 mod random;

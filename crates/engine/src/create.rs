@@ -142,6 +142,7 @@ impl Engine {
         created.sandbox.details.transient = false;
         self.store.update(&mut created.sandbox)?;
         self.state.settle(&created.sandbox.id)?;
+        self.flush_settled()?;
         self.publish(&created.sandbox);
         Ok(created.sandbox)
     }

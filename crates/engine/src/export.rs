@@ -238,8 +238,7 @@ impl Engine {
         let layers = manifest.layers.len();
         let project = about.project.clone();
         let name = self.record_import(about, kind, given)?;
-        self.state.flush_settled()?;
-        self.store.flush()?;
+        self.flush_settled()?;
         Ok(Arrived { kind, name, project, layers, bytes, sha256 })
     }
 

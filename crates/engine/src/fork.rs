@@ -56,10 +56,15 @@ impl Engine {
             let made = with_a_name(given.as_deref(), |name| self.plant(&parent, name, position.clone(), Some(&origin(&from))));
             sandboxes.push(made?);
         }
-        // In this order: a record whose directory is not there would be taken for that of a lost sandbox.
-        self.state.flush_settled()?;
-        self.store.flush()?;
+        self.flush_settled()?;
         Ok(Forked { from, parent, sandboxes, disturbed })
+    }
+
+    /// Sandboxes that were settled so far survive a power cut, with their records. In this order: a record whose directory is not
+    /// there would be taken for that of a lost sandbox.
+    pub(crate) fn flush_settled(&self) -> Result<(), EngineError> {
+        self.state.flush_settled()?;
+        Ok(self.store.flush()?)
     }
 
     /// Records a sandbox that begins at a position, like the one it comes from in everything else. It is started when needed.
