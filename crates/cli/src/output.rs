@@ -7,9 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
-use whatif_types::explain::whole_message;
+use whatif_types::explain::{EXIT_FAILED, whole_message};
 use whatif_types::{Explain, Explained};
 
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +61,7 @@ impl Output {
     /// For people, on standard error; nothing in JSON mode.
     pub fn note(&self, text: impl Display) {
         if !self.json {
-            let _ = writeln!(std::io::stderr(), "{text}");
+            complain(text);
         }
     }
 
@@ -98,12 +99,15 @@ impl Output {
     /// Renders a failure and turns it into the exit code of its kind.
     pub fn error(&self, error: &dyn Explain) -> ExitCode {
         if self.json {
-            let document = serde_json::json!({ "error": Explained::of(error) });
-            eprintln!("{document}");
+            let mut explained = Explained::of(error);
+            explained.hints.extend(done_before());
+            let document = serde_json::json!({ "error": explained });
+            complain(document);
         } else {
-            eprintln!("{} {}", self.paint_note(Style::Red, "whatif:"), printable(&whole_message(error).replace('\n', "; ")));
-            for hint in error.hints() {
-                eprintln!("  {} {}", self.paint_note(Style::Cyan, "hint:"), printable(&hint));
+            let message = printable(&whole_message(error).replace('\n', "; "));
+            complain(format!("{} {message}", self.paint_note(Style::Red, "whatif:")));
+            for hint in error.hints().into_iter().chain(done_before()) {
+                complain(format!("  {} {}", self.paint_note(Style::Cyan, "hint:"), printable(&hint)));
             }
         }
         ExitCode::from(error.exit_code())
@@ -112,6 +116,8 @@ impl Output {
 
 /// Set when something could not be printed; success is not claimed then.
 static LOST_OUTPUT: AtomicBool = AtomicBool::new(false);
+/// What the command has done that its output would have told.
+static DONE: Mutex<Option<String>> = Mutex::new(None);
 
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
@@ -120,17 +126,36 @@ fn print(text: &str) {
     }
 }
 
+/// One line on standard error. Where that cannot be written either, the exit code is all there is left to say.
+fn complain(text: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Notes that output did not reach its destination.
 pub fn lost_output() {
     LOST_OUTPUT.store(true, Ordering::Relaxed);
 }
 
-/// The code to exit with, given what the command made of it.
+/// Notes what must be known even if the report of it is lost, such as "applied as 1a2b3c".
+pub fn done(what: String) {
+    *DONE.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+}
+
+/// For an error that came after something had been done.
+fn done_before() -> Option<String> {
+    let done = DONE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    done.map(|done| format!("before that, it was {done}"))
+}
+
+/// The code to exit with, given what the command made of it. A lost report is a failure of its own kind: the codes of the command
+/// itself say that nothing was done.
 #[must_use]
 pub fn honest(code: ExitCode) -> ExitCode {
     if LOST_OUTPUT.load(Ordering::Relaxed) && code == ExitCode::SUCCESS {
-        eprintln!("whatif: not all output could be written");
-        return ExitCode::FAILURE;
+        let done = DONE.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let done = done.unwrap_or_else(|| "the command was carried out".to_owned());
+        complain(format!("whatif: {done}, but not all output could be written"));
+        return ExitCode::from(EXIT_FAILED);
     }
     code
 }
@@ -144,7 +169,7 @@ pub fn usage_error(message: &str) {
         retryable: false,
         details: None,
     };
-    eprintln!("{}", serde_json::json!({ "error": error }));
+    complain(serde_json::json!({ "error": error }));
 }
 
 fn paint(colour: bool, style: Style, text: impl Display) -> String {

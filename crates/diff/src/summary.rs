@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::change::ChangeKind;
 use crate::noise::is_noise;
 use crate::scan::Found;
+use crate::unreadable::Unreadable;
 
 /// One of the first few changes, for a report.
 #[derive(Clone, Debug, Serialize)]
@@ -25,13 +26,16 @@ pub struct Summary {
     pub matters: bool,
     /// The first few that matter.
     pub examples: Vec<Example>,
+    /// What could not be looked at, so that there may be more.
+    #[serde(skip)]
+    pub unreadable: Vec<Unreadable>,
 }
 
 const MOST_EXAMPLES: usize = 5;
 
 #[must_use]
 pub fn summarize(found: &Found, project: &Path) -> Summary {
-    let mut summary = Summary { changed_files: found.changes.len() as u64, size_bytes: found.bytes, ..Summary::default() };
+    let mut summary = Summary { changed_files: count(found), size_bytes: found.bytes, ..Summary::default() };
     for change in found.changes.iter().filter(|c| !is_noise(&c.path, project)) {
         summary.matters = true;
         if summary.examples.len() == MOST_EXAMPLES {
@@ -39,6 +43,14 @@ pub fn summarize(found: &Found, project: &Path) -> Summary {
         }
         summary.examples.push(Example { kind: change.kind, path: change.path.clone() });
     }
+    // What nobody has looked at may be all the work there is.
     summary.matters |= !found.unreadable.is_empty();
+    summary.unreadable.clone_from(&found.unreadable);
     summary
+}
+
+/// What could not be looked at may have changed, and counts: a sandbox without changes is one that may be deleted.
+fn count(found: &Found) -> u64 {
+    let is_listed = |u: &&Unreadable| found.changes.iter().any(|c| c.path == u.path);
+    (found.changes.len() + found.unreadable.iter().filter(|u| !is_listed(u)).count()) as u64
 }

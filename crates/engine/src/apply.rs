@@ -188,7 +188,8 @@ impl Engine {
         let sandbox = self.refresh(&sandbox)?;
         let still = self.hold_still(&sandbox)?;
         let mut found = self.look(&sandbox)?;
-        let raw = found.changes.len() as u64;
+        // What could not be looked at is not real afterwards.
+        let raw = (found.changes.len() + found.unreadable.len()) as u64;
         let renamed = std::mem::take(&mut found.renamed);
         // Whoever takes everything need not be told what of it is risky.
         let depth = if request.all { Depth::Names } else { Depth::Review };

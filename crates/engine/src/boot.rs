@@ -1,7 +1,7 @@
 //! Brings a keeper up for a sandbox whose directory exists: for `new`, `run` and `start` alike.
 
+use std::cell::RefCell;
 use std::fs::{self, DirBuilder};
-use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{masks, remove};
 use whatif_provider::{Launch, LaunchError, Launched, Provider};
+use whatif_sys::absence;
 use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection, TreeMask, Work};
 use whatif_types::config::UserConfig;
 use whatif_types::{Backend, Enforced, Identity, LayerId, NetMode, PlaceKind, Plan, SandboxId};
 
 use crate::choice::Choice;
 use crate::limits::Lease;
-use crate::secrets::Secrets;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, secrets};
 
 /// Called with a sandbox's directory.
 pub(crate) type Fill<'a> = dyn Fn(&Path) -> Result<(), EngineError> + 'a;
@@ -49,7 +49,7 @@ pub(crate) struct Wish<'a> {
     /// Asked for by name: if it does not work there is no other try.
     pub backend: Option<Backend>,
     pub config: &'a UserConfig,
-    pub secrets: &'a dyn Deref<Target = Secrets>,
+    pub secrets: &'a dyn secrets::Known,
     pub lease: Lease<'a>,
 }
 
@@ -235,8 +235,9 @@ impl Engine {
     /// What the sandbox shall see, of reality as it is now.
     pub(crate) fn plan_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<(Plan, Vec<TreeMask>), EngineError> {
         let survey = self.survey(wish)?;
-        let plan = self.plan(wish, &survey, backend);
-        let masks = masks::describe(&plan, &survey.mounts, &self.hidden(wish), &wish.secrets.rewrites, &self.state.cache())?;
+        let plan = self.plan(wish, &survey, backend)?;
+        let rewrites = &wish.secrets.get()?.rewrites;
+        let masks = masks::describe(&plan, &survey.mounts, &self.hidden(wish)?, rewrites, &self.state.cache())?;
         Ok((plan, masks))
     }
 
@@ -272,7 +273,7 @@ impl Engine {
                 // A copied tree is whole in every layer.
                 (Some(_), Some(layer)) => copy::layer(&layer, made)?,
                 (Some(depth), None) => {
-                    copy::into_directory(&place.path, made, depth, &self.hidden(wish))?;
+                    copy::into_directory(&place.path, made, depth, &self.hidden(wish)?)?;
                     rewrite_in_copy(wish, &place.path, made, &self.state.cache())?;
                 }
                 // Its root looks as what shows through it does.
@@ -299,12 +300,20 @@ impl Engine {
         })?)
     }
 
-    fn plan(&self, wish: &Wish<'_>, survey: &Survey, backend: Backend) -> Plan {
+    fn plan(&self, wish: &Wish<'_>, survey: &Survey, backend: Backend) -> Result<Plan, EngineError> {
         // A file that is a mount of its own (as containers have them) cannot be rewritten by a layer; it is hidden instead.
-        let mut secrets = wish.secrets.hidden.clone();
+        let known = wish.secrets.get()?;
+        let mut secrets = known.hidden.clone();
         secrets.extend(survey.kernel_views.iter().cloned());
-        secrets.extend(wish.secrets.rewrites.iter().map(|r| r.path.clone()).filter(|p| survey.file_mounts.contains(p)));
-        plan::plan(&Inputs {
+        secrets.extend(known.rewrites.iter().map(|r| r.path.clone()).filter(|p| survey.file_mounts.contains(p)));
+        let failed = RefCell::new(None);
+        let subdirectories = |directory: &Path| {
+            survey::subdirectories(directory).unwrap_or_else(|error| {
+                failed.borrow_mut().get_or_insert(error);
+                Vec::new()
+            })
+        };
+        let plan = plan::plan(&Inputs {
             mounts: &survey.mounts,
             file_mounts: &survey.file_mounts,
             as_root: self.context.is_root(),
@@ -316,16 +325,17 @@ impl Engine {
             state_dir: self.state.root(),
             secrets: &secrets,
             known_trees: wish.known_trees.unwrap_or_default(),
-            subdirectories: &survey::subdirectories,
+            subdirectories: &subdirectories,
             run_links: &survey.run_links,
-        })
+        });
+        failed.into_inner().map_or(Ok(plan), |error| Err(error.into()))
     }
 
     /// Everything that must not be seen inside; the state directory first of all.
-    fn hidden(&self, wish: &Wish<'_>) -> Vec<PathBuf> {
+    fn hidden(&self, wish: &Wish<'_>) -> Result<Vec<PathBuf>, EngineError> {
         let mut hidden = vec![self.state.root().to_owned()];
-        hidden.extend(wish.secrets.hidden.iter().cloned());
-        hidden
+        hidden.extend(wish.secrets.get()?.hidden.iter().cloned());
+        Ok(hidden)
     }
 }
 
@@ -388,7 +398,7 @@ pub(crate) enum Heads {
 fn make_work(directory: &Path, name: &str, tree: usize) -> Result<(), EngineError> {
     let work = directory.join("work").join(name);
     // A volatile overlay leaves a mark that forbids mounting again; the work directory holds nothing worth keeping.
-    if work.is_dir() {
+    if absence::is_dir(&work).map_err(|e| EngineError::io("examine", &work, e))? {
         return Ok(remove::contents(&work)?);
     }
     match fs::rename(directory.join(SPARE_WORK).join(tree.to_string()), &work) {
@@ -399,9 +409,12 @@ fn make_work(directory: &Path, name: &str, tree: usize) -> Result<(), EngineErro
 
 /// In a copy there is no layer to put a rewritten file into; it replaces the copied one.
 fn rewrite_in_copy(wish: &Wish<'_>, base: &Path, head: &Path, cache: &Path) -> Result<(), EngineError> {
-    for rewrite in &wish.secrets.rewrites {
-        let Some(copy) = rewrite.path.strip_prefix(base).ok().map(|r| head.join(r)).filter(|c| c.is_file()) else { continue };
+    for rewrite in &wish.secrets.get()?.rewrites {
         let failed = |e: std::io::Error| EngineError::io("rewrite", &rewrite.path, e);
+        let Some(copy) = rewrite.path.strip_prefix(base).ok().map(|r| head.join(r)) else { continue };
+        if !absence::look(&copy).map_err(failed)?.is_some_and(|found| found.is_file()) {
+            continue;
+        }
         let metadata = fs::metadata(&rewrite.path).map_err(failed)?;
         fs::write(&copy, (rewrite.content)(&rewrite.path, cache).map_err(failed)?).map_err(failed)?;
         copy::copy_attributes(&rewrite.path, &copy, &metadata)?;

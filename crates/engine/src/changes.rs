@@ -138,7 +138,7 @@ impl Engine {
         let directory = self.directory(sandbox)?;
         let bases = self.bases_of(sandbox, view)?;
         let config = self.context.config_for(&sandbox.project)?;
-        let secrets = secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed);
+        let secrets = secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed)?;
         let mut masked = secrets.hidden;
         masked.push(self.state.root().to_owned());
         let rewritten: Vec<PathBuf> = secrets.rewrites.into_iter().map(|r| r.path).collect();
@@ -232,7 +232,7 @@ impl Engine {
     /// What a sandbox does not see of reality.
     pub(crate) fn masked_paths(&self, sandbox: &Sandbox) -> Result<Vec<PathBuf>, EngineError> {
         let config = self.context.config_for(&sandbox.project)?;
-        Ok(secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed).hidden)
+        Ok(secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed)?.hidden)
     }
 }
 

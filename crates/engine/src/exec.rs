@@ -229,7 +229,7 @@ impl Engine {
     }
 
     pub(crate) fn directory(&self, sandbox: &Sandbox) -> Result<PathBuf, EngineError> {
-        match self.state.find(&sandbox.id) {
+        match self.state.find(&sandbox.id)? {
             Some(directory) => Ok(directory),
             // Removed meanwhile, unless it is still recorded.
             None if self.store.get(&sandbox.id)?.is_none() => Err(EngineError::NoSuchSandbox { name: sandbox.name.clone() }),

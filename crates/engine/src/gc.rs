@@ -167,7 +167,7 @@ impl Engine {
             if was_active && sandbox.status == Status::Stopped {
                 collected.found_stopped.push(sandbox.name.clone());
             }
-            if self.state.find(&sandbox.id).is_none() {
+            if self.state.find(&sandbox.id)?.is_none() {
                 // Somebody has just removed it.
                 if self.store.get(&sandbox.id)?.is_none() {
                     continue;
@@ -226,8 +226,10 @@ impl Engine {
                 .iter()
                 .flat_map(|(s, all)| all.iter().map(move |l| Owner::Snapshot(format!("{}@{}", s.name, l.label))));
             let templates = lineage.templates.iter().map(|t| Owner::Template(t.name.clone()));
-            let directories: BTreeMap<&str, PathBuf> =
-                lineage.sandboxes.iter().filter_map(|(s, _)| Some((s.name.as_str(), self.state.find(&s.id)?))).collect();
+            let mut directories: BTreeMap<&str, PathBuf> = BTreeMap::new();
+            for (sandbox, _) in &lineage.sandboxes {
+                directories.extend(self.state.find(&sandbox.id)?.map(|directory| (sandbox.name.as_str(), directory)));
+            }
             for owner in sandboxes.chain(snapshots).chain(templates) {
                 let own = match &owner {
                     Owner::Sandbox(name) => {

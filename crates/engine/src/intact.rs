@@ -106,7 +106,7 @@ impl Engine {
     }
 
     fn missing_heads(&self, sandbox: &Sandbox) -> Result<Vec<Missing>, EngineError> {
-        let Some(directory) = self.state.find(&sandbox.id) else {
+        let Some(directory) = self.state.find(&sandbox.id)? else {
             let path = self.state.sandboxes().join(sandbox.id.as_str());
             return Ok(vec![Missing { what: Part::Directory, path }]);
         };

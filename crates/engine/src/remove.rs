@@ -26,7 +26,7 @@ impl Engine {
         if only_stopped && sandbox.status == Status::Active {
             return Err(EngineError::StillRunning { name: sandbox.name });
         }
-        if self.state.find(&sandbox.id).is_none() {
+        if self.state.find(&sandbox.id)?.is_none() {
             // Only its record and its snapshots are left.
             self.state.unpublish(&sandbox.name);
             self.unbind(&sandbox);
@@ -49,7 +49,7 @@ impl Engine {
                 }
                 keeper
             }
-            Err(ClientError::NotRunning | ClientError::NoAnswer) if AliveLock::is_held(&directory) => keeper_pidfd(&sandbox),
+            Err(ClientError::NotRunning | ClientError::NoAnswer) if AliveLock::is_held(&directory)? => keeper_pidfd(&sandbox),
             Err(ClientError::NotRunning) => None,
             Err(error) => return Err(error.into()),
         };

@@ -60,7 +60,7 @@ impl Engine {
         if sandbox.status != Status::Active || self.is_alive(&sandbox)? {
             return Ok(sandbox);
         }
-        let reason = self.state.find(&sandbox.id).map_or(StopReason::Lost, |directory| last_words(&directory));
+        let reason = self.state.find(&sandbox.id)?.map_or(StopReason::Lost, |directory| last_words(&directory));
         mark_stopped(&mut sandbox, reason);
         self.unbind(&sandbox);
         self.state.unpublish(&sandbox.name);
@@ -81,11 +81,11 @@ impl Engine {
     }
 
     pub(crate) fn is_alive(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
-        let Some(directory) = self.state.find(&sandbox.id) else { return Ok(false) };
+        let Some(directory) = self.state.find(&sandbox.id)? else { return Ok(false) };
         match Client::connect(&directory) {
             Ok(_) => Ok(true),
             // Its socket may be lost while it lives.
-            Err(ClientError::NotRunning) => Ok(AliveLock::is_held(&directory)),
+            Err(ClientError::NotRunning) => Ok(AliveLock::is_held(&directory)?),
             // It lives, and is busy or held; whoever needs it will be told.
             Err(ClientError::NoAnswer) => Ok(true),
             Err(error) => Err(error.into()),

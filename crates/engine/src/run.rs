@@ -45,6 +45,8 @@ pub struct Run {
 pub struct Finished {
     pub sandbox: Sandbox,
     pub summary: Summary,
+    /// Why nothing is known about what it changed.
+    pub unseen: Option<EngineError>,
     pub kept: bool,
     pub left_processes: bool,
     /// Whom it did not get through to.
@@ -147,7 +149,11 @@ impl Engine {
     /// Decides about the sandbox of a run whose command has ended, and puts it away or keeps it.
     pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
         let Run { mut sandbox, mut running, lock, pidfd } = run;
-        let summary = self.summarize_own(&sandbox)?;
+        // Work that nobody could look at is never thrown away.
+        let (summary, unseen) = match self.summarize_own(&sandbox) {
+            Ok(summary) => (summary, None),
+            Err(error) => (Summary { matters: true, ..Summary::default() }, Some(error)),
+        };
         let network = self.troubles_since(&sandbox, 0);
         // A time limit that a process could outlive by leaving its session would be none.
         let left_processes = !exited.timed_out && exited.others_alive && keep != Keep::Stopped && running.leaves_others();
@@ -159,7 +165,7 @@ impl Engine {
         if !kept {
             let copy = Sandbox { status: Status::Deleted, ..sandbox.clone() };
             self.discard(sandbox, lock, &pidfd)?;
-            return Ok(Finished { sandbox: copy, summary, kept, left_processes, network });
+            return Ok(Finished { sandbox: copy, summary, unseen, kept, left_processes, network });
         }
         sandbox.details.exit_code = Some(exited.code);
         sandbox.details.usage = Some(exited.usage);
@@ -183,6 +189,6 @@ impl Engine {
             self.publish(&sandbox);
         }
         drop(lock);
-        Ok(Finished { sandbox, summary, kept, left_processes, network })
+        Ok(Finished { sandbox, summary, unseen, kept, left_processes, network })
     }
 }

@@ -1,13 +1,16 @@
 //! What is hidden from a sandbox: whose credentials, and which files are shown rewritten.
 
 use std::cell::LazyCell;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use whatif_diff::Unreadable;
 use whatif_layers::masks::Rewrite;
+use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_types::config::UserConfig;
 use whatif_types::credentials;
 
-use crate::{Context, git_identity, package_settings};
+use crate::{Context, EngineError, git_identity, package_settings};
 
 /// The paths and rewrites for one sandbox.
 #[derive(Debug)]
@@ -25,14 +28,33 @@ const PACKAGE_SETTINGS: [(&str, Content); 3] = [
 type Content = fn(&Path, &Path) -> std::io::Result<String>;
 
 /// Found out when they are first needed: that takes longer than many a thing that does not need them.
-pub(crate) type Lazy<'a> = LazyCell<Secrets, Box<dyn FnOnce() -> Secrets + 'a>>;
+pub(crate) struct Lazy<'a>(LazyCell<Found, Box<dyn FnOnce() -> Found + 'a>>);
+type Found = Result<Secrets, Unreadable>;
 
-pub(crate) fn lazily<'a>(context: &'a Context, config: &'a UserConfig, mask: &'a [String], expose: &'a [String]) -> Lazy<'a> {
-    LazyCell::new(Box::new(move || of(context, config, mask, expose)))
+/// A trait, because what is found out later is found out with borrowed things.
+pub(crate) trait Known {
+    fn get(&self) -> Result<&Secrets, EngineError>;
 }
 
-pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose: &[String]) -> Secrets {
-    let homes = homes(context);
+impl<'a> Lazy<'a> {
+    pub(crate) fn new(find: impl FnOnce() -> Found + 'a) -> Self {
+        Self(LazyCell::new(Box::new(find)))
+    }
+}
+
+impl Known for Lazy<'_> {
+    fn get(&self) -> Result<&Secrets, EngineError> {
+        self.0.as_ref().map_err(|unreadable| unreadable.clone().into())
+    }
+}
+
+pub(crate) fn lazily<'a>(context: &'a Context, config: &'a UserConfig, mask: &'a [String], expose: &'a [String]) -> Lazy<'a> {
+    Lazy::new(move || of(context, config, mask, expose))
+}
+
+/// An error means that a credential may have been overlooked.
+pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose: &[String]) -> Found {
+    let homes = homes(context)?;
     let masked: Vec<String> = config.files.mask.iter().chain(mask).cloned().collect();
     // What is masked by name on the command line wins over what the configuration exposes in general.
     let exposed: Vec<String> = config.files.expose.iter().chain(expose).filter(|e| !mask.contains(e)).cloned().collect();
@@ -43,7 +65,7 @@ pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose
     let mut hidden = Vec::new();
     for home in &homes {
         let own = *home == context.home;
-        hidden.extend(credentials::in_home(home, own, &listing(home)));
+        hidden.extend(credentials::in_home(home, own, &listing(home)?));
         if !own {
             hidden.push(home.join(credentials::GIT_CONFIG));
         }
@@ -55,7 +77,11 @@ pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose
         rewrites.push(Rewrite { path, content });
     }
     if context.is_root() {
-        hidden.extend(credentials::SYSTEM.iter().map(PathBuf::from).filter(|p| p.symlink_metadata().is_ok()));
+        for path in credentials::SYSTEM.iter().map(PathBuf::from) {
+            if exists(&path)? {
+                hidden.push(path);
+            }
+        }
         rewrites.extend(credentials::PASSWORD_FILES.iter().map(|f| Rewrite { path: f.into(), content: without_passwords }));
     }
     hidden.extend(credentials::resolve_all(&homes, &masked));
@@ -64,35 +90,54 @@ pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose
     hidden.sort();
     hidden.dedup();
     rewrites.retain(|r| !is_exposed(&r.path) && !hidden.contains(&r.path));
-    Secrets { hidden, rewrites }
+    Ok(Secrets { hidden, rewrites })
 }
 
-fn listing(directory: &Path) -> Vec<std::ffi::OsString> {
-    std::fs::read_dir(directory).into_iter().flatten().filter_map(|e| Some(e.ok()?.file_name())).collect()
+fn exists(path: &Path) -> Result<bool, Unreadable> {
+    absence::exists(path).map_err(|error| Unreadable::of(path, &error))
+}
+
+/// The names in a home. One that this user cannot list is closed inside as well.
+fn listing(directory: &Path) -> Result<Vec<OsString>, Unreadable> {
+    let listed = std::fs::read_dir(directory).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+    match listed {
+        Ok(entries) => Ok(entries.into_iter().map(|e| e.file_name()).collect()),
+        Err(error) if error.means_absent() => Ok(Vec::new()),
+        Err(error) => Some(Unreadable::of(directory, &error)).filter(|u| !u.is_closed()).map_or(Ok(Vec::new()), Err),
+    }
 }
 
 /// Root can read every home, so every home's credentials are root's to hide.
-fn homes(context: &Context) -> Vec<PathBuf> {
+fn homes(context: &Context) -> Result<Vec<PathBuf>, Unreadable> {
     let mut homes = vec![context.home.clone()];
     if context.is_root() {
         homes.push(PathBuf::from("/root"));
-        homes.extend(whatif_layers::survey::subdirectories(Path::new("/home")));
-        homes.extend(homes_of_people(&std::fs::read_to_string("/etc/passwd").unwrap_or_default()));
+        let all = whatif_layers::survey::subdirectories(Path::new("/home"));
+        homes.extend(all.map_err(|error| Unreadable::of(&error.path, &error.source))?);
+        let passwd = Path::new("/etc/passwd");
+        let text = std::fs::read(passwd).or_absent().map_err(|error| Unreadable::of(passwd, &error))?;
+        homes.extend(homes_of_people(&String::from_utf8_lossy(&text.unwrap_or_default()))?);
     }
     homes.sort();
     homes.dedup();
-    homes
+    Ok(homes)
 }
 
 /// Homes of accounts that can log in, wherever they are.
-fn homes_of_people(passwd: &str) -> Vec<PathBuf> {
+fn homes_of_people(passwd: &str) -> Result<Vec<PathBuf>, Unreadable> {
     let people = passwd.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();
         let (home, shell) = (fields.get(5)?, fields.get(6)?);
         let logs_in = !["nologin", "false", "sync", ""].iter().any(|s| shell.rsplit('/').next() == Some(s));
         (logs_in && home.len() > 1 && home.starts_with('/')).then(|| PathBuf::from(home))
     });
-    people.filter(|home| home.is_dir()).collect()
+    let mut homes = Vec::new();
+    for home in people {
+        if absence::is_dir(&home).map_err(|error| Unreadable::of(&home, &error))? {
+            homes.push(home);
+        }
+    }
+    Ok(homes)
 }
 
 fn without_passwords(path: &Path, _cache: &Path) -> std::io::Result<String> {

@@ -172,7 +172,7 @@ impl Engine {
         let Some(mut sandbox) = self.store.get(&id)? else { return Ok(()) };
         // Its mounts may be half changed, unless it was only copied. What it wrote since cannot have reached a layer.
         let may_go_on = shift.note().is_copy;
-        if let Some(path) = self.state.find(&id).filter(|_| !may_go_on) {
+        if let Some(path) = self.state.find(&id)?.filter(|_| !may_go_on) {
             crate::recover::end_keeper_in(&path);
         }
         let has_happened = match &shift.note().layer {

@@ -46,7 +46,7 @@ impl Engine {
         let listed = self.listed(sandbox.clone())?;
         // What is left of an incomplete one says nothing about what it changed.
         let changes = if listed.missing.is_empty() { self.summarize(&sandbox)? } else { Summary::default() };
-        let directory = self.state.find(&sandbox.id).unwrap_or_else(|| self.state.sandboxes().join(sandbox.id.as_str()));
+        let directory = self.state.find(&sandbox.id)?.unwrap_or_else(|| self.state.sandboxes().join(sandbox.id.as_str()));
         let details = sandbox.details.clone();
         let at = match &details.position.at {
             Some(id) => self.store.get_snapshot(id)?.map(|s| s.label),

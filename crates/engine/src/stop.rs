@@ -72,7 +72,8 @@ impl Engine {
         let mut client = match Client::connect(directory) {
             Err(ClientError::NotRunning | ClientError::NoAnswer) => {
                 // It cannot be asked, only ended.
-                if let Some(pidfd) = keeper_pidfd(sandbox).filter(|_| AliveLock::is_held(directory)) {
+                let is_held = AliveLock::is_held(directory)?;
+                if let Some(pidfd) = keeper_pidfd(sandbox).filter(|_| is_held) {
                     end_keeper(&pidfd);
                     wait_until_ended(&pidfd, KEEPER_PATIENCE);
                 }

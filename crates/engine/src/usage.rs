@@ -94,7 +94,7 @@ impl Engine {
             if wanted.as_ref().is_some_and(|w| w.id != sandbox.id) {
                 continue;
             }
-            let Some(directory) = self.state.find(&sandbox.id) else { continue };
+            let Some(directory) = self.state.find(&sandbox.id)? else { continue };
             let head = measure::tree(&directory.join("head"))?;
             let rest = measure::tree(&directory)?;
             let snapshots = snapshots.iter().map(|s| SnapshotUsage {

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
 
 use crate::{PathError, on};
 
@@ -113,7 +114,7 @@ fn copy_attributes_but(from: &Path, to: &Path, metadata: &Metadata, left_out: fn
         if !metadata.is_symlink() {
             rustix::fs::chmod(to, rustix::fs::Mode::from_raw_mode(metadata.mode() & 0o7777))?;
         }
-        copy_xattrs(from, to, left_out);
+        copy_xattrs(from, to, left_out)?;
         let time = |seconds, nanoseconds: i64| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
         let times = Timestamps {
             last_access: time(metadata.atime(), metadata.atime_nsec()),
@@ -160,19 +161,30 @@ const fn libc_flags() -> i32 {
     (rustix::fs::OFlags::NOFOLLOW.bits() | rustix::fs::OFlags::NONBLOCK.bits()) as i32
 }
 
-fn copy_xattrs(from: &Path, to: &Path, left_out: fn(&OsString) -> bool) {
-    for name in xattr_names(from).into_iter().filter(|n| !left_out(n)) {
+fn copy_xattrs(from: &Path, to: &Path, left_out: fn(&OsString) -> bool) -> Result<(), Errno> {
+    for name in xattr_names(from)?.into_iter().filter(|n| !left_out(n)) {
         let mut value = vec![0_u8; 65_536];
-        if let Ok(length) = rustix::fs::lgetxattr(from, &name, &mut value[..]) {
+        let length = match rustix::fs::lgetxattr(from, &name, &mut value[..]) {
+            // Taken away since it was listed.
+            Err(Errno::NODATA) => continue,
+            other => other?,
+        };
+        match rustix::fs::lsetxattr(to, &name, &value[..length], XattrFlags::empty()) {
             // What the target file system or our rights do not allow is left out, as with `cp`.
-            let _ = rustix::fs::lsetxattr(to, &name, &value[..length], XattrFlags::empty());
+            Ok(()) | Err(Errno::NOTSUP | Errno::PERM | Errno::ACCESS) => {}
+            Err(errno) => return Err(errno),
         }
     }
+    Ok(())
 }
 
-fn xattr_names(path: &Path) -> Vec<OsString> {
+fn xattr_names(path: &Path) -> Result<Vec<OsString>, Errno> {
     use std::os::unix::ffi::OsStringExt;
     let mut buffer = vec![0_u8; 65_536];
-    let Ok(length) = rustix::fs::llistxattr(path, &mut buffer[..]) else { return Vec::new() };
-    buffer[..length].split(|b| *b == 0).filter(|n| !n.is_empty()).map(|n| OsString::from_vec(n.to_vec())).collect()
+    let length = match rustix::fs::llistxattr(path, &mut buffer[..]) {
+        Err(Errno::NOTSUP) => 0,
+        other => other?,
+    };
+    let names = buffer[..length].split(|b| *b == 0).filter(|n| !n.is_empty());
+    Ok(names.map(|n| OsString::from_vec(n.to_vec())).collect())
 }

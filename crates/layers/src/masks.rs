@@ -10,6 +10,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+use whatif_sys::absence::MeansAbsent;
 use whatif_types::boot::{Attributes, MaskDirectory, MaskFile, TreeMask};
 use whatif_types::mountinfo::{Mount, aliases_of};
 use whatif_types::{Place, PlaceKind, Plan};
@@ -33,25 +35,38 @@ pub fn describe(
 ) -> Result<Vec<TreeMask>, PathError> {
     let mut masks = Masks { plan, trees: BTreeMap::new() };
     for path in hidden {
-        masks.hide(path);
+        masks.hide(path)?;
         // A link to the secret must not leave the secret itself in the open.
-        if fs::symlink_metadata(path).is_ok_and(|m| m.is_symlink())
-            && let Ok(real) = fs::canonicalize(path)
+        if reachable(fs::symlink_metadata(path), path)?.is_some_and(|m| m.is_symlink())
+            && let Some(real) = reachable(fs::canonicalize(path), path)?
         {
-            masks.hide(&real);
+            masks.hide(&real)?;
         }
         for alias in aliases_of(mounts, path) {
-            masks.hide(&alias);
+            masks.hide(&alias)?;
         }
     }
     for rewrite in rewrites {
-        let Ok(metadata) = fs::symlink_metadata(&rewrite.path) else { continue };
+        let Some(metadata) = reachable(fs::symlink_metadata(&rewrite.path), &rewrite.path)? else { continue };
         if metadata.is_file() {
             let content = (rewrite.content)(&rewrite.path, cache).map_err(on("read", &rewrite.path))?;
-            masks.rewrite(&rewrite.path, content, &metadata);
+            masks.rewrite(&rewrite.path, content, &metadata)?;
         }
     }
     Ok(masks.trees.into_iter().map(|(tree, mask)| TreeMask { tree, ..mask.into_mask() }).collect())
+}
+
+/// What this user cannot reach is not reached inside either, and needs no mask. After any other error a secret might be left in
+/// the open.
+fn reachable<T>(looked: io::Result<T>, path: &Path) -> Result<Option<T>, PathError> {
+    match looked {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied || leads_nowhere(&error) => Ok(None),
+        other => other.map(Some).map_err(on("examine", path)),
+    }
+}
+
+fn leads_nowhere(error: &io::Error) -> bool {
+    error.means_absent() || Errno::from_io_error(error) == Some(Errno::LOOP)
 }
 
 struct Masks<'a> {
@@ -68,45 +83,50 @@ struct OneTree {
 }
 
 impl Masks<'_> {
-    fn hide(&mut self, path: &Path) {
-        if let Some((tree, relative)) = self.locate(path) {
+    fn hide(&mut self, path: &Path) -> Result<(), PathError> {
+        if let Some((tree, relative)) = self.locate(path)? {
             self.trees.entry(tree).or_default().hidden.push(relative);
         }
+        Ok(())
     }
 
-    fn rewrite(&mut self, path: &Path, content: String, metadata: &Metadata) {
-        if let Some((tree, path)) = self.locate(path) {
+    fn rewrite(&mut self, path: &Path, content: String, metadata: &Metadata) -> Result<(), PathError> {
+        if let Some((tree, path)) = self.locate(path)? {
             let file = MaskFile { path, content, attributes: attributes(metadata) };
             self.trees.entry(tree).or_default().rewritten.push(file);
         }
+        Ok(())
     }
 
     /// The tree a path lies in and its place there, if its parent is a directory in reality.
-    fn locate(&mut self, path: &Path) -> Option<(usize, PathBuf)> {
-        let (parent, name) = (path.parent()?, path.file_name()?);
-        let (tree, root) = self.tree_of(path)?;
+    fn locate(&mut self, path: &Path) -> Result<Option<(usize, PathBuf)>, PathError> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+        let Some((tree, root)) = self.tree_of(path) else { return Ok(None) };
         let known = |trees: &BTreeMap<usize, OneTree>| {
             trees.get(&tree).and_then(|t| t.directories.get(parent.strip_prefix(&root).ok()?)).copied()
         };
         let parent = match known(&self.trees) {
             Some(Some(_)) => parent.to_owned(),
-            Some(None) => return None,
-            None => match fs::symlink_metadata(parent) {
-                Ok(metadata) if metadata.is_dir() => parent.to_owned(),
+            Some(None) => return Ok(None),
+            None => match reachable(fs::symlink_metadata(parent), parent)? {
+                Some(metadata) if metadata.is_dir() => parent.to_owned(),
                 // Resolved, the path may lie in another tree.
-                Ok(metadata) if metadata.is_symlink() => {
-                    let real = fs::canonicalize(parent).ok().filter(|p| p.is_dir())?.join(name);
-                    return if real == path { None } else { self.locate(&real) };
+                Some(metadata) if metadata.is_symlink() => {
+                    let Some(parent) = reachable(fs::canonicalize(parent), parent)? else { return Ok(None) };
+                    let real = parent.join(name);
+                    return if real == path { Ok(None) } else { self.locate(&real) };
                 }
                 _ => {
-                    let relative = parent.strip_prefix(&root).ok()?.to_owned();
-                    self.trees.entry(tree).or_default().directories.insert(relative, None);
-                    return None;
+                    if let Ok(relative) = parent.strip_prefix(&root) {
+                        self.trees.entry(tree).or_default().directories.insert(relative.to_owned(), None);
+                    }
+                    return Ok(None);
                 }
             },
         };
-        self.remember_directories(tree, &root, &parent);
-        Some((tree, parent.join(name).strip_prefix(&root).ok()?.to_owned()))
+        self.remember_directories(tree, &root, &parent)?;
+        let place = parent.join(name);
+        Ok(place.strip_prefix(&root).ok().map(|relative| (tree, relative.to_owned())))
     }
 
     fn tree_of(&self, path: &Path) -> Option<(usize, PathBuf)> {
@@ -116,16 +136,17 @@ impl Masks<'_> {
         }
     }
 
-    fn remember_directories(&mut self, tree: usize, root: &Path, parent: &Path) {
+    fn remember_directories(&mut self, tree: usize, root: &Path, parent: &Path) -> Result<(), PathError> {
         let directories = &mut self.trees.entry(tree).or_default().directories;
         for directory in parent.ancestors().take_while(|a| a.starts_with(root)) {
             let Ok(relative) = directory.strip_prefix(root) else { continue };
             if directories.contains_key(relative) {
                 break;
             }
-            let found = fs::symlink_metadata(directory).ok().map(|m| attributes(&m));
+            let found = reachable(fs::symlink_metadata(directory), directory)?.map(|m| attributes(&m));
             directories.insert(relative.to_owned(), found);
         }
+        Ok(())
     }
 }
 

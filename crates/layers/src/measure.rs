@@ -2,8 +2,11 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use whatif_sys::absence::{MeansAbsent, OrAbsent};
 
 use crate::{PathError, on};
 
@@ -22,11 +25,18 @@ pub fn tree(directory: &Path) -> Result<Measured, PathError> {
     while let Some(directory) = pending.pop() {
         let entries = match fs::read_dir(&directory) {
             Ok(entries) => entries,
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied) => continue,
+            // Closed by the sandbox; what is in it counts for nothing.
+            Err(error) if error.means_absent() || error.kind() == io::ErrorKind::PermissionDenied => continue,
             Err(error) => return Err(on("list", &directory)(error)),
         };
-        for entry in entries.filter_map(Result::ok) {
-            let Ok(metadata) = entry.metadata() else { continue };
+        for entry in entries {
+            let entry = entry.map_err(on("list", &directory))?;
+            let metadata = match entry.metadata().or_absent() {
+                Ok(Some(metadata)) => metadata,
+                Ok(None) => continue,
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => continue,
+                Err(error) => return Err(on("examine", &entry.path())(error)),
+            };
             if metadata.is_dir() {
                 pending.push(entry.path());
             } else {

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags, XattrFlags, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::{LayerId, SandboxId};
 
 use crate::state_dir::{NOTE, NOTE_ATTRIBUTE, SHIFT, SandboxLock, StateDir, make_private};
@@ -123,7 +124,7 @@ impl Shift {
         let Some(lock) = SandboxLock::take(path)? else { return Ok(None) };
         let note = read_note(path)?;
         let layer = note.layer.as_ref().map(|l| state.layer_path(l));
-        let Some(sandbox) = state.find(&note.sandbox) else {
+        let Some(sandbox) = state.find(&note.sandbox)? else {
             // A layer of a sandbox that is gone may be all that is left of it.
             if !layer.as_deref().is_some_and(is_there) {
                 fs::remove_file(path).map_err(on("remove", path))?;
@@ -145,7 +146,11 @@ impl Shift {
             return if next == NextHead::Bare { strip(&head) } else { Ok(()) };
         };
         // Whoever writes to it finishes first, and whoever comes later looks again where it is.
-        let _written = fs::File::open(base.join("index")).ok().filter(|index| flock(index, FlockOperation::LockExclusive).is_ok());
+        let index = base.join("index");
+        let written = fs::File::open(&index).or_absent().map_err(on("open", &index))?;
+        if let Some(written) = &written {
+            flock(written, FlockOperation::LockExclusive).map_err(on("lock", &index))?;
+        }
         rename_if_there(&base, &head.join("base"))?;
         self.origin().mark(&head);
         parts::seal(&head)?;
@@ -185,7 +190,11 @@ impl Shift {
         self.origin().mark(layer);
         for part in ["head", "base"] {
             let from = self.sandbox.join(part);
-            let parts = if part == "head" { children(&from)? } else { vec![from].into_iter().filter(|b| b.is_dir()).collect() };
+            let parts = match part {
+                "head" => children(&from)?,
+                _ if absence::is_dir(&from).map_err(on("examine", &from))? => vec![from],
+                _ => Vec::new(),
+            };
             for from in parts {
                 let to = layer.join(from.file_name().unwrap_or(from.as_os_str()));
                 make_private(&to)?;

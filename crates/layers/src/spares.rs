@@ -5,6 +5,7 @@
 //! What a sandbox could have touched (its heads) is never used again; only the directories around it are.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, unlinkat};
@@ -15,7 +16,8 @@ use crate::{PathError, on, remove};
 const MOST: usize = 8;
 const UNFINISHED: &str = "new-";
 
-/// Claims a spare directory and moves it to `to`. Its lock is held before anybody can find it there.
+/// Claims a spare directory and moves it to `to`. Its lock is held before anybody can find it there. One that cannot be had, for
+/// whatever reason, is made instead.
 pub(crate) fn claim(spares: &Path, to: &Path) -> Option<SandboxLock> {
     let is_finished = |e: &fs::DirEntry| !e.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes());
     for entry in fs::read_dir(spares).ok()?.filter_map(Result::ok).filter(is_finished) {
@@ -76,5 +78,5 @@ fn remove_entry(path: &Path) -> Result<(), PathError> {
 
 fn children(directory: &Path) -> Result<Vec<PathBuf>, PathError> {
     let entries = fs::read_dir(directory).map_err(on("list", directory))?;
-    Ok(entries.filter_map(Result::ok).map(|e| e.path()).collect())
+    entries.map(|e| e.map(|e| e.path())).collect::<io::Result<_>>().map_err(on("list", directory))
 }

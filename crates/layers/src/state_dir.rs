@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, XattrFlags};
+use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_types::{LayerId, SandboxId};
 
 use crate::{PathError, durable, on, spares};
@@ -68,11 +69,11 @@ impl StateDir {
     /// Opens the state directory, making what is missing. All of it is for its owner only.
     pub fn open(root: &Path) -> Result<Self, PathError> {
         let state = Self { root: root.to_owned() };
-        if let Ok(metadata) = fs::metadata(root) {
+        if let Some(metadata) = fs::metadata(root).or_absent().map_err(on("examine", root))? {
             check_owner(root, &metadata)?;
         }
         // The last directory made is the sign that all of them are there.
-        if !state.root.join("cache").is_dir() {
+        if !absence::is_dir(&state.cache()).map_err(on("examine", root))? {
             let parent = root.parent().unwrap_or(root);
             fs::create_dir_all(parent).map_err(on("create", root))?;
             let before = fs::metadata(parent).map_err(on("examine", parent))?;
@@ -167,9 +168,13 @@ impl StateDir {
     }
 
     /// Where a sandbox's directory is now.
-    #[must_use]
-    pub fn find(&self, id: &SandboxId) -> Option<PathBuf> {
-        [self.settled_path(id), self.transient_path(id)].into_iter().find(|p| p.is_dir())
+    pub fn find(&self, id: &SandboxId) -> Result<Option<PathBuf>, PathError> {
+        for path in [self.settled_path(id), self.transient_path(id)] {
+            if absence::is_dir(&path).map_err(on("examine", &path))? {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
     }
 
     /// Makes the directory of a new sandbox, in `transient/`, owned by the returned lock.
@@ -230,7 +235,7 @@ impl StateDir {
     pub fn settle(&self, id: &SandboxId) -> Result<PathBuf, PathError> {
         let to = self.settled_path(id);
         match fs::rename(self.transient_path(id), &to) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && to.is_dir() => Ok(to),
+            Err(error) if error.means_absent() && absence::is_dir(&to).map_err(on("examine", &to))? => Ok(to),
             Err(error) => Err(on("keep", &to)(error)),
             Ok(()) => Ok(to),
         }
@@ -247,7 +252,7 @@ impl StateDir {
 
     /// From here on whoever holds the lock is deleting it; there is no owner to ask about.
     pub fn disown(&self, id: &SandboxId) {
-        if let Some(path) = self.find(id) {
+        if let Ok(Some(path)) = self.find(id) {
             let _ = rustix::fs::removexattr(&path, OWNER);
         }
     }
@@ -419,7 +424,7 @@ impl StateDir {
     pub fn applies(&self) -> Result<Vec<PathBuf>, PathError> {
         let path = self.root.join("applies");
         match fs::read_dir(&path) {
-            Ok(entries) => Ok(entries.filter_map(Result::ok).map(|e| e.path()).collect()),
+            Ok(entries) => entries.map(|e| e.map(|e| e.path())).collect::<io::Result<_>>().map_err(on("list", &path)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(on("list", &path)(error)),
         }
@@ -496,10 +501,10 @@ impl AliveLock {
     }
 
     /// Whether a keeper lives over this directory.
-    #[must_use]
-    pub fn is_held(sandbox: &Path) -> bool {
+    pub fn is_held(sandbox: &Path) -> Result<bool, PathError> {
         let work = sandbox.join("work");
-        work.is_dir() && matches!(SandboxLock::take(&work), Ok(None))
+        let is_there = absence::is_dir(&work).map_err(on("examine", &work))?;
+        Ok(is_there && SandboxLock::take(&work)?.is_none())
     }
 }
 

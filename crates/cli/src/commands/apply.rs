@@ -8,7 +8,7 @@ use whatif_types::Explain;
 
 use super::Outcome;
 use crate::apply_report::{applied_document, nothing_document, plan_document, refuse_conflicts, report, say_left_out, show_plan};
-use crate::output::{Output, counted};
+use crate::output::{Output, counted, done};
 use crate::progress::Progress;
 
 #[derive(Debug, clap::Args)]
@@ -189,6 +189,7 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     let mut progress = Progress::new(output);
     let applied = engine.apply(prepared, &mut |p| progress.show(&p))?;
     progress.clear();
+    done(format!("applied as {}", applied.id));
     let options = CommitOptions { message: args.message.clone(), hooks: args.hooks };
     let commit = committer.map(|committer| engine.commit(&committer, &applied, &options)).transpose()?;
     report(&applied, &left_out, commit.as_deref(), output);

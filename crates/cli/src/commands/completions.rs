@@ -1,5 +1,6 @@
 //! `whatif completions`.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -7,6 +8,7 @@ use clap_complete::Shell;
 
 use super::Outcome;
 use crate::args::Cli;
+use crate::output::lost_output;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -15,6 +17,12 @@ pub struct Args {
 }
 
 pub fn execute(args: &Args) -> Outcome {
-    clap_complete::generate(args.shell, &mut Cli::command(), "whatif", &mut std::io::stdout());
+    // Into memory first: the generator panics where its output cannot be written.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "whatif", &mut script);
+    let mut out = std::io::stdout().lock();
+    if out.write_all(&script).and_then(|()| out.flush()).is_err() {
+        lost_output();
+    }
     Ok(ExitCode::SUCCESS)
 }

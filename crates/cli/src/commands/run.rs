@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use serde_json::json;
 use whatif_engine::{ChangeKind, CommandSpec, Engine, Exited, Finished, Keep};
 use whatif_types::NetMode;
-use whatif_types::explain::EXIT_TIMED_OUT;
+use whatif_types::explain::{EXIT_TIMED_OUT, whole_message};
 use whatif_types::text::Text;
 
 use super::Outcome;
 use super::sandbox_options::SandboxOptions;
 use crate::ending;
 use crate::foreground::{self, Capture, Streams, Wanted};
-use crate::output::{Output, Style, bytes, counted, printable};
+use crate::output::{Output, Style, bytes, counted, printable, visible_path};
 use crate::unreached;
 
 #[derive(Debug, clap::Args)]
@@ -79,9 +79,12 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     } else if !args.quiet {
         let is_closed = exited.missed_network && engine.is_network_closed(&finished.sandbox.project);
         report(&finished, &exited, is_closed, output);
-    } else if ending::was_limited(&exited) {
-        // Why it was ended is no report; without it nobody would know.
-        why_it_ended(&finished, &exited).iter().for_each(|line| output.note(format!("whatif: {line}")));
+    } else {
+        tell_unseen(&finished, output);
+        if ending::was_limited(&exited) {
+            // Why it was ended is no report; without it nobody would know.
+            why_it_ended(&finished, &exited).iter().for_each(|line| output.note(format!("whatif: {line}")));
+        }
     }
     Ok(exit_code(&exited))
 }
@@ -129,6 +132,7 @@ fn report(finished: &Finished, exited: &Exited, is_closed: bool, output: &Output
         used.into_iter().for_each(|line| output.note(line));
         return;
     }
+    tell_unseen(finished, output);
     let running = if finished.left_processes { ", still running" } else { "" };
     output.note(format!(
         "{tag} {} changed ({}); reality is untouched. Kept as {}{running}",
@@ -152,6 +156,17 @@ fn report(finished: &Finished, exited: &Exited, is_closed: bool, output: &Output
     output.note(format!("  look: whatif diff {name}   keep it: whatif apply {name}   go on: whatif exec {name} -- COMMAND   drop it: whatif rm {name}"));
 }
 
+/// What could not be looked at is why a sandbox is kept in which nothing may have changed.
+fn tell_unseen(finished: &Finished, output: &Output) {
+    let tag = output.paint_note(Style::Red, "whatif:");
+    if let Some(error) = &finished.unseen {
+        output.note(format!("{tag} what it changed could not be found out: {}", printable(&whole_message(error))));
+    }
+    for unreadable in &finished.summary.unreadable {
+        output.note(format!("{tag} {} could not be read ({})", visible_path(&unreadable.path), unreadable.why()));
+    }
+}
+
 fn why_it_ended(finished: &Finished, exited: &Exited) -> Vec<String> {
     let mut lines = ending::lines(exited, &finished.sandbox.details.limits, None);
     if lines.is_empty() && exited.code != 0 {
@@ -164,6 +179,7 @@ fn document(finished: &Finished, exited: &Exited, captured: Option<&Capture>) ->
     let mut document = ending::document(exited);
     document["sandbox"] = json!({ "id": finished.sandbox.id, "name": finished.sandbox.name, "project": Text::from(&finished.sandbox.project), "status": finished.sandbox.status });
     document["kept"] = json!(finished.kept);
+    document["unseen"] = json!(finished.unseen.as_ref().map(|error| whole_message(error)));
     document["missed_network"] = json!(exited.missed_network);
     document["denied"] = json!(finished.network.denied);
     document["left_processes"] = json!(finished.left_processes);

@@ -7,7 +7,7 @@ use whatif_types::text::Text;
 
 use super::Outcome;
 use super::apply::agreed;
-use crate::output::{Output, Style, counted, visible_path};
+use crate::output::{Output, Style, counted, done, visible_path};
 use crate::progress::Progress;
 
 #[derive(Debug, clap::Args)]
@@ -54,6 +54,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut progress = Progress::new(output);
     engine.undo(&prepared, &mut |p| progress.show(&p))?;
     progress.clear();
+    done(format!("apply {} undone by {}", prepared.page.id, prepared.id));
     output.line(format!(
         "{} {} restored; apply {} is undone",
         output.paint(Style::Green, "✓"),

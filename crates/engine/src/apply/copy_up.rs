@@ -149,7 +149,7 @@ impl CopyUp<'_> {
         let engine = self.engine;
         let is_own = self.leaving.about.sandbox_id == sandbox.id.to_string() && self.leaving.about.undo_of.is_none();
         // One that is being removed needs nothing.
-        let Some(head) = engine.state.find(&sandbox.id).map(|directory| directory.join("head")) else { return Ok(None) };
+        let Some(head) = engine.state.find(&sandbox.id)?.map(|directory| directory.join("head")) else { return Ok(None) };
         let is_marked = self.is_marked(&sandbox.details.position.stack)? || has_marks_in(&head)?;
         // Only those that have something to lose are locked: two applies at once would wait for each other's sandboxes.
         if !is_marked || self.leaving.carried(&engine.look(sandbox)?, |_| true).is_empty() {

@@ -91,7 +91,8 @@ impl Engine {
 
     /// Tells the sandbox that what is in reality now is what its changes are relative to.
     pub(super) fn set_bases(&self, about: &About, written: &[Written]) -> Result<(), EngineError> {
-        let Some(directory) = SandboxId::parse(&about.sandbox_id).and_then(|id| self.state.find(&id)) else { return Ok(()) };
+        let Some(id) = SandboxId::parse(&about.sandbox_id) else { return Ok(()) };
+        let Some(directory) = self.state.find(&id)? else { return Ok(()) };
         let base = directory.join("base");
         let failed = |e| EngineError::io("write", &base, e);
         let mut special: HashMap<PathBuf, &BaseAfter> = HashMap::new();
@@ -161,7 +162,10 @@ impl Engine {
     pub(crate) fn bases_after_rollback(&self, plan: &Plan) -> Result<(), EngineError> {
         let Ok(about) = serde_json::from_value::<About>(plan.about.clone()) else { return Ok(()) };
         let Some(id) = SandboxId::parse(&about.sandbox_id) else { return Ok(()) };
-        let Some(sandbox) = self.store.get(&id)?.filter(|_| self.state.find(&id).is_some()) else { return Ok(()) };
+        if self.state.find(&id)?.is_none() {
+            return Ok(());
+        }
+        let Some(sandbox) = self.store.get(&id)? else { return Ok(()) };
         let mut bases = self.bases(&sandbox)?;
         let restored = plan.operations.iter().filter_map(|operation| {
             let path = operation.absolute(&plan.roots);

@@ -84,7 +84,8 @@ impl Engine {
     /// Writes down which marks are to go, or puts them back.
     pub(super) fn note_marks(&self, about: &About) -> Result<(), EngineError> {
         let id = SandboxId::parse(&about.sandbox_id).filter(|_| !about.marks.is_empty());
-        let Some((id, directory)) = id.and_then(|id| self.state.find(&id).map(|d| (id, d))) else { return Ok(()) };
+        let Some(id) = id else { return Ok(()) };
+        let Some(directory) = self.state.find(&id)? else { return Ok(()) };
         let mut noted = noted(&directory)?;
         noted.retain(|m| !about.marks.contains(m));
         if !about.takes_back {

@@ -28,6 +28,10 @@ impl Engine {
 
     /// A keeper holds its lock before its group is made. What is being made or deleted has an owner who sees to it.
     fn may_use_group(&self, id: &SandboxId) -> bool {
-        self.state.find(id).is_some_and(|directory| directory.starts_with(self.state.transient()) || AliveLock::is_held(&directory))
+        // What cannot be looked at is in use.
+        let is_used = |directory: std::path::PathBuf| {
+            directory.starts_with(self.state.transient()) || AliveLock::is_held(&directory).unwrap_or(true)
+        };
+        self.state.find(id).map_or(true, |found| found.is_some_and(is_used))
     }
 }

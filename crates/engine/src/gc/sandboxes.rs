@@ -21,7 +21,7 @@ impl Engine {
         let lineage = self.lineage()?;
         let mut candidates = Vec::new();
         for (sandbox, snapshots) in &lineage.sandboxes {
-            let Some(directory) = self.state.find(&sandbox.id) else { continue };
+            let Some(directory) = self.state.find(&sandbox.id)? else { continue };
             let has_snapshots = snapshots.iter().any(|s| s.details.made_by == MadeBy::Request);
             candidates.push(Candidate { sandbox: sandbox.clone(), has_snapshots, bytes: measure::tree(&directory)?.bytes });
         }
@@ -41,10 +41,10 @@ impl Engine {
 
     /// Deletes it before it returns. False: somebody is, or was meanwhile, at work on it, or something is mounted in it.
     pub(crate) fn remove_unused(&self, judged: &Sandbox) -> Result<bool, EngineError> {
-        let Some(directory) = self.state.find(&judged.id) else { return Ok(false) };
+        let Some(directory) = self.state.find(&judged.id)? else { return Ok(false) };
         let Some(_lock) = SandboxLock::take(&directory)? else { return Ok(false) };
         let is_as_judged = self.store.get(&judged.id)?.is_some_and(|s| s.version == judged.version);
-        if !is_as_judged || AliveLock::is_held(&directory) || !mounts_in(&directory)?.is_empty() {
+        if !is_as_judged || AliveLock::is_held(&directory)? || !mounts_in(&directory)?.is_empty() {
             return Ok(false);
         }
         self.remove_here(judged)?;

@@ -32,7 +32,8 @@ impl Engine {
 
     fn nobody_listens(&self, directory: &Path) -> Result<Option<SandboxLock>, EngineError> {
         let lock = SandboxLock::take(directory)?;
-        Ok(lock.filter(|_| !AliveLock::is_held(directory)))
+        let is_held = AliveLock::is_held(directory)?;
+        Ok(lock.filter(|_| !is_held))
     }
 }
 
