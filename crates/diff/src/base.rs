@@ -31,8 +31,8 @@ use self::index::Line;
 pub(crate) use self::inventory::confirm;
 pub use self::join::{copy, join};
 pub use self::record::{Made, Record};
-use self::writer::Writer;
 pub(crate) use self::writer::make;
+use self::writer::{Kept, Writer};
 use crate::attributes::Attributes;
 use crate::change::{Base, Change, State};
 use crate::content;
@@ -40,6 +40,9 @@ use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
 use crate::scan::Unchanged;
 use crate::unreadable::Unreadable;
+
+/// So many bytes of deleted files are read at a time, to recognize them if reality gets them again.
+const MOST_HASHED: u64 = 64 << 20;
 
 /// All records of one sandbox.
 #[derive(Debug, Default)]
@@ -129,6 +132,9 @@ impl Bases {
     ) -> Result<(Option<State>, Base), Unreadable> {
         let Some(placed) = self.find(path) else { return self.start_without_record(path, now, after, touched) };
         let record = &placed.record;
+        if record.unknown {
+            return Ok((now.cloned(), Base::Unknown));
+        }
         if record.absent {
             // Whatever reality has here came later.
             return Ok((None, if now.is_some() { Base::Kept } else { Base::Reality }));
@@ -199,7 +205,8 @@ impl Bases {
     pub fn keep(&mut self, changes: &[Change]) -> io::Result<()> {
         let wanted: Vec<&Change> = changes.iter().filter(|c| self.is_wanted(c)).collect();
         let tops = self.tops(changes);
-        if wanted.is_empty() && tops.is_empty() {
+        let unknown: Vec<Record> = changes.iter().filter_map(|c| self.unknown(c)).collect();
+        if wanted.is_empty() && tops.is_empty() && unknown.is_empty() {
             return Ok(());
         }
         let (mut writer, own) = self.begin()?;
@@ -210,21 +217,33 @@ impl Bases {
             if self.get(&change.path).is_some_and(|r| !r.identity_only) {
                 continue;
             }
-            let content = writer.keep(before)?;
+            let kept = writer.keep(before)?;
             let attributes = Some(before.attributes()?.clone());
             // Read while it was written to: neither the old state nor the new one.
             if Node::of(&before.at)?.is_none_or(|now| !now.is_untouched_since(&before.node)) {
                 continue;
             }
-            let record = Record { content, attributes, ..Record::new(&change.path, before.node.clone()) };
+            let Kept { content, hash } = kept;
+            let record = Record { content, hash, attributes, ..Record::new(&change.path, before.node.clone()) };
             self.add(&mut writer, own, Line::Known(record));
         }
+        for record in unknown {
+            self.add(&mut writer, own, Line::Known(record));
+        }
+        let mut left = MOST_HASHED;
         for (change, state) in tops {
             let absent = change.before.is_none();
-            let content = if absent { None } else { self.keep_of_deleted(change, changes, &mut writer)? };
+            let kept = if absent { Kept::default() } else { self.keep_of_deleted(change, changes, &mut writer, &mut left)? };
+            let Kept { content, hash } = kept;
             let attributes = if absent { None } else { Some(state.attributes()?.clone()) };
-            let record =
-                Record { absent, content, attributes, identity_only: !absent, ..Record::new(&change.path, state.node.clone()) };
+            let record = Record {
+                absent,
+                content,
+                hash,
+                attributes,
+                identity_only: !absent,
+                ..Record::new(&change.path, state.node.clone())
+            };
             self.add(&mut writer, own, Line::Known(record));
         }
         writer.end()
@@ -260,15 +279,26 @@ impl Bases {
         Ok(changed)
     }
 
+    /// It stays unknown whatever is found later: what could have told it, the times and the view, does not last.
+    fn unknown(&self, change: &Change) -> Option<Record> {
+        let node = change.reality.as_ref().filter(|_| change.base == Base::Unknown && self.get(&change.path).is_none())?;
+        Some(Record { unknown: true, ..Record::new(&change.path, node.clone()) })
+    }
+
     /// What can tell later whether reality has again what the sandbox deleted. The bytes of files are too much for that.
-    fn keep_of_deleted(&self, change: &Change, all: &[Change], writer: &mut Writer) -> io::Result<Option<u64>> {
+    fn keep_of_deleted(&self, change: &Change, all: &[Change], writer: &mut Writer, left: &mut u64) -> io::Result<Kept> {
         match (&change.before, change.shown_kind()) {
             (Some(_), Kind::Directory) => match inventory::of_reality(change, all) {
-                Some(digest) => writer.keep_bytes(&digest).map(Some),
-                None => Ok(None),
+                Some(digest) => Ok(Kept { content: Some(writer.keep_bytes(&digest)?), hash: None }),
+                None => Ok(Kept::default()),
             },
             (Some(before), Kind::Link) => writer.keep(before),
-            _ => Ok(None),
+            (Some(before), Kind::File) => {
+                let hash = writer::hash_if_open(before, *left)?;
+                *left = left.saturating_sub(before.node.size);
+                Ok(Kept { content: None, hash })
+            }
+            _ => Ok(Kept::default()),
         }
     }
 
@@ -398,7 +428,14 @@ fn has_same_content(record: &Record, now: &State, kept: Option<&State>) -> Resul
         _ if now.node.size != record.node.size => false,
         (Kind::Link, Some(kept)) => now.target()? == kept.target()?,
         (_, Some(kept)) => content::is_same(&now.at, &kept.at, now.node.size).map_err(|error| Unreadable::of(&now.at, &error))?,
-        (_, None) => now.node.has_same_content_stamp(&record.node) || now.node.has_same_fine_time(&record.node),
+        (_, None) if now.node.has_same_content_stamp(&record.node) || now.node.has_same_fine_time(&record.node) => true,
+        (_, None) => match record.hash {
+            Some(known) => {
+                let hash = writer::hash(now, u64::MAX).map_err(|error| Unreadable::of(&now.at, &error))?;
+                hash == Some(known)
+            }
+            None => false,
+        },
     })
 }
 

@@ -117,6 +117,8 @@ pub enum Base {
     Kept,
     /// Reality moved on before that could be kept.
     Lost,
+    /// Reality replaced it under a living sandbox, which may have seen either version.
+    Unknown,
 }
 
 /// Why a change can never be made real.

@@ -11,6 +11,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use whatif_sys::absence::OrAbsent;
+use whatif_sys::file_handle::FileHandle;
 
 use crate::attributes::{self, Attributes};
 use crate::node::{Kind, Node};
@@ -29,6 +30,8 @@ pub enum Marks {
 
 /// Longer than any path.
 const LONGEST_VALUE: usize = 4096;
+const ORIGIN_MAGIC: u8 = 0xfb;
+const FILE_SYSTEM_ID: usize = 16;
 const FUSE_WHITEOUT: &[u8] = b".wh.";
 const FUSE_OPAQUE: &[u8] = b".wh..wh..opq";
 
@@ -161,6 +164,22 @@ impl Marks {
     /// A name beside it, or a path from the root of the tree, where the lower part of a renamed directory lies.
     fn redirect(self, directory: &OwnedFd) -> Result<Option<OsString>, Errno> {
         Ok(self.value(directory, "redirect")?.map(OsString::from_vec))
+    }
+
+    /// The file below that a file or directory was copied up from. Only root's overlays say so.
+    pub(crate) fn origin(self, path: &Path) -> Option<FileHandle> {
+        if self != Self::Trusted {
+            return None;
+        }
+        let mut value = [0_u8; LONGEST_VALUE];
+        let length = rustix::fs::lgetxattr(path, "trusted.overlay.origin", &mut value[..]).ok()?;
+        // Version, magic, length, flags, kind of handle, the file system's id; then the handle.
+        match &value[..length] {
+            [0, ORIGIN_MAGIC, said, _, kind, rest @ ..] if usize::from(*said) == length => {
+                Some(FileHandle { kind: i32::from(*kind), bytes: rest.get(FILE_SYSTEM_ID..)?.to_vec() })
+            }
+            _ => None,
+        }
     }
 
     fn has(self, file: &OwnedFd, mark: &str) -> Result<bool, Errno> {

@@ -19,6 +19,7 @@ use crate::base::{self, Bases};
 use crate::change::{Change, State};
 use crate::marks::Marks;
 use crate::node::{Node, Time};
+use crate::seen::Seen;
 use crate::unreadable::Unreadable;
 use crate::watch::{Directory, LastLook};
 
@@ -44,6 +45,8 @@ pub struct Scope<'a> {
     /// Files that are shown with other content than they have.
     pub rewritten: &'a [PathBuf],
     pub bases: &'a Bases,
+    /// What is known about the view through which the sandbox saw reality.
+    pub seen: Option<&'a Seen<'a>>,
     /// Leave out what was there at this look. The heads must have no layers below them then.
     pub since: Option<&'a LastLook>,
     /// When the sandbox was made.

@@ -56,7 +56,8 @@ impl World {
         let bases = self.bases();
         let trees = [Tree { path: self.0.join("reality"), layers: vec![self.0.join("head")], marks: Marks::User, copied: false }];
         let made_at = (0, 0);
-        scan(&Scope { trees: &trees, masked: &[], rewritten: &[], bases: &bases, since: None, made_at, as_root: false }).changes
+        scan(&Scope { trees: &trees, masked: &[], rewritten: &[], bases: &bases, seen: None, since: None, made_at, as_root: false })
+            .changes
     }
 
     /// Looks, and keeps what was there.

@@ -140,7 +140,7 @@ impl Pair {
     fn scan(&self, head: &str, masked: &[PathBuf]) -> Found {
         let trees = [Tree { path: self.0.join("base"), layers: vec![self.0.join(head)], marks: Marks::User, copied: false }];
         let (bases, made_at) = (Bases::default(), (i64::MAX, 0));
-        scan(&Scope { trees: &trees, masked, rewritten: &[], bases: &bases, since: None, made_at, as_root: false })
+        scan(&Scope { trees: &trees, masked, rewritten: &[], bases: &bases, seen: None, since: None, made_at, as_root: false })
     }
 
     /// `kind path`, from the first to the second.

@@ -80,6 +80,7 @@ impl World {
             masked: &self.masked,
             rewritten: &[],
             bases: &self.bases,
+            seen: None,
             since: None,
             made_at: self.made_at,
             as_root: false,

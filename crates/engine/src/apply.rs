@@ -314,6 +314,7 @@ impl Engine {
         if let Some(trouble) = self.troubles.iter().filter(|t| t.is_damage).find(is_here) {
             return Err(EngineError::Unfinished { message: trouble.message.clone() });
         }
+        self.keep_bases_of_others(plan);
         let held = self.copy_up_renamed(plan)?;
         let (directory, _lock) = self.state.begin_apply(id)?;
         let deadline = Instant::now() + PATIENCE;

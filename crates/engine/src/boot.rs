@@ -21,10 +21,12 @@ use whatif_provider::{Launch, LaunchError, Launched, Provider};
 use whatif_sys::absence;
 use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection, TreeMask, Work};
 use whatif_types::config::UserConfig;
+use whatif_types::sandbox::Viewed;
 use whatif_types::{Backend, Enforced, Identity, LayerId, NetMode, PlaceKind, Plan, SandboxId};
 
 use crate::choice::Choice;
 use crate::limits::Lease;
+use crate::view::viewed_now;
 use crate::{Engine, EngineError, secrets};
 
 /// Called with a sandbox's directory.
@@ -61,6 +63,8 @@ pub(crate) struct Booting {
     pub choice: Choice,
     pub identity: Identity,
     pub plan: Plan,
+    /// Before anything was mounted for it.
+    pub viewed: Viewed,
     /// What its limits are enforced by.
     pub enforced: Vec<Enforced>,
     /// Not needed any more once the keeper has joined what it holds.
@@ -98,6 +102,7 @@ impl Engine {
         let mut client = Client::over(Channel::new(launched.birth));
         let prepared: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
         let bounded = !wish.lease.limits.is_unlimited() || wish.config.disk.keep_free.is_some();
+        let viewed = viewed_now(wish.project);
         // A keeper that ended during its start has said why; `finish_boot` reads it.
         let _ = client.send(&Request::Boot { boot: Box::new(boot), prepared: !prepared.is_empty(), bounded }, &prepared);
         drop(prepared);
@@ -111,7 +116,7 @@ impl Engine {
             enforced = bounds.enforced;
         }
         let Launched { holder, pid, pidfd, .. } = launched;
-        Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, plan, enforced })
+        Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, plan, viewed, enforced })
     }
 
     pub(crate) fn describe_boot(&self, wish: &Wish<'_>, plan: Plan, masks: Vec<TreeMask>, identity: Identity, work: Work) -> Boot {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::set::Options;
 use whatif_diff::watch::LastLook;
-use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Scope, Summary, Tree, between, overlaps, scan, summarize};
+use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Scope, Seen, Summary, Tree, between, overlaps, scan, summarize};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::boot::PROTOCOL_VERSION;
@@ -14,7 +14,7 @@ use whatif_types::{Backend, LayerId, Sandbox, Snapshot, Status};
 use crate::git::Git;
 use crate::intact::{expected_heads, is_directory};
 use crate::lineage::Owner;
-use crate::{Engine, EngineError, secrets};
+use crate::{Engine, EngineError, secrets, view};
 
 impl Engine {
     /// The typed change set of a sandbox. One that runs is held still while it is looked at.
@@ -143,14 +143,20 @@ impl Engine {
         masked.push(self.state.root().to_owned());
         let rewritten: Vec<PathBuf> = secrets.rewrites.into_iter().map(|r| r.path).collect();
         let trees = self.trees(sandbox, &directory, view)?;
+        let made_at = seconds(sandbox.details.position.began_at.unwrap_or(sandbox.created_at));
+        let viewed = view::viewed(sandbox, &directory);
+        let enter = || view::enter(sandbox);
+        let project = viewed.as_ref().and_then(|v| v.project).map(|known| (sandbox.project.as_path(), known));
+        let seen = Seen::new(viewed.as_ref().map(|v| (v.at, v.tick)), made_at, project, &enter);
         let last_look = matches!(view, View::News).then(|| LastLook::remembered(&directory.join("base")));
         let found = scan(&Scope {
             trees: &trees,
             masked: &masked,
             rewritten: &rewritten,
             bases: &bases,
+            seen: Some(&seen),
             since: last_look.as_ref(),
-            made_at: seconds(sandbox.details.position.began_at.unwrap_or(sandbox.created_at)),
+            made_at,
             as_root: self.context.is_root(),
         });
         Ok((found, bases))
@@ -182,6 +188,7 @@ impl Engine {
 
     /// Keeps what newly changed files started from, if there are any. Called after each command, and now and then during it.
     pub fn keep_bases(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        self.await_next_tick(sandbox);
         if !self.has_news(sandbox)? {
             return Ok(());
         }

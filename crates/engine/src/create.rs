@@ -322,6 +322,7 @@ impl Engine {
         sandbox.details.trees = trees_by_number(&booting.plan);
         sandbox.details.copied_trees = copied_trees(&booting.plan);
         sandbox.details.position.heads = Some(heads_of(&booting.plan));
+        sandbox.details.position.viewed = Some(booting.viewed.clone());
         sandbox.status = Status::Active;
         self.store.update(&mut sandbox).map_err(|e| unwind(Some(&booting), e.into()))?;
         Ok(Created { sandbox, lock, client: booting.client, pidfd: booting.pidfd })

@@ -153,6 +153,7 @@ impl Engine {
         let (Entered { sandbox, .. }, (pid, _)) = self.begin(entered, &exec, &log.descriptors())?;
         log.name(pid)?;
         self.bound_logs(&sandbox)?;
+        self.await_next_tick(&sandbox);
         Ok((sandbox, pid))
     }
 
@@ -186,8 +187,16 @@ impl Engine {
         }
     }
 
-    /// Connects to the keeper of a sandbox, bringing it up again where nobody meant it to be down.
+    /// Connects to the keeper of a sandbox, bringing it up again where nobody meant it to be down. If nothing runs in it, it sees
+    /// reality as it is now.
     pub fn enter(&self, name: Option<&str>) -> Result<Entered, EngineError> {
+        let mut entered = self.enter_as_it_is(name)?;
+        // If that fails, what the sandbox sees of files that reality replaced is unknown, and treated so.
+        let _ = self.freshen(&entered.sandbox, &mut entered.client);
+        Ok(entered)
+    }
+
+    fn enter_as_it_is(&self, name: Option<&str>) -> Result<Entered, EngineError> {
         if let Some(entered) = name.and_then(|n| self.enter_published(n)) {
             self.require_mounted(&entered.sandbox)?;
             return Ok(entered);

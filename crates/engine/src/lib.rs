@@ -59,6 +59,7 @@ pub mod template;
 mod trial;
 pub mod undo;
 pub mod usage;
+mod view;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -28,6 +28,7 @@ use crate::limits::Lease;
 use crate::network::usual;
 use crate::recover::end_keeper_in;
 use crate::stop::keeper_pidfd;
+use crate::view::viewed_now;
 use crate::{Engine, EngineError, now, secrets};
 
 const READY: &str = "ready.json";
@@ -105,6 +106,8 @@ impl Engine {
                 continue;
             }
             let mut sandbox = ready.sandbox;
+            // Nothing has run in it so far, and what its keeper looked up is part of the fingerprint.
+            sandbox.details.position.viewed = Some(viewed_now(&validated.project));
             sandbox.name = name.to_owned();
             sandbox.created_at = now();
             sandbox.updated_at = sandbox.created_at;

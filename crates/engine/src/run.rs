@@ -189,6 +189,7 @@ impl Engine {
             self.publish(&sandbox);
         }
         drop(lock);
+        self.await_next_tick(&sandbox);
         Ok(Finished { sandbox, summary, unseen, kept, left_processes, network })
     }
 }

@@ -25,6 +25,7 @@ use crate::create::{copied_trees, new_id};
 use crate::intact::heads_of;
 use crate::limits::Lease;
 use crate::start::known_and_new;
+use crate::view::viewed_now;
 use crate::{Engine, EngineError, secrets};
 
 /// What becomes of processes that are alive. Their layers cannot be changed under them.
@@ -363,6 +364,8 @@ impl Moving<'_> {
         position.heads = Some(heads);
         position.stack = self.to.stack(&before, self.layer);
         position.mounted = position.stack.clone();
+        // What is mounted is mounted after this.
+        position.viewed = Some(viewed_now(&before.project));
         self.to.record(sandbox, self.layer).inspect_err(|_| *sandbox = before)
     }
 

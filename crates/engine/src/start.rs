@@ -78,6 +78,7 @@ impl Engine {
         sandbox.details.position.heads = Some(with_heads_of(&sandbox, &booting.plan));
         sandbox.details.position.mounted = sandbox.details.position.stack.clone();
         sandbox.details.position.work = Work::default();
+        sandbox.details.position.viewed = Some(booting.viewed);
         sandbox.details.protection = protection;
         sandbox.details.keeper_pid = Some(booting.pid);
         sandbox.details.keeper_version = PROTOCOL_VERSION;

@@ -7,6 +7,7 @@ mod bpf;
 pub mod capabilities;
 pub mod command;
 mod entry;
+pub mod file_handle;
 pub mod filesystem_ids;
 pub mod holder;
 pub mod keeper;

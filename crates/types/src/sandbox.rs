@@ -140,4 +140,18 @@ pub struct Position {
     pub began_at: Option<u64>,
     /// The template or snapshot it was made from, as it was called then.
     pub made_from: Option<String>,
+    /// When the view that its keeper has, or had last, was put together.
+    pub viewed: Option<Viewed>,
+}
+
+/// A moment from which on a sandbox looked up everything it sees. What the kernel looks up for a mount it remembers, so a file that
+/// reality replaces later may still be seen as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Viewed {
+    /// Nothing that is seen was looked up before this. Seconds and nanoseconds.
+    pub at: (i64, u32),
+    /// The same in the clock of file systems, which lags by up to a tick.
+    pub tick: (i64, u32),
+    /// Device and inode of the project's directory then.
+    pub project: Option<(u64, u64)>,
 }

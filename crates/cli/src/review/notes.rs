@@ -100,6 +100,7 @@ fn drift(change: &Change) -> Option<&'static str> {
         (_, None) => Some("~ gone in reality since the sandbox started from it"),
         (Base::Kept, Some(_)) => Some("~ reality changed here too; apply merges or asks"),
         (Base::Lost, Some(_)) => Some("~ reality changed here too, and what the sandbox started from was not kept"),
+        (Base::Unknown, Some(_)) => Some("~ reality replaced it while the sandbox was running; which version it saw is not known"),
     }
 }
 

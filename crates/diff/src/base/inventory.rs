@@ -28,7 +28,7 @@ pub(crate) fn confirm(bases: &Bases, sorted: &mut [Change]) {
             continue;
         }
         let range = below(top, sorted);
-        let is_doubted = |c: &Change| c.base == Base::Lost && c.after.is_none();
+        let is_doubted = |c: &Change| matches!(c.base, Base::Lost | Base::Unknown) && c.after.is_none();
         if !sorted[range.clone()].iter().any(is_doubted) {
             continue;
         }

@@ -1,15 +1,17 @@
 //! Appends to a `base/` directory, one command at a time.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use sha2::{Digest, Sha256};
 use whatif_sys::absence::{self, MeansAbsent};
 
 use super::index::{self, Line};
+use super::record::Hash;
 use crate::change::State;
 use crate::marks::Marks;
 use crate::node::Kind;
@@ -17,6 +19,41 @@ use crate::{attributes, content};
 
 /// Longer text is rarely merged by lines; only its identity is kept.
 const LONGEST_KEPT: u64 = 4 << 20;
+
+/// Longer files are known by their times alone: reading them takes longer than it is worth.
+const LONGEST_HASHED: u64 = 64 << 20;
+const PIECE: usize = 64 << 10;
+
+/// What is kept of one file.
+#[derive(Default)]
+pub(super) struct Kept {
+    pub content: Option<u64>,
+    pub hash: Option<Hash>,
+}
+
+/// Of a file's bytes, unless it is too long.
+pub(super) fn hash(state: &State, longest: u64) -> io::Result<Option<Hash>> {
+    if state.node.kind != Kind::File || state.node.size > longest {
+        return Ok(None);
+    }
+    let mut file = content::open(&state.at)?;
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(Some(hash.finalize().into())),
+            length => hash.update(&piece[..length]),
+        }
+    }
+}
+
+/// The same, unless it is closed to this user or went meanwhile.
+pub(super) fn hash_if_open(state: &State, longest: u64) -> io::Result<Option<Hash>> {
+    match hash(state, longest) {
+        Err(error) if error.means_absent() || is_closed(&error) => Ok(None),
+        other => other,
+    }
+}
 
 pub(super) struct Writer {
     directory: PathBuf,
@@ -51,11 +88,12 @@ impl Writer {
         Ok(Self { directory: directory.to_owned(), index, lines: Vec::new(), next })
     }
 
-    /// The number of a copy of a file or a link, if it is worth keeping.
-    pub(super) fn keep(&mut self, before: &State) -> io::Result<Option<u64>> {
+    /// Keeps what a file or a link is: a copy if it is worth one, else what its bytes can be recognized by.
+    pub(super) fn keep(&mut self, before: &State) -> io::Result<Kept> {
         match before.node.kind {
-            Kind::Link => self.keep_link(before),
-            _ => self.keep_text(before),
+            Kind::Link => Ok(Kept { content: self.keep_link(before)?, hash: None }),
+            Kind::File => self.keep_file(before),
+            _ => Ok(Kept::default()),
         }
     }
 
@@ -72,20 +110,20 @@ impl Writer {
         Ok(Some(number))
     }
 
-    /// The number of a copy of the text, if it is text of sensible length.
-    fn keep_text(&mut self, before: &State) -> io::Result<Option<u64>> {
+    /// Text of sensible length is copied.
+    fn keep_file(&mut self, before: &State) -> io::Result<Kept> {
         if before.node.size > LONGEST_KEPT {
-            return Ok(None);
+            return Ok(Kept { content: None, hash: hash_if_open(before, LONGEST_HASHED)? });
         }
         match content::read(&before.at) {
             Ok(bytes) if !whatif_patch::is_binary(&bytes) => {
                 let number = self.keep_bytes(&bytes)?;
                 attributes::copy(before.attributes()?, &self.directory.join(number.to_string()));
-                Ok(Some(number))
+                Ok(Kept { content: Some(number), hash: None })
             }
             // What is binary is not merged, and neither is what is closed to this user, or went meanwhile.
-            Ok(_) => Ok(None),
-            Err(error) if error.means_absent() || is_closed(&error) => Ok(None),
+            Ok(bytes) => Ok(Kept { content: None, hash: Some(Sha256::digest(&bytes).into()) }),
+            Err(error) if error.means_absent() || is_closed(&error) => Ok(Kept::default()),
             Err(error) => Err(error),
         }
     }

@@ -1,6 +1,6 @@
 //! Compares the sides of one path and keeps what differs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
@@ -10,6 +10,7 @@ use crate::attributes::Attributes;
 use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
+use crate::seen::Touched;
 
 impl Walk<'_> {
     /// A directory that both sides have.
@@ -117,6 +118,8 @@ impl Walk<'_> {
             return;
         };
         let reality = now.map(|n| n.node);
+        let is_known = base != Base::Reality || self.saw(&full, reality.as_ref(), after.as_ref(), touched);
+        let base = if is_known { base } else { Base::Unknown };
         let blocked = if kind == ChangeKind::Special {
             Some(Blocked::Special)
         } else if masked_over_something || self.scope.rewritten.contains(&full) {
@@ -158,6 +161,18 @@ impl Walk<'_> {
     /// them must be untouched too.
     fn is_old(&self, node: &Node, finding: &Finding) -> bool {
         self.tree.copied && node.ctime < earlier(self.scope.made_at) && !finding.is_stirred
+    }
+}
+
+impl Walk<'_> {
+    /// Whether reality is what the sandbox saw, where nothing was kept that tells. A copy was made from reality itself.
+    fn saw(&self, path: &Path, now: Option<&Node>, after: Option<&State>, at: Option<Time>) -> bool {
+        let (Some(seen), Some(now)) = (self.scope.seen, now) else { return true };
+        if self.tree.copied || self.scope.bases.get(path).is_some() {
+            return true;
+        }
+        let after = after.map(|state| (&state.node, state.at.as_path()));
+        seen.shows(self.tree, &Touched { path, now, after, at })
     }
 }
 

@@ -176,7 +176,7 @@ impl Stack {
         let trees = [Tree { path: self.base(), layers, marks: self.marks, copied: false }];
         let bases = Bases::default();
         let made_at = (i64::MAX, 0);
-        scan(&Scope { trees: &trees, masked: &[], rewritten: &[], bases: &bases, since: None, made_at, as_root: false })
+        scan(&Scope { trees: &trees, masked: &[], rewritten: &[], bases: &bases, seen: None, since: None, made_at, as_root: false })
     }
 
     /// What becomes of a view when changes are made to it. What they say about before and where things lie must be true, and nothing

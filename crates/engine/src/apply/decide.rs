@@ -221,6 +221,7 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
         (None, None) => Ok(Result3::Nothing),
         // Made again only if something in it is wanted.
         (None, Some(after)) if after.node.kind == Kind::Directory => Ok(Result3::Nothing),
+        (Some(_), _) if change.base == Base::Unknown => conflict(REPLACED, Side::Unknown, did_to(change)),
         (Some(_), None) => conflict("the sandbox deleted it, reality changed it", Side::Changed, Side::Deleted),
         (None, Some(_)) => conflict("the sandbox changed it, reality deleted it", Side::Deleted, did),
         (Some(now), Some(after)) if now.node.kind == Kind::Directory && after.node.kind == Kind::Directory => {
@@ -232,6 +233,16 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
             Some(before) => merged(change, Some(before), now, after, hunks),
             None => conflict("both changed it, and it cannot be merged", Side::Changed, did),
         },
+    }
+}
+
+const REPLACED: &str = "reality replaced it while the sandbox was running, and which version the sandbox saw is not known";
+
+fn did_to(change: &Change) -> Side {
+    match (&change.before, &change.after) {
+        (_, None) => Side::Deleted,
+        (None, _) => Side::Added,
+        _ => Side::Changed,
     }
 }
 

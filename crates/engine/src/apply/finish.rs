@@ -71,6 +71,7 @@ fn text(path: &Path, node: &Node) -> Option<Vec<u8>> {
 impl Engine {
     /// Files the record of a transaction that is done.
     pub(crate) fn finish_apply(&self, directory: &Path, plan: &Plan) -> Result<(), EngineError> {
+        self.note_move();
         let about: About = serde_json::from_value(plan.about.clone()).map_err(|e| EngineError::io("read", directory, e.into()))?;
         let paths: Vec<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
         let written: Vec<Written> = plan.operations.iter().zip(&paths).map(|(o, path)| Written::of(o, path)).collect();

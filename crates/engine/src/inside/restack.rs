@@ -4,12 +4,13 @@
 //! written down, nobody has to wait for the rest: the helper does that by itself, with the locks of whoever sent it.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use whatif_keeper::protocol::{Failed, Text};
 use whatif_keeper::{Channel, ChannelError, Client};
 use whatif_layers::assemble::AssembleError;
-use whatif_layers::assemble::restack::{Namespaces, Restack};
+use whatif_layers::assemble::restack::{self, Namespaces, Restack};
 use whatif_layers::shift::Unfinished;
 use whatif_provider::native;
 use whatif_types::Boot;
@@ -35,6 +36,9 @@ pub enum Order {
     },
     /// Leave everything as it was.
     GiveUp,
+    /// In place of all others: let the kernel forget what it looked up for these trees. The same descriptors come along as for
+    /// `Enter`.
+    Refresh { trees: Vec<Text>, as_root: bool },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,16 +49,23 @@ pub enum Answer {
     Busy(Text),
     /// Everything is as it was.
     GivenUp,
+    /// What is looked up from here on is reality as it is.
+    Refreshed,
     Failed(Failed),
 }
 
 /// Follows orders until the last one.
 pub fn serve(input: OwnedFd) -> Result<(), KeeperError> {
     let mut channel = Channel::new(input);
-    let Order::Enter { boot } = channel.receive()? else { return Err(KeeperError::NotABoot) };
+    let order = channel.receive()?;
     let [user, mount, root] = descriptors(&mut channel)?;
     let sandbox = Namespaces { user: user.as_fd(), mount: mount.as_fd(), root: root.as_fd() };
-    match follow(&mut channel, &boot, sandbox) {
+    let followed = match order {
+        Order::Enter { boot } => follow(&mut channel, &boot, sandbox),
+        Order::Refresh { trees, as_root } => refresh(&mut channel, &trees, as_root, sandbox),
+        _ => return Err(KeeperError::NotABoot),
+    };
+    match followed {
         Err(Trouble::Failed(failed)) => {
             channel.send(&Answer::Failed(failed), &[])?;
             Err(KeeperError::Told)
@@ -86,10 +97,22 @@ impl From<AssembleError> for Trouble {
     }
 }
 
+fn enter_user_namespace(sandbox: Namespaces<'_>) -> Result<(), Trouble> {
+    native::enter_user_namespace(sandbox.user).map_err(|e| Trouble::Failed(failed("enter the sandbox's user namespace", &e)))
+}
+
+fn refresh(channel: &mut Channel, trees: &[Text], as_root: bool, sandbox: Namespaces<'_>) -> Result<(), Trouble> {
+    if !as_root {
+        enter_user_namespace(sandbox)?;
+    }
+    let trees: Vec<PathBuf> = trees.iter().map(Text::to_path).collect();
+    restack::refresh(&trees, sandbox)?;
+    Ok(channel.send(&Answer::Refreshed, &[])?)
+}
+
 fn follow(channel: &mut Channel, boot: &Boot, sandbox: Namespaces<'_>) -> Result<(), Trouble> {
     if !boot.identity.started_by_root() {
-        native::enter_user_namespace(sandbox.user)
-            .map_err(|e| Trouble::Failed(failed("enter the sandbox's user namespace", &e)))?;
+        enter_user_namespace(sandbox)?;
     }
     let mut restack = Restack::enter(boot, sandbox)?;
     let Order::Guard = channel.receive()? else { return Ok(channel.send(&Answer::GivenUp, &[])?) };

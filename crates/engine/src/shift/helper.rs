@@ -12,11 +12,12 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use whatif_keeper::protocol::Text;
 use whatif_keeper::{Channel, Client};
 use whatif_layers::shift::Unfinished;
 use whatif_layers::state_dir::SandboxLock;
-use whatif_types::Boot;
 use whatif_types::boot::Protection;
+use whatif_types::{Boot, Sandbox};
 
 use crate::EngineError;
 use crate::inside::restack::{Answer, COMMAND, Order};
@@ -65,14 +66,28 @@ impl Helper {
     /// Sends it into the sandbox, without waiting until it is there. The keeper's pid is good as long as somebody is connected to it,
     /// which the caller is.
     pub(super) fn enter(&mut self, keeper: u32, boot: &Boot) -> Result<(), EngineError> {
+        self.send_into(keeper, &Order::Enter { boot: Box::new(boot.clone()) })
+    }
+
+    /// Lets the kernel forget what it looked up for the sandbox's trees. The caller is connected to the keeper.
+    pub(crate) fn refresh(mut self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let trees = sandbox.details.trees.iter().map(Text::from).collect();
+        let order = Order::Refresh { trees, as_root: sandbox.details.identity.started_by_root() };
+        self.send_into(sandbox.details.keeper_pid.unwrap_or(0), &order)?;
+        match self.answer()? {
+            Answer::Refreshed => Ok(()),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    fn send_into(&mut self, keeper: u32, order: &Order) -> Result<(), EngineError> {
         let place = format!("/proc/{keeper}");
         let failed = |e: io::Error| EngineError::io("enter the namespaces of", Path::new(&place), e);
         let namespace = |kind: &str| File::open(format!("{place}/ns/{kind}")).map(OwnedFd::from).map_err(failed);
         let (user, mount) = (namespace("user")?, namespace("mnt")?);
         let root = rustix::fs::open(format!("{place}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let root = root.map_err(|e| failed(e.into()))?;
-        let order = Order::Enter { boot: Box::new(boot.clone()) };
-        self.channel.send(&order, &[user.as_fd(), mount.as_fd(), root.as_fd()]).map_err(lost)
+        self.channel.send(order, &[user.as_fd(), mount.as_fd(), root.as_fd()]).map_err(lost)
     }
 
     /// Sees to it that nobody can write any more. Returns the tree that somebody writes to, if so.

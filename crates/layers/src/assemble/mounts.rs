@@ -98,7 +98,7 @@ pub(super) fn attach_on(tree: &OwnedFd, target: &OwnedFd) -> rustix::io::Result<
 }
 
 /// Opens a path of the new root to mount on. No link is followed: a head can contain any link its sandbox liked to make.
-pub(super) fn target(root: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+pub(super) fn target(root: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     rustix::fs::openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
 }

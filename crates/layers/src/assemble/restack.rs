@@ -12,12 +12,14 @@
 //! afterwards nobody can.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount_change, open_tree, unmount};
+use rustix::mount::{
+    FsPickFlags, MountPropagationFlags, OpenTreeFlags, UnmountFlags, fsconfig_reconfigure, fspick, mount_change, open_tree, unmount,
+};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use whatif_sys::mount::{self, Reach};
 use whatif_types::boot::{Boot, Protection};
@@ -53,6 +55,27 @@ pub struct Restack<'a> {
 const KERNEL_VIEWS: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// Where the stage is set.
 const STAGE: &str = "/sys";
+
+/// Lets the kernel forget what it looked up for these trees: reconfiguring a file system drops all names that nobody holds, and with
+/// them the files and directories of reality that were found under them. Nothing else changes.
+pub fn refresh(trees: &[PathBuf], sandbox: Namespaces<'_>) -> Result<(), AssembleError> {
+    move_into_link_name_space(sandbox.mount, Some(LinkNameSpaceType::Mount))
+        .map_err(step("enter the sandbox's mount namespace"))?;
+    for path in trees {
+        let said = || format!("look up {} again", path.display());
+        let tree = match target(sandbox.root, relative(path)) {
+            // A mount that went, or came to reality since.
+            Err(Errno::NOENT | Errno::NOTDIR) => continue,
+            other => other.map_err(|e| step(said())(e))?,
+        };
+        if rustix::fs::fstatfs(&tree).map_err(|e| step(said())(e))?.f_type as u64 != verify::OVERLAYFS {
+            continue;
+        }
+        let picked = fspick(&tree, "", FsPickFlags::FSPICK_EMPTY_PATH | FsPickFlags::FSPICK_CLOEXEC);
+        picked.and_then(|context| fsconfig_reconfigure(context.as_fd())).map_err(|e| step(said())(e))?;
+    }
+    Ok(())
+}
 
 impl<'a> Restack<'a> {
     /// Takes clones of reality and enters the sandbox's mount namespace, and there the root its keeper has. The calling process

@@ -9,7 +9,7 @@ use whatif_types::{Backend, PlaceKind};
 
 use super::{AssembleError, Cause, step, step_of};
 
-const OVERLAYFS: u64 = 0x794c_7630;
+pub(super) const OVERLAYFS: u64 = 0x794c_7630;
 const FUSE: u64 = 0x6573_5546;
 const TMPFS: u64 = 0x0102_1994;
 const PROC: u64 = 0x9fa0;

@@ -1,0 +1,272 @@
+//! Reality is replaced under a living sandbox, whose kernel remembers what it looked up before. Whatever the sandbox saw, no change
+//! of reality may be lost: what comes out is a merge or a conflict.
+
+use whatif_e2e::{World, as_root_and_user, eventually, needs};
+
+as_root_and_user!(
+    an_apply_of_another_sandbox_is_merged_with_an_edit_in_place,
+    an_apply_of_another_sandbox_is_merged_with_an_edit_by_rename,
+    an_undo_of_another_sandbox_is_seen,
+    an_edit_by_hand_is_not_lost,
+    an_edit_by_hand_is_not_lost_over_fuse,
+    an_edit_by_hand_is_seen_by_a_sandbox_that_rested_a_while,
+    a_swapped_directory_is_not_lost,
+    a_replaced_link_is_not_lost,
+    a_replaced_file_is_not_deleted_unasked,
+    a_replaced_binary_file_is_not_lost,
+    a_process_that_goes_on_does_not_lose_an_edit,
+    an_unknown_start_stays_unknown_over_snapshots_and_forks,
+    an_unknown_start_can_be_settled,
+    a_rebase_takes_an_unknown_start_for_none,
+    what_is_unrelated_is_no_conflict,
+    old_files_in_changed_directories_are_no_conflict,
+    the_same_bytes_again_are_no_conflict,
+    files_made_just_before_are_no_conflict,
+);
+
+const IN_PLACE: &str = "sed s/^9$/nine/ a.txt > /tmp/new; cat /tmp/new > a.txt";
+const BY_RENAME: &str = "sed -i s/^9$/nine/ a.txt";
+
+/// A project with lines to change, and a sandbox that has seen them.
+fn seen(w: &World, backend: &str) {
+    w.outside("seq 10 > a.txt; mkdir -p d other; seq 10 > d/a.txt; seq 10 > other/a.txt; echo > other/b; ln -sfn one link").ok();
+    w.outside("printf 'bin\\0one' > bin; printf 'bin\\0two' > bin2").ok();
+    w.whatif(["new", "b", "--backend", backend]).go().ok();
+    w.exec("b", "cat a.txt d/a.txt bin bin2 link/x 2> /dev/null; readlink link; ls -l . d > /dev/null").ok();
+}
+
+/// Applies it. A conflict must leave reality alone.
+fn applies(w: &World, path: &str, reality: &str) -> bool {
+    let before = w.outside(&format!("cat {path}")).stdout;
+    let outcome = w.apply(&["b"]);
+    match outcome.code {
+        0 => true,
+        1 => {
+            assert!(outcome.stderr.contains(path), "{}", outcome.stderr);
+            assert_eq!(w.outside(&format!("cat {path}")).stdout, before, "nothing is written in a conflict");
+            assert!(before.contains(reality), "{before}");
+            let said = w.whatif(["status", "b"]).go().ok().stdout;
+            assert!(!said.contains("has not moved"), "{said}");
+            false
+        }
+        _ => panic!("{}", outcome.stderr),
+    }
+}
+
+fn assert_both(w: &World, path: &str) {
+    let text = w.read(path);
+    assert!(text.contains("one") && text.contains("nine"), "a line was lost:\n{text}");
+}
+
+fn applied_elsewhere(w: &World, edit: &str) {
+    seen(w, "overlay");
+    w.whatif(["new", "a", "--backend", "overlay"]).go().ok();
+    w.exec("a", "sed -i s/^1$/one/ a.txt").ok();
+    w.apply(&["a"]).ok();
+    w.exec("b", edit).ok();
+    w.apply(&["b"]).ok();
+    assert_both(w, "a.txt");
+}
+
+fn an_apply_of_another_sandbox_is_merged_with_an_edit_in_place(w: &World) {
+    applied_elsewhere(w, IN_PLACE);
+}
+
+fn an_apply_of_another_sandbox_is_merged_with_an_edit_by_rename(w: &World) {
+    applied_elsewhere(w, BY_RENAME);
+}
+
+fn an_undo_of_another_sandbox_is_seen(w: &World) {
+    seen(w, "overlay");
+    w.whatif(["new", "a", "--backend", "overlay"]).go().ok();
+    w.exec("a", "sed -i s/^1$/one/ a.txt").ok();
+    w.apply(&["a"]).ok();
+    w.exec("b", "grep one a.txt").ok();
+    w.whatif(["undo", "--yes"]).go().ok();
+    w.exec("b", &format!("{BY_RENAME}; ! grep one a.txt")).ok();
+    w.apply(&["b"]).ok();
+    assert_eq!(w.read("a.txt"), "1\n2\n3\n4\n5\n6\n7\n8\nnine\n10\n");
+}
+
+fn edited_by_hand(w: &World, backend: &str) {
+    for edit in [IN_PLACE, BY_RENAME] {
+        seen(w, backend);
+        w.outside("sed -i s/^1$/one/ a.txt").ok();
+        w.exec("b", edit).ok();
+        if applies(w, "a.txt", "one") {
+            assert_both(w, "a.txt");
+        }
+        w.whatif(["rm", "b", "--yes"]).go().ok();
+    }
+}
+
+fn an_edit_by_hand_is_not_lost(w: &World) {
+    edited_by_hand(w, "overlay");
+}
+
+fn an_edit_by_hand_is_not_lost_over_fuse(w: &World) {
+    needs!(w, "fuse-overlayfs");
+    if w.outside("exec 3<>/dev/fuse").code == 0 {
+        edited_by_hand(w, "fuse");
+    }
+}
+
+fn an_edit_by_hand_is_seen_by_a_sandbox_that_rested_a_while(w: &World) {
+    seen(w, "overlay");
+    w.outside("sed -i s/^1$/one/ a.txt").ok();
+    eventually("the view is fresh again", || w.exec("b", "cat a.txt").ok().stdout.contains("one"));
+    w.exec("b", BY_RENAME).ok();
+    w.apply(&["b"]).ok();
+    assert_both(w, "a.txt");
+}
+
+fn a_swapped_directory_is_not_lost(w: &World) {
+    for edit in [BY_RENAME, IN_PLACE] {
+        seen(w, "overlay");
+        // Made before the sandbox was, and put in place after: nothing in it has a new time.
+        w.whatif(["rm", "b", "--yes"]).go().ok();
+        w.outside("sed s/^1$/one/ d/a.txt > other/a.txt").ok();
+        w.whatif(["new", "b"]).go().ok();
+        w.exec("b", "cat d/a.txt; ls d").ok();
+        w.outside("mv d gone; mv other d").ok();
+        w.exec("b", &format!("cd d && {edit}")).ok();
+        if applies(w, "d/a.txt", "one") {
+            assert_both(w, "d/a.txt");
+        }
+        w.whatif(["rm", "b", "--yes"]).go().ok();
+        w.outside("rm -rf d gone other").ok();
+    }
+}
+
+fn a_replaced_link_is_not_lost(w: &World) {
+    seen(w, "overlay");
+    w.outside("ln -s two new; mv -T new link").ok();
+    w.exec("b", "ln -sfn three link").ok();
+    w.apply(&["b"]).exits(1);
+    assert_eq!(w.outside("readlink link").ok().stdout, "two\n");
+}
+
+fn a_replaced_file_is_not_deleted_unasked(w: &World) {
+    seen(w, "overlay");
+    w.outside("sed -i s/^1$/one/ a.txt d/a.txt; printf 'bin\\0new' > new; mv new bin").ok();
+    w.exec("b", "rm a.txt bin; rm -r d").ok();
+    w.apply(&["b"]).exits(1);
+    assert!(w.read("a.txt").contains("one") && w.read("d/a.txt").contains("one"));
+}
+
+fn a_replaced_binary_file_is_not_lost(w: &World) {
+    seen(w, "overlay");
+    w.outside("printf 'bin\\0new' > new; mv new bin; printf 'bin\\0new' > new; mv new bin2").ok();
+    w.exec("b", "printf x >> bin; cat bin2 > /tmp/n; printf x >> /tmp/n; cp /tmp/n n; mv n bin2").ok();
+    w.apply(&["b"]).exits(1);
+    assert_eq!(w.outside("cat bin bin2 | tr '\\0' 0").ok().stdout, "bin0newbin0new");
+}
+
+fn a_process_that_goes_on_does_not_lose_an_edit(w: &World) {
+    seen(w, "overlay");
+    // It keeps the view, and what it has read of it.
+    let script = "exec 3< a.txt; touch /tmp/ready; while [ ! -e /tmp/go ]; do sleep 0.02; done; sed s/^9$/nine/ <&3 > n; mv n a.txt; \
+        touch /tmp/done; sleep 1000";
+    w.whatif(["exec", "-d", "b", "--", "sh", "-c", script]).go().ok();
+    eventually("it has read it", || w.exec("b", "test -e /tmp/ready").code == 0);
+    w.whatif(["new", "a", "--backend", "overlay"]).go().ok();
+    w.exec("a", "sed -i s/^1$/one/ a.txt").ok();
+    w.apply(&["a"]).ok();
+    w.exec("b", "touch /tmp/go").ok();
+    eventually("it has written it", || w.exec("b", "test -e /tmp/done").code == 0);
+    let said = w.whatif(["status", "b"]).go().ok().stdout;
+    assert!(said.contains("a.txt") && !said.contains("has not moved"), "{said}");
+    w.apply(&["b"]).exits(1);
+    assert!(w.read("a.txt").contains("one"));
+}
+
+/// A sandbox with a change of `a.txt` whose start is not known.
+fn unknown(w: &World) {
+    seen(w, "overlay");
+    w.whatif(["exec", "-d", "b", "--", "sh", "-c", "exec 3< a.txt; sleep 1000"]).go().ok();
+    w.outside("sed -i s/^1$/one/ a.txt").ok();
+    w.exec("b", BY_RENAME).ok();
+    assert_eq!(whatif_e2e::change(&w.json(["diff", "b"]), "a.txt")["base"], "unknown");
+}
+
+fn an_unknown_start_stays_unknown_over_snapshots_and_forks(w: &World) {
+    unknown(w);
+    w.whatif(["snapshot", "b", "--stop"]).go();
+    w.whatif(["stop", "b"]).go().ok();
+    w.whatif(["snapshot", "b"]).go().ok();
+    w.whatif(["start", "b"]).go().ok();
+    w.exec("b", "echo more > more").ok();
+    w.whatif(["snapshot", "b"]).go().ok();
+    w.whatif(["fork", "b", "f"]).go().ok();
+    w.whatif(["squash", "b"]).go();
+    for name in ["b", "f"] {
+        assert_eq!(whatif_e2e::change(&w.json(["diff", name]), "a.txt")["base"], "unknown", "{name}");
+        w.apply(&[name]).exits(1);
+    }
+    assert!(w.read("a.txt").contains("one"));
+}
+
+fn an_unknown_start_can_be_settled(w: &World) {
+    unknown(w);
+    let said = w.apply(&["b"]).exits(1).stderr;
+    assert!(said.contains("not known"), "{said}");
+    w.apply(&["b", "--skip", "a.txt"]);
+    assert!(w.read("a.txt").contains("one"));
+    w.apply(&["b", "--theirs", "a.txt"]).ok();
+    assert!(w.read("a.txt").contains("nine"));
+    assert_eq!(w.json(["diff", "b"])["changes"], serde_json::json!([]));
+    w.exec("b", "sed -i s/^2$/two/ a.txt").ok();
+    w.apply(&["b"]).ok();
+    assert!(w.read("a.txt").contains("two"), "it is known again");
+}
+
+fn a_rebase_takes_an_unknown_start_for_none(w: &World) {
+    unknown(w);
+    w.whatif(["stop", "b"]).go().ok();
+    w.whatif(["rebase", "b"]).go();
+    w.apply(&["b"]).exits(1);
+    assert!(w.read("a.txt").contains("one"));
+    assert!(w.outside("cat a.txt").ok().stdout.contains("one"));
+}
+
+fn what_is_unrelated_is_no_conflict(w: &World) {
+    seen(w, "overlay");
+    w.outside("echo n > n1; echo n > d/n1; sed -i s/^1$/one/ d/a.txt; touch other/n; echo more >> a.txt").ok();
+    w.exec("b", "sed -i s/^9$/nine/ other/a.txt; echo x >> a.txt; rm bin; printf x >> bin2; ln -sfn three link; echo new > d/new")
+        .ok();
+    w.apply(&["b"]).ok();
+    assert!(w.read("other/a.txt").contains("nine") && w.read("a.txt").ends_with("more\nx\n"));
+    assert_eq!(w.outside("readlink link; ls d n1").ok().stdout, "three\nn1\n\nd:\na.txt\nn1\nnew\n");
+}
+
+fn old_files_in_changed_directories_are_no_conflict(w: &World) {
+    w.outside("mkdir -p p/q; seq 10 > p/q/f; seq 10 > p/q/g; seq 10 > p/q/h").ok();
+    w.whatif(["new", "b", "--backend", "overlay"]).go().ok();
+    w.exec("b", "cat p/q/*").ok();
+    // Every directory on the way gets a new time.
+    w.outside("touch top p/n p/q/n").ok();
+    w.exec("b", "sed -i s/^9$/nine/ p/q/f; echo x >> p/q/g").ok();
+    w.apply(&["b"]).ok();
+    assert!(w.read("p/q/f").contains("nine") && w.read("p/q/g").ends_with("x\n"));
+}
+
+fn the_same_bytes_again_are_no_conflict(w: &World) {
+    seen(w, "overlay");
+    w.exec("b", "sed -i s/^9$/nine/ a.txt; printf x >> bin; rm bin2").ok();
+    w.outside("for f in a.txt bin bin2; do cp $f new; mv new $f; done").ok();
+    w.apply(&["b"]).ok();
+    assert!(w.read("a.txt").contains("nine"));
+    assert_eq!(w.outside("cat bin | tr '\\0' 0; ls bin2").stdout, "bin0onex");
+}
+
+fn files_made_just_before_are_no_conflict(w: &World) {
+    for n in 0..5 {
+        let name = format!("s{n}");
+        // One shell for both, so that hardly any time passes between them.
+        let script =
+            format!("mkdir -p p{n}/q; seq 10 > p{n}/q/f; exec \"$0\" run -q --keep --name {name} -- sed -i s/^9$/nine/ p{n}/q/f");
+        w.program("/bin/sh").args(["-c", &script]).args([&w.bin]).go().ok();
+        w.apply(&[&name]).ok();
+        assert!(w.read(format!("p{n}/q/f")).contains("nine"));
+    }
+}
