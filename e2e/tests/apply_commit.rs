@@ -15,6 +15,16 @@ as_root_and_user!(
     without_git_nothing_is_written,
     without_a_name_nothing_is_half_done,
     without_commit_git_is_left_alone,
+    a_submodule_stays_a_submodule,
+    a_nested_repository_is_its_own,
+    nothing_is_read_through_a_link,
+    a_mode_alone_is_committed,
+    a_directory_becomes_a_file_and_a_file_a_directory,
+    a_locked_index_stops_everything,
+    a_failed_hook_leaves_everything_as_it_was,
+    a_branch_that_cannot_move_leaves_everything_as_it_was,
+    a_commit_is_signed_as_the_user_wants_it,
+    a_commit_that_cannot_be_signed_is_none,
 );
 
 /// Git without anybody's configuration but the repository's harmless part.
@@ -172,4 +182,139 @@ fn without_commit_git_is_left_alone(w: &World) {
     let before = whatif_e2e::canary(&[&w.project.join(".git")]);
     w.apply(&["s"]).ok();
     whatif_e2e::assert_same(&before, &whatif_e2e::canary(&[&w.project.join(".git")]));
+}
+
+fn a_submodule_stays_a_submodule(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.outside("cp -r . ../library; git -c protocol.file.allow=always submodule -q add ../library sub; git commit -qam sub").ok();
+    let link = git(w, &w.project, "ls-tree HEAD sub");
+    assert!(link.starts_with("160000 "), "{link}");
+    w.sandbox_with("s", "echo F > f; echo changed > sub/f; echo new > sub/new");
+    w.apply(&["s", "--commit", "-m", "Both"]).ok().says("part of another repository: sub/f, sub/new");
+    assert_eq!(git(w, &w.project, "ls-tree HEAD sub"), link);
+    assert_eq!(git(w, &w.project, "show --name-only --format=%s HEAD"), "Both\n\nf");
+    assert_eq!(w.read("sub/f"), "changed\n");
+    assert_eq!(git(w, &w.project.join("sub"), "status --porcelain"), " M f\n?? new");
+}
+
+fn a_nested_repository_is_its_own(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.outside("git init -q nested; echo old > nested/old").ok();
+    w.sandbox_with("s", "echo F > f; echo new > nested/old; git init -q made; echo made > made/file");
+    w.apply(&["s", "--risky", "--commit", "-m", "Mine"]).ok().says("nested/old");
+    assert_eq!(git(w, &w.project, "show --name-only --format=%s HEAD"), "Mine\n\nf");
+    assert_eq!((w.read("nested/old"), w.read("made/file")), ("new\n".into(), "made\n".into()));
+}
+
+/// A deleted path leads somewhere else once a link has taken the place of its directory.
+fn nothing_is_read_through_a_link(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.outside("mkdir conf; echo harmless > conf/config; git add .; git commit -qm conf; git config remote.x.url https://token-7@x.invalid")
+        .ok();
+    w.sandbox_with("s", "rm -r conf; ln -s .git conf");
+    w.apply(&["s", "--risky", "--commit", "-m", "Link"]).ok();
+    let listed = git(w, &w.project, "ls-tree -r HEAD conf");
+    assert!(listed.starts_with("120000 ") && listed.lines().count() == 1, "{listed}");
+    assert!(!git(w, &w.project, "log -p --all").contains("token-7"));
+    assert_eq!(git(w, &w.project, "status --porcelain"), "");
+}
+
+fn a_mode_alone_is_committed(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.sandbox_with("s", "chmod 755 f");
+    w.apply(&["s", "--commit", "-m", "Mode"]).ok();
+    let listed = git(w, &w.project, "ls-tree HEAD f");
+    assert!(listed.starts_with("100755 "), "{listed}");
+    assert_eq!((git(w, &w.project, "show HEAD:f"), git(w, &w.project, "status --porcelain")), ("f".into(), String::new()));
+}
+
+fn a_directory_becomes_a_file_and_a_file_a_directory(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.outside("mkdir d; echo x > d/x; git add .; git commit -qm d").ok();
+    w.sandbox_with("s", "rm -r d; echo d > d; rm f; mkdir f; echo y > f/y; ln other twin");
+    w.apply(&["s", "--commit", "-m", "Types"]).ok();
+    assert_eq!(git(w, &w.project, "ls-tree -r --name-only HEAD").replace('\n', " "), "d f/y gone old other twin");
+    assert_eq!(git(w, &w.project, "status --porcelain"), "");
+}
+
+/// What must not differ after a commit that failed.
+fn everything(w: &World) -> (String, String, String, bool) {
+    let state = git(w, &w.project, "rev-parse HEAD; git ls-files -s; git for-each-ref");
+    (state, git(w, &w.project, "status --porcelain"), w.read("f"), w.project.join(".git/index.lock").exists())
+}
+
+fn a_locked_index_stops_everything(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.sandbox_with("s", CHANGES);
+    let before = everything(w);
+    w.outside(": > .git/index.lock").ok();
+    w.apply(&["s", "--commit"]).fails_with_hint(125).says("index.lock");
+    w.outside("rm .git/index.lock").ok();
+    assert_eq!(everything(w), before);
+    w.apply(&["s", "--commit"]).ok();
+    assert_eq!(git(w, &w.project, "status --porcelain"), "");
+}
+
+fn a_failed_hook_leaves_everything_as_it_was(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.outside("printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit").ok();
+    w.sandbox_with("s", CHANGES);
+    let before = everything(w);
+    w.apply(&["s", "--commit", "--hooks"]).fails_with_hint(125).says("undone");
+    assert_eq!(everything(w), before);
+    w.apply(&["s", "--commit"]).ok();
+    assert_eq!(git(w, &w.project, "show --no-renames --name-only --format= HEAD").lines().count(), 6);
+}
+
+fn a_branch_that_cannot_move_leaves_everything_as_it_was(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.sandbox_with("s", CHANGES);
+    let before = everything(w);
+    w.outside(": > .git/refs/heads/main.lock").ok();
+    w.apply(&["s", "--commit"]).fails_with_hint(125).says("undone");
+    w.outside("rm .git/refs/heads/main.lock").ok();
+    assert_eq!(everything(w), before);
+}
+
+/// A program that signs as gpg does, as far as git can tell.
+fn signer(w: &World, name: &str, script: &str) -> String {
+    let path = w.write(w.home.join(name), format!("#!/bin/sh\n{script}\n"));
+    w.outside(&format!("chmod 755 {}", path.display())).ok();
+    path.display().to_string()
+}
+
+fn a_commit_is_signed_as_the_user_wants_it(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    let mine = "cat > /dev/null; printf '%s\\n' '-----BEGIN PGP SIGNATURE-----' mine '-----END PGP SIGNATURE-----'; printf '\\n[GNUPG:] SIG_CREATED \\n' >&2";
+    let mine = signer(w, "mine", mine);
+    let evil = signer(w, "evil", &format!("echo ran > {}/ran; exit 1", w.dir.display()));
+    w.outside(&format!("git config gpg.program {evil}; git config gpg.openpgp.program {evil}; git config gpg.format ssh; git config gpg.ssh.program {evil}")).ok();
+    w.outside(&format!("git config --global commit.gpgsign true; git config --global gpg.program {mine}")).ok();
+    w.sandbox_with("s", CHANGES);
+    w.apply(&["s", "--commit", "-m", "Signed"]).ok();
+    let commit = git(w, &w.project, "cat-file commit HEAD");
+    assert!(commit.contains("gpgsig -----BEGIN PGP SIGNATURE-----\n mine"), "{commit}");
+    assert_eq!(git(w, &w.project, "log -1 '--format=%s %an <%ae>'"), "Signed Ann Example <ann@example.org>");
+    assert_eq!(git(w, &w.project, "status --porcelain"), "");
+    assert!(!w.dir.join("ran").exists(), "what the repository names is not run");
+}
+
+fn a_commit_that_cannot_be_signed_is_none(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    let broken = signer(w, "broken", "echo no key >&2; exit 1");
+    w.outside(&format!("git config --global commit.gpgsign true; git config --global gpg.program {broken}")).ok();
+    w.sandbox_with("s", CHANGES);
+    let before = everything(w);
+    w.apply(&["s", "--commit"]).fails_with_hint(125).says("sign");
+    assert_eq!(everything(w), before);
 }

@@ -62,6 +62,12 @@ fn some_of(paths: &[PathBuf], project: &Path) -> String {
     examples.join(", ") + &more
 }
 
+/// Applied, but not part of the commit.
+pub fn say_apart(paths: &[PathBuf], project: &Path, output: &Output) {
+    let what = output.paint_note(Style::Yellow, "not committed, part of another repository:");
+    output.note(format!("{what} {}; commit it there", some_of(paths, project)));
+}
+
 const MOST_NAMED: usize = 3;
 
 fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {

@@ -1,15 +1,20 @@
-//! `apply --commit`: what was applied, as a git commit.
+//! `apply --commit`: what is applied, as a git commit.
 //!
-//! The commit is made by `git fast-import` from the bytes that were just written: no filter, hook or watcher that a
-//! repository's configuration names has a part in it, and whatever else is modified or staged stays as it is.
+//! What goes into it is read from the transaction's plan before anything is applied, never from reality: there a link may lead
+//! anywhere by now. The commit is made by `git fast-import`: no filter, hook or watcher that a repository's configuration names has a
+//! part in it, and whatever else is modified or staged stays as it is. Git's index is locked from before the apply until the commit
+//! stands; if there is none in the end, the apply is undone.
 
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+mod entries;
+mod index;
+mod sign;
+
 use std::path::{Path, PathBuf};
 
-use whatif_diff::scan::reality;
-use whatif_diff::{Kind, content};
-
-use crate::apply::Applied;
+use self::entries::Entries;
+use self::index::IndexLock;
+use self::sign::Signing;
+use crate::apply::{Applied, Prepared};
 use crate::git::Git;
 use crate::{Engine, EngineError, now};
 
@@ -28,10 +33,26 @@ pub struct Committer {
     git: Git,
     /// `Name <address>`.
     author: String,
+    signing: Option<Signing>,
 }
 
-/// Larger files are not read into a commit.
-const LONGEST: u64 = 1 << 30;
+/// Everything a commit needs, while nothing is applied yet.
+#[derive(Debug)]
+pub struct Staged {
+    entries: Entries,
+    /// Nothing else writes the index until this is dropped.
+    lock: IndexLock,
+}
+
+/// What became of a commit.
+#[derive(Debug)]
+pub struct Committed {
+    /// None if nothing of what was applied belongs to the repository.
+    pub id: Option<String>,
+    /// Applied, but part of submodules or nested repositories.
+    pub apart: Vec<PathBuf>,
+}
+
 const DEFAULT_MESSAGE: &str = "{summary}";
 
 impl Engine {
@@ -39,39 +60,96 @@ impl Engine {
     pub fn prepare_commit(&self, project: &Path) -> Result<Committer, EngineError> {
         let git = Git::find(project, &self.context.home, self.context.is_root())?;
         let author = self.author(&git)?;
-        Ok(Committer { git, author })
+        let signing = Signing::asked_for(&git)?;
+        Ok(Committer { git, author, signing })
     }
 
-    /// Commits what was applied and returns the commit's id.
-    pub fn commit(&self, committer: &Committer, applied: &Applied, options: &CommitOptions) -> Result<String, EngineError> {
-        let git = &committer.git;
-        let mut paths: Vec<&PathBuf> = Vec::new();
-        for path in applied.steps.iter().map(|s| &s.path) {
-            if git.tracks(path)? {
-                paths.push(path);
-            }
+    /// Reads what will be committed, and keeps others from changing the index.
+    pub fn stage_commit(&self, committer: &Committer, prepared: &Prepared) -> Result<Staged, EngineError> {
+        let lock = IndexLock::take(&committer.git)?;
+        let entries = Entries::of(&prepared.plan, &committer.git)?;
+        Ok(Staged { entries, lock })
+    }
+
+    /// Commits what was applied. If that fails, the apply is undone: branch, index and files are then as they were.
+    pub fn commit(
+        &self,
+        committer: &Committer,
+        staged: Staged,
+        applied: &Applied,
+        options: &CommitOptions,
+    ) -> Result<Committed, EngineError> {
+        let apart = staged.entries.apart.clone();
+        match self.commit_staged(committer, staged, applied, options) {
+            Ok(id) => Ok(Committed { id, apart }),
+            Err(error) => Err(self.take_back(applied, error)),
         }
-        let message = self.message(applied, options, paths.len());
+    }
+
+    fn commit_staged(
+        &self,
+        committer: &Committer,
+        staged: Staged,
+        applied: &Applied,
+        options: &CommitOptions,
+    ) -> Result<Option<String>, EngineError> {
+        let git = &committer.git;
+        let Staged { entries, lock } = staged;
+        if entries.count == 0 {
+            return Ok(None);
+        }
+        let message = self.message(applied, options, entries.count);
         if options.hooks {
             git.run_hook("pre-commit")?;
         }
         let parent = git.read(&["rev-parse", "-q", "--verify", "HEAD^{commit}"]).ok();
         let reference = format!("refs/whatif/{}", applied.id);
-        let stream = git.stream(&reference, parent.as_deref(), &committer.author, &message, &paths)?;
-        git.feed(&["fast-import", "--quiet", "--force", "--done"], &stream)?;
-        let commit = git.read(&["rev-parse", "--verify", &reference])?;
-        let moved = match &parent {
-            Some(parent) => git.read(&["update-ref", "-m", "whatif apply", "HEAD", &commit, parent]),
-            None => git.read(&["update-ref", "-m", "whatif apply", "HEAD", &commit]),
-        };
+        let person = Person { author: &committer.author, seconds: now() / 1000 };
+        let stream = entries.stream(&reference, parent.as_deref(), &person, &message);
+        let made = git.feed(&["fast-import", "--quiet", "--force", "--done"], &stream).and_then(|()| {
+            let plain = git.read(&["rev-parse", "--verify", &reference])?;
+            match &committer.signing {
+                Some(signing) => signing.commit(git, &plain, parent.as_deref(), &person, &message),
+                None => Ok(plain),
+            }
+        });
+        let prepared = made.and_then(|commit| lock.fill(git, &commit, parent.as_deref()).map(|()| commit));
         let _ = git.read(&["update-ref", "-d", &reference]);
-        moved?;
-        git.update_index(&commit, parent.as_deref())?;
-        if options.hooks {
-            git.run_hook("post-commit")?;
+        let commit = prepared?;
+        let none = "0".repeat(commit.len());
+        git.read(&["update-ref", "-m", "whatif apply", "HEAD", &commit, parent.as_deref().unwrap_or(&none)])?;
+        if let Err(error) = lock.commit(git) {
+            let back = match &parent {
+                Some(parent) => git.read(&["update-ref", "-m", "whatif apply: taken back", "HEAD", parent, &commit]),
+                None => git.read(&["update-ref", "-d", "HEAD", &commit]),
+            };
+            return Err(back.err().unwrap_or(error));
         }
-        self.mark_committed(&applied.id, &commit)?;
-        Ok(commit)
+        // It is committed, whatever comes now.
+        if options.hooks {
+            let _ = git.run_hook("post-commit");
+        }
+        let _ = self.mark_committed(&applied.id, &commit);
+        Ok(Some(commit))
+    }
+
+    /// Undoes an apply that could not be committed.
+    fn take_back(&self, applied: &Applied, error: EngineError) -> EngineError {
+        if applied.steps.is_empty() {
+            return error;
+        }
+        let undone = self.prepare_undo(Some(&applied.id)).and_then(|undo| self.undo(&undo, &mut |_| {}));
+        let hint = match undone {
+            Ok(()) => "the apply was undone: branch, index and files are as they were".to_owned(),
+            Err(undo) => format!(
+                "the changes are applied and stay so, because they could not be undone ({undo}); commit them by hand, or try: whatif undo {}",
+                applied.id
+            ),
+        };
+        match error {
+            EngineError::Git { action, message, .. } => EngineError::Git { action, message, hint },
+            other => EngineError::Git { action: "commit", message: whatif_types::explain::whole_message(&other), hint },
+        }
     }
 
     /// `Name <address>`: the configured one, or the user's own as git knows it.
@@ -111,60 +189,18 @@ impl Engine {
     }
 }
 
-impl Git {
-    /// The input of `git fast-import`.
-    fn stream(
-        &self,
-        reference: &str,
-        parent: Option<&str>,
-        author: &str,
-        message: &str,
-        paths: &[&PathBuf],
-    ) -> Result<Vec<u8>, EngineError> {
-        let mut stream = Vec::new();
-        let when = format!("{} +0000", now() / 1000);
-        stream.extend(
-            format!("commit {reference}\nauthor {author} {when}\ncommitter {author} {when}\ndata {}\n", message.len()).bytes(),
-        );
-        stream.extend(message.bytes());
-        stream.push(b'\n');
-        if let Some(parent) = parent {
-            stream.extend(format!("from {parent}\n").bytes());
-        }
-        for path in paths {
-            let name = quoted(path.strip_prefix(&self.root).unwrap_or(path));
-            let Some(state) = reality(path)? else {
-                stream.extend([b"D ".as_slice(), &name, b"\n"].concat());
-                continue;
-            };
-            let (mode, bytes) = match state.node.kind {
-                Kind::Link => ("120000", Ok(state.target()?.into_os_string().into_vec())),
-                _ if state.node.mode & 0o100 != 0 => ("100755", content::read_up_to(path, LONGEST)),
-                _ => ("100644", content::read_up_to(path, LONGEST)),
-            };
-            let bytes = bytes.map_err(|e| EngineError::io("read", path, e))?;
-            stream.extend([b"M ".as_slice(), mode.as_bytes(), b" inline ", &name, b"\n"].concat());
-            stream.extend(format!("data {}\n", bytes.len()).bytes());
-            stream.extend(bytes);
-            stream.push(b'\n');
-        }
-        stream.extend(b"done\n");
-        Ok(stream)
-    }
+/// Who commits, and when.
+struct Person<'a> {
+    /// `Name <address>`.
+    author: &'a str,
+    /// Since 1970.
+    seconds: u64,
 }
 
-/// As fast-import takes a path: in quotes, with everything unusual escaped.
-fn quoted(path: &Path) -> Vec<u8> {
-    let mut quoted = vec![b'"'];
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'"' | b'\\' => quoted.extend([b'\\', *byte]),
-            b'\n' => quoted.extend(b"\\n"),
-            _ => quoted.push(*byte),
-        }
+impl Person<'_> {
+    fn when(&self) -> String {
+        format!("{} +0000", self.seconds)
     }
-    quoted.push(b'"');
-    quoted
 }
 
 /// Without what would end a name or an address.

@@ -9,19 +9,19 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use whatif_diff::Kind;
-use whatif_diff::scan::reality;
-
 use crate::EngineError;
 
 /// A repository, and how to ask git about it safely.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Git {
     pub root: PathBuf,
     home: PathBuf,
     /// Root works in somebody else's repository as that somebody.
     owner: Option<(u32, u32)>,
 }
+
+/// Keeps git from running what a repository's configuration names.
+const SAFE: [&str; 4] = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "gc.auto=0"];
 
 impl Git {
     pub(crate) fn find(project: &Path, home: &Path, as_root: bool) -> Result<Self, EngineError> {
@@ -36,18 +36,80 @@ impl Git {
         Ok(Self { root: root.to_owned(), home, owner })
     }
 
-    /// Git's own data is not part of a commit.
-    pub(crate) fn tracks(&self, path: &Path) -> Result<bool, EngineError> {
-        let is_file = reality(path)?.is_none_or(|s| matches!(s.node.kind, Kind::File | Kind::Link));
-        Ok(is_file && path.strip_prefix(&self.root).is_ok_and(|r| !r.components().any(|c| c.as_os_str() == ".git")))
+    /// Where submodules are, relative to the root.
+    pub(crate) fn submodules(&self) -> Result<HashSet<PathBuf>, EngineError> {
+        let mut listed = self.bytes(&["ls-files", "-s", "-z"])?;
+        if self.has_commit() {
+            listed.extend(self.bytes(&["ls-tree", "-r", "-z", "--full-tree", "HEAD"])?);
+        }
+        let links = listed.split(|b| *b == 0).filter(|line| line.starts_with(b"160000 "));
+        let path = |line: &[u8]| line.iter().position(|b| *b == b'\t').map(|tab| line[tab + 1..].to_vec());
+        Ok(links.filter_map(path).map(|path| PathBuf::from(OsString::from_vec(path))).collect())
+    }
+
+    /// The id of a file's content in the last commit.
+    pub(crate) fn committed_blob(&self, path: &Path) -> Result<Option<String>, EngineError> {
+        if !self.has_commit() {
+            return Ok(None);
+        }
+        let arguments = ["ls-tree", "-z", "--full-tree", "HEAD", "--"];
+        let listed = output(self.command(&arguments).arg(path), &arguments)?;
+        let listed = String::from_utf8_lossy(&listed).into_owned();
+        let mut words = listed.split([' ', '\t']);
+        Ok(words.nth(1).filter(|kind| *kind == "blob").and_then(|_| words.next()).map(str::to_owned))
+    }
+
+    fn has_commit(&self) -> bool {
+        self.read(&["rev-parse", "-q", "--verify", "HEAD^{commit}"]).is_ok()
+    }
+
+    /// What the user's own or the system's configuration says; the repository's own is not asked.
+    pub(crate) fn own_setting(&self, name: &str, options: &[&str]) -> Result<Option<String>, EngineError> {
+        for level in ["--global", "--system"] {
+            let arguments = [&["config", level, "--includes"], options, &["--get", name]].concat();
+            let asked = self.command(&arguments).stdin(Stdio::null()).output();
+            let asked = asked.map_err(|e| EngineError::io("run", Path::new("git"), e))?;
+            match asked.status.code() {
+                Some(0) => return Ok(String::from_utf8_lossy(&asked.stdout).lines().next().map(str::to_owned)),
+                // There is no such setting, or no such file.
+                Some(1) => {}
+                _ if asked.stderr.starts_with(b"fatal: unable to read config file") => {}
+                _ => return Err(failed(&arguments, &asked.stderr)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A few commands of a shell, with the ids that git is run with.
+    pub(crate) fn script(&self, script: &str, arguments: &[&Path]) -> Result<(), EngineError> {
+        let mut command = Command::new("/bin/sh");
+        command.env_clear().env("PATH", "/usr/bin:/bin").current_dir("/").args(["-euc", script, "sh"]).args(arguments);
+        self.lower(&mut command);
+        output(&mut command, &["index"]).map(|_| ())
+    }
+
+    /// Feeds a command that signs. Its programs need to find the user's agent.
+    pub(crate) fn feed_signed(
+        &self,
+        settings: &[&str],
+        arguments: &[&str],
+        variables: &[(String, String)],
+        input: &[u8],
+    ) -> Result<String, EngineError> {
+        let mut command = self.command_with(&[&SAFE, settings].concat(), arguments);
+        for name in ["GNUPGHOME", "GPG_TTY", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "TERM"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        let told = feed(command, input)?;
+        Ok(String::from_utf8_lossy(&told).lines().next().unwrap_or_default().to_owned())
     }
 
     /// A git that runs nothing the repository names.
     fn command(&self, arguments: &[&str]) -> Command {
-        self.command_with(
-            &["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "gc.auto=0"],
-            arguments,
-        )
+        self.command_with(&SAFE, arguments)
     }
 
     fn command_with(&self, settings: &[&str], arguments: &[&str]) -> Command {
@@ -65,10 +127,14 @@ impl Git {
             command.args(["-c", setting]);
         }
         command.args(arguments);
+        self.lower(&mut command);
+        command
+    }
+
+    fn lower(&self, command: &mut Command) {
         if let Some((uid, gid)) = self.owner {
             command.uid(uid).gid(gid);
         }
-        command
     }
 
     /// The first line of its output.
@@ -78,9 +144,7 @@ impl Git {
     }
 
     pub(crate) fn bytes(&self, arguments: &[&str]) -> Result<Vec<u8>, EngineError> {
-        let output =
-            self.command(arguments).stdin(Stdio::null()).output().map_err(|e| EngineError::io("run", Path::new("git"), e))?;
-        if output.status.success() { Ok(output.stdout) } else { Err(failed(arguments, &output.stderr)) }
+        output(&mut self.command(arguments), arguments)
     }
 
     /// Files it follows, as absolute paths; none if it cannot be asked.
@@ -92,11 +156,11 @@ impl Git {
     }
 
     pub(crate) fn feed(&self, arguments: &[&str], input: &[u8]) -> Result<(), EngineError> {
-        feed(self.command(arguments), input)
+        feed(self.command(arguments), input).map(|_| ())
     }
 
-    /// Tells the index about what was committed, and about nothing else.
-    pub(crate) fn update_index(&self, commit: &str, parent: Option<&str>) -> Result<(), EngineError> {
+    /// Tells an index about what was committed, and about nothing else.
+    pub(crate) fn update_index(&self, index: &Path, commit: &str, parent: Option<&str>) -> Result<(), EngineError> {
         let changes = match parent {
             Some(parent) => self.bytes(&["diff-tree", "-r", "-z", "--no-renames", parent, commit])?,
             None => self.bytes(&["diff-tree", "-r", "-z", "--no-renames", "--root", "--no-commit-id", commit])?,
@@ -111,12 +175,12 @@ impl Git {
         if lines.is_empty() {
             return Ok(());
         }
-        self.write_index(&lines)
+        self.write_index(index, &lines)
     }
 
     /// Git looks again at files that are as young as its index, through whatever filters they have. In a work tree where they
     /// are not, there is nothing to look at.
-    fn write_index(&self, lines: &[u8]) -> Result<(), EngineError> {
+    fn write_index(&self, index: &Path, lines: &[u8]) -> Result<(), EngineError> {
         let directory = self.read(&["rev-parse", "--absolute-git-dir"])?;
         let mut random = [0_u8; 8];
         rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())
@@ -126,8 +190,8 @@ impl Git {
         let made = std::fs::DirBuilder::new().mode(0o711).create(&nowhere);
         made.map_err(|e| EngineError::io("create", &nowhere, e))?;
         let mut command = self.command(&["update-index", "-z", "--index-info"]);
-        command.env("GIT_DIR", directory).env("GIT_WORK_TREE", &nowhere).current_dir(&nowhere);
-        let outcome = feed(command, lines);
+        command.env("GIT_DIR", directory).env("GIT_WORK_TREE", &nowhere).env("GIT_INDEX_FILE", index).current_dir(&nowhere);
+        let outcome = feed(command, lines).map(|_| ());
         let _ = std::fs::remove_dir(&nowhere);
         outcome
     }
@@ -139,15 +203,20 @@ impl Git {
     }
 }
 
-fn feed(mut command: Command, input: &[u8]) -> Result<(), EngineError> {
+fn output(command: &mut Command, arguments: &[&str]) -> Result<Vec<u8>, EngineError> {
+    let output = command.stdin(Stdio::null()).output().map_err(|e| EngineError::io("run", Path::new("git"), e))?;
+    if output.status.success() { Ok(output.stdout) } else { Err(failed(arguments, &output.stderr)) }
+}
+
+fn feed(mut command: Command, input: &[u8]) -> Result<Vec<u8>, EngineError> {
     let failed_to_run = |e| EngineError::io("run", Path::new("git"), e);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed_to_run)?;
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed_to_run)?;
     if let Some(mut stdin) = child.stdin.take() {
         // If it ends early, its own words say more than the broken pipe.
         let _ = stdin.write_all(input);
     }
     let output = child.wait_with_output().map_err(failed_to_run)?;
-    if output.status.success() { Ok(()) } else { Err(failed(&["fast-import or update-index"], &output.stderr)) }
+    if output.status.success() { Ok(output.stdout) } else { Err(failed(&["was fed"], &output.stderr)) }
 }
 
 fn failed(arguments: &[&str], stderr: &[u8]) -> EngineError {
@@ -155,7 +224,7 @@ fn failed(arguments: &[&str], stderr: &[u8]) -> EngineError {
     EngineError::Git {
         action: "commit",
         message: format!("git {}: {}", arguments.first().unwrap_or(&""), if message.is_empty() { "failed" } else { &message }),
-        hint: "the changes are applied and stay so; commit them by hand".to_owned(),
+        hint: "nothing was committed; 'git status' says how the repository stands".to_owned(),
     }
 }
 

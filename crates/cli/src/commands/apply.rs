@@ -7,7 +7,9 @@ use whatif_engine::{Engine, EngineError};
 use whatif_types::Explain;
 
 use super::Outcome;
-use crate::apply_report::{applied_document, nothing_document, plan_document, refuse_conflicts, report, say_left_out, show_plan};
+use crate::apply_report::{
+    applied_document, nothing_document, plan_document, refuse_conflicts, report, say_apart, say_left_out, show_plan,
+};
 use crate::output::{Output, counted, done};
 use crate::progress::Progress;
 
@@ -185,13 +187,19 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     if !args.no_checks {
         super::checks::run(engine, &prepared, output)?;
     }
+    let staged = committer.as_ref().map(|committer| engine.stage_commit(committer, &prepared)).transpose()?;
     let left_out = prepared.left_out_by_reason();
     let mut progress = Progress::new(output);
     let applied = engine.apply(prepared, &mut |p| progress.show(&p))?;
     progress.clear();
-    done(format!("applied as {}", applied.id));
     let options = CommitOptions { message: args.message.clone(), hooks: args.hooks };
-    let commit = committer.map(|committer| engine.commit(&committer, &applied, &options)).transpose()?;
+    let committed =
+        committer.zip(staged).map(|(committer, staged)| engine.commit(&committer, staged, &applied, &options)).transpose()?;
+    done(format!("applied as {}", applied.id));
+    if let Some(apart) = committed.as_ref().map(|c| &c.apart).filter(|apart| !apart.is_empty()) {
+        say_apart(apart, &applied.sandbox.project, output);
+    }
+    let commit = committed.and_then(|c| c.id);
     report(&applied, &left_out, commit.as_deref(), output);
     output.document(&applied_document(&applied, &left_out, commit.as_deref()));
     let is_whole = left_out.keys().all(|reason| matches!(reason, Reason::Ignored | Reason::Outside));
