@@ -4,7 +4,7 @@ use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot};
 
 use crate::lineage::Owner;
 use crate::shift::{Destination, Live, Stopped};
-use crate::snapshot::{Take, new_snapshot};
+use crate::snapshot::{Take, new_snapshot, origin};
 use crate::{Engine, EngineError, now};
 
 /// A rollback that happened.
@@ -61,14 +61,15 @@ impl Destination for There<'_> {
         let Some(layer) = layer else {
             sandbox.details.position.at = Some(self.to.id.clone());
             sandbox.updated_at = now();
-            return Ok(self.engine.store.update(sandbox)?);
+            return Ok(self.engine.store.move_to(sandbox, &origin(self.to), None)?);
         };
         let left: Vec<LayerId> = self.left.iter().chain([layer]).cloned().collect();
         let before = new_snapshot(sandbox, self.label.clone(), self.take, left)?;
         sandbox.details.position.at = Some(self.to.id.clone());
         sandbox.details.position.taken += 1;
         sandbox.updated_at = now();
-        self.engine.store.insert_snapshot(&before, sandbox)?;
+        // Without the snapshot it returns to, its layers may be gone: those of this sandbox may have been merged since.
+        self.engine.store.move_to(sandbox, &origin(self.to), Some(&before))?;
         self.before = Some(before);
         Ok(())
     }

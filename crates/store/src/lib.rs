@@ -40,6 +40,9 @@ pub trait Store: std::fmt::Debug {
     fn insert_from(&self, sandbox: &Sandbox, origin: &Origin<'_>) -> Result<(), StoreError>;
     /// Records a new snapshot and where its sandbox stands now, both or neither.
     fn insert_snapshot(&self, snapshot: &Snapshot, sandbox: &mut Sandbox) -> Result<(), StoreError>;
+    /// Records that a sandbox stands at something recorded, if that is still there, and under a new snapshot, if there is one, what
+    /// it was before.
+    fn move_to(&self, sandbox: &mut Sandbox, origin: &Origin<'_>, before: Option<&Snapshot>) -> Result<(), StoreError>;
     fn get_snapshot(&self, id: &SnapshotId) -> Result<Option<Snapshot>, StoreError>;
     fn find_snapshot(&self, sandbox: &SandboxId, label: &str) -> Result<Option<Snapshot>, StoreError>;
     /// The snapshots of this label, of all sandboxes.

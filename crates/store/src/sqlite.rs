@@ -130,6 +130,23 @@ impl SqliteStore {
         done
     }
 
+    /// Where a sandbox stands now: on what must still be recorded, and with a snapshot of what it is or was.
+    fn place(&self, sandbox: &mut Sandbox, origin: Option<&Origin<'_>>, snapshot: Option<&Snapshot>) -> Result<(), StoreError> {
+        let version = sandbox.version;
+        let placed = self.with_room(|| {
+            sandbox.version = version;
+            self.in_transaction(|connection| {
+                origin.map_or(Ok(()), |origin| snapshots::require(connection, origin))?;
+                snapshot.map_or(Ok(()), |snapshot| snapshots::insert(connection, snapshot))?;
+                self.update(sandbox)
+            })
+        });
+        if placed.is_err() {
+            sandbox.version = version;
+        }
+        placed
+    }
+
     fn log(&self) -> PathBuf {
         let mut log = self.path.as_os_str().to_owned();
         log.push("-wal");
@@ -360,18 +377,11 @@ impl Store for SqliteStore {
     }
 
     fn insert_snapshot(&self, snapshot: &Snapshot, sandbox: &mut Sandbox) -> Result<(), StoreError> {
-        let version = sandbox.version;
-        let inserted = self.with_room(|| {
-            sandbox.version = version;
-            self.in_transaction(|connection| {
-                snapshots::insert(connection, snapshot)?;
-                self.update(sandbox)
-            })
-        });
-        if inserted.is_err() {
-            sandbox.version = version;
-        }
-        inserted
+        self.place(sandbox, None, Some(snapshot))
+    }
+
+    fn move_to(&self, sandbox: &mut Sandbox, origin: &Origin<'_>, before: Option<&Snapshot>) -> Result<(), StoreError> {
+        self.place(sandbox, Some(origin), before)
     }
 
     fn get_snapshot(&self, id: &SnapshotId) -> Result<Option<Snapshot>, StoreError> {
