@@ -21,6 +21,7 @@ as_root_and_user!(
 );
 as_root!(
     owners_and_capabilities_of_reality_stay,
+    rights_that_reality_gave_to_new_content_are_approved,
     a_capability_that_a_write_dropped_is_dropped,
     a_file_replaced_inside_keeps_its_owner_for_good,
     a_directory_given_to_root_on_purpose_is_roots,
@@ -345,6 +346,19 @@ fn owners_and_capabilities_of_reality_stay(w: &World) {
         c.whatif(&["undo", "--yes"]).ok();
         c.is("stat -c %u:%g d f; cat f; getcap prog", "4321:0\n0:1234\nf\nprog cap_net_raw=ep");
     });
+}
+
+/// The sandbox's content must not get rights that nobody has seen it get.
+fn rights_that_reality_gave_to_new_content_are_approved(w: &World) {
+    needs!(w, "setcap", "getcap");
+    w.outside("cp /bin/true prog; cp /bin/true tool; echo f > f").ok();
+    w.sandbox_with("s", "printf x >> prog; printf x >> tool; echo F > f");
+    w.outside("setcap cap_net_raw+ep prog; chmod 4755 tool").ok();
+    w.apply(&["s"]).ok();
+    assert_eq!(w.read("f"), "F\n");
+    assert_eq!(w.outside("cmp prog /bin/true && cmp tool /bin/true && getcap prog").ok().text(), "prog cap_net_raw=ep");
+    w.apply(&["s", "--risky"]).ok();
+    assert_eq!(w.outside("cmp -s prog /bin/true || getcap prog; stat -c %a tool").ok().text(), "prog cap_net_raw=ep\n4755");
 }
 
 /// The kernel takes capabilities from a file that is written to. That is a change of the sandbox like any other.

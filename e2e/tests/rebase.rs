@@ -14,6 +14,7 @@ as_root_and_user!(
     lines_appended_meanwhile_are_not_lost,
     a_rebase_that_is_killed_loses_nothing,
     a_frozen_layer_is_not_written,
+    every_way_of_copy_on_write_does_it,
 );
 as_root!(capabilities_and_owners_survive);
 
@@ -153,6 +154,28 @@ fn a_frozen_layer_is_not_written(w: &World) {
     assert_eq!((&said["conflicts"], &said["open"]), (&json!([]), &json!([])), "{said}");
     whatif_e2e::assert_same(&layers, &w.frozen());
     assert_eq!(inside(w, "sed -n '2p;19p' d/f; stat -c %a d d/f"), "two\nnineteen\n750\n700");
+}
+
+fn every_way_of_copy_on_write_does_it(w: &World) {
+    needs!(w, "setfattr");
+    let has_fuse = w.has("fuse-overlayfs") && w.outside("exec 3<>/dev/fuse").code == 0;
+    for backend in ["copy"].into_iter().chain(has_fuse.then_some("fuse")) {
+        outside(w, &format!("mkdir {backend} {backend}/d; cd {backend}; seq 20 > d/f; chmod 755 d; chmod 644 d/f"));
+        let project = w.project.join(backend);
+        let run = ["run", "--keep", "--quiet", "--name", backend, "--backend", backend, "--", "/bin/sh", "-euc"];
+        w.whatif(run).args(["sed -i s/^2$/two/ d/f; chmod 640 d/f"]).cwd(&project).go().ok();
+        outside(
+            w,
+            &format!("cd {backend}; sed s/^19$/nineteen/ d/f > n; cat n > d/f; rm n; chmod 700 d; setfattr -n user.n -v 1 d/f"),
+        );
+        let said = w.whatif(["--json", "rebase", backend]).cwd(&project).go().ok().json();
+        assert_eq!((&said["conflicts"], &said["open"]), (&json!([]), &json!([])), "{backend}: {said}");
+        let script = "sed -n '2p;19p' d/f; stat -c %a d d/f; getfattr --only-values -n user.n d/f";
+        let inside = w.whatif(["exec", backend, "--", "/bin/sh", "-c", script]).cwd(&project).go().ok();
+        assert_eq!(inside.text(), "two\nnineteen\n700\n640\n1", "{backend}");
+        w.whatif(["apply", backend, "--yes"]).cwd(&project).go().ok();
+        assert_eq!(outside(w, &format!("cd {backend}; {script}")), "two\nnineteen\n700\n640\n1", "{backend}");
+    }
 }
 
 fn capabilities_and_owners_survive(w: &World) {

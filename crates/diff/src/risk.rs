@@ -1,14 +1,17 @@
 //! What a reviewer must not overlook: changes that do something by being there.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Change, ChangeKind, State};
+use crate::attributes::{self, Attributes};
+use crate::change::{Base, Change, ChangeKind, State};
 use crate::content;
-use crate::node::Kind;
+use crate::marks::Marks;
+use crate::node::{Kind, Node};
 use crate::unreadable::Unreadable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -122,7 +125,9 @@ fn of_state(change: &Change, after: &State, project: &Path) -> Vec<Flag> {
     let became =
         |bits: u32| after.node.mode & bits != 0 && before.is_none_or(|b| b.node.kind != Kind::File || b.node.mode & bits == 0);
     if after.node.kind == Kind::File {
-        let rewritten = change.kind == ChangeKind::Modify && after.node.mode & 0o6000 != 0;
+        // What reality gave it meanwhile stays, with the sandbox's content.
+        let has = |node: &Node| node.kind == Kind::File && node.mode & 0o6000 != 0;
+        let rewritten = change.kind == ChangeKind::Modify && (has(&after.node) || change.reality.as_ref().is_some_and(has));
         if became(0o6000) || rewritten {
             flags.push(Flag::Setuid);
         }
@@ -141,7 +146,8 @@ fn of_content(change: &Change, after: &State) -> Result<Vec<Flag>, Unreadable> {
     if after.node.kind != Kind::File {
         return Ok(flags);
     }
-    if after.attributes()?.contains_key(std::ffi::OsStr::new("security.capability")) {
+    let has = |attributes: &Attributes| attributes.contains_key(OsStr::new("security.capability"));
+    if has(after.attributes()?) || is_merged_with_reality(change) && has(&attributes::of(&change.path, Marks::None)?) {
         flags.push(Flag::Capability);
     }
     if matches!(change.kind, ChangeKind::Add | ChangeKind::Modify | ChangeKind::Rename | ChangeKind::Type)
@@ -150,6 +156,11 @@ fn of_content(change: &Change, after: &State) -> Result<Vec<Flag>, Unreadable> {
         flags.extend(of_text(change.before.as_ref(), after)?);
     }
     Ok(flags)
+}
+
+/// Reality has a version of its own, whose attributes the sandbox's content may get.
+fn is_merged_with_reality(change: &Change) -> bool {
+    change.kind == ChangeKind::Modify && change.base == Base::Kept && change.reality.is_some()
 }
 
 fn leads_outside(change: &Change, after: &State, project: &Path) -> bool {

@@ -1,0 +1,1 @@
+setfattr -n user.note -v sandbox f

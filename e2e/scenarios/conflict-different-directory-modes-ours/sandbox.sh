@@ -1,0 +1,2 @@
+chmod 711 d
+echo G > g

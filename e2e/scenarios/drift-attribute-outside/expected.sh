@@ -1,0 +1,2 @@
+echo F > f
+echo F > d/f

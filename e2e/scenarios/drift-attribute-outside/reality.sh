@@ -1,0 +1,2 @@
+setfattr -n user.note -v n f
+setfattr -n user.note -v n d

@@ -1,0 +1,2 @@
+setfattr -n user.old -v 1 f
+setfattr -n user.gone -v 1 f

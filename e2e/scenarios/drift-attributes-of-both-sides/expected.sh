@@ -1,0 +1,2 @@
+setfattr -n user.mine -v s f
+setfattr -x user.gone f

@@ -1,0 +1,1 @@
+setfattr -n user.old -v 2 f

@@ -1,0 +1,2 @@
+echo F > d/f
+chmod 700 d

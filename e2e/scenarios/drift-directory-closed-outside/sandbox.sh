@@ -1,0 +1,1 @@
+echo F > d/f
