@@ -310,6 +310,10 @@ impl Bases {
             let (state, is_added) = match (&change.before, &change.after) {
                 (None, Some(after)) => (after, true),
                 (Some(before), None) => (before, false),
+                // What is in a directory that was replaced goes by itself.
+                (Some(before), Some(after)) if before.node.kind == Kind::Directory && after.node.kind != Kind::Directory => {
+                    (before, false)
+                }
                 _ => continue,
             };
             if top.is_some_and(|(path, added)| added == is_added && change.path.starts_with(path)) {
