@@ -68,6 +68,24 @@ const MOVES: [&str; 16] = [
     "?execve",
 ];
 
+/// The calls by which a command finds out what is there.
+const READS: [&str; 14] = [
+    "?statx",
+    "?newfstatat",
+    "?openat",
+    "?openat2",
+    "?open",
+    "?getdents64",
+    "?read",
+    "?pread64",
+    "?readlink",
+    "?readlinkat",
+    "?getxattr",
+    "?lgetxattr",
+    "?llistxattr",
+    "?flistxattr",
+];
+
 /// The so many-th call of this name in one process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Point {
@@ -98,14 +116,26 @@ impl World {
         self.points_among(&[WRITES.as_slice(), MOVES.as_slice()].concat(), directory, arguments)
     }
 
+    /// The same with the points at which it looked at something.
+    #[track_caller]
+    pub fn points_of_reading(&self, directory: &Path, arguments: &[&str]) -> Vec<Point> {
+        let trace = self.trace(&READS, directory, arguments);
+        points_in(&trace, |_, _| true)
+    }
+
     #[track_caller]
     fn points_among(&self, calls: &[&str], directory: &Path, arguments: &[&str]) -> Vec<Point> {
+        points_in(&self.trace(calls, directory, arguments), changes_something)
+    }
+
+    #[track_caller]
+    fn trace(&self, calls: &[&str], directory: &Path, arguments: &[&str]) -> String {
         let trace = self.dir.join("trace");
         let set = format!("trace={}", calls.join(","));
         let strace = self.program("/usr/bin/strace").args(["-f", "--seccomp-bpf", "-s0", "-e", &set, "-e", "signal=none", "-o"]);
         strace.args([&trace, &self.bin]).args(arguments).cwd(directory).go().ok();
         let trace = fs::read(&trace).expect("strace wrote it");
-        points_in(&String::from_utf8_lossy(&trace))
+        String::from_utf8_lossy(&trace).into_owned()
     }
 
     /// `whatif …` with a fault.
@@ -124,7 +154,7 @@ impl World {
 }
 
 /// strace counts the calls of each name and each process by themselves, and so must we.
-fn points_in(trace: &str) -> Vec<Point> {
+fn points_in(trace: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<Point> {
     let (mut counts, mut seen) = (BTreeMap::<(&str, &str), usize>::new(), BTreeSet::new());
     let mut points = Vec::new();
     for line in trace.lines() {
@@ -136,7 +166,7 @@ fn points_in(trace: &str) -> Vec<Point> {
         let number = counts.entry((process, call)).or_default();
         *number += 1;
         let point = Point { call: call.to_owned(), number: *number };
-        if changes_something(call, arguments) && seen.insert(point.clone()) {
+        if is_wanted(call, arguments) && seen.insert(point.clone()) {
             points.push(point);
         }
     }
@@ -174,6 +204,6 @@ mod tests {
                      8  write(4, \"\"..., 3 <unfinished ...>\n7  write(4, \"\"..., 3) = 3\n8  <... write resumed>) = 3\n\
                      7  write(4, \"\"..., 3) = 3\n7  +++ exited with 0 +++\n";
         let point = |call: &str, number| Point { call: call.to_owned(), number };
-        assert_eq!(points_in(trace), [point("openat", 2), point("write", 1), point("write", 2)]);
+        assert_eq!(points_in(trace, changes_something), [point("openat", 2), point("write", 1), point("write", 2)]);
     }
 }

@@ -72,13 +72,16 @@ impl<'l> Tree<'l> {
             }
             FileType::Fifo => Kind::Pipe,
             FileType::CharacterDevice if (seen.stx_rdev_major, seen.stx_rdev_minor) == (0, 0) => Kind::Whiteout,
-            FileType::Socket => {
-                self.left_out.sockets += 1;
-                return Ok(None);
-            }
-            _ => {
-                self.left_out.devices += 1;
-                return Ok(None);
+            other => {
+                match other {
+                    FileType::Socket => self.left_out.sockets += 1,
+                    _ => self.left_out.devices += 1,
+                }
+                // What it took the place of stays gone.
+                if !self.layer.is_overlay {
+                    return Ok(None);
+                }
+                Kind::Whiteout
             }
         };
         let mut entry = Entry { path: self.in_archive(path), kind, about: About::default(), attributes: Attributes::default() };

@@ -23,6 +23,8 @@ pub struct Layer {
     /// Who wrote it. Marks of the other kind are attributes that anything in the sandbox could set, and are left out. A plain copy
     /// has no marks, so either will do; whiteouts of fuse-overlayfs are files like others and stay what they are.
     pub marks: Marks,
+    /// It lies over others, of which each entry hides what has its name.
+    pub is_overlay: bool,
 }
 
 /// What was found in layers and has no place in an archive.

@@ -196,7 +196,8 @@ impl Engine {
         let set = self.sort_out(&sandbox, found, depth)?;
         let excluded = Patterns::new(&request.exclude, &[&sandbox.project])?;
         // What the sandbox closed outside the project is not asked for, unless it is.
-        let is_asked_for = |u: &Unreadable| u.path.starts_with(&sandbox.project) || request.outside || !u.is_closed();
+        let is_about = |u: &Unreadable| u.path.starts_with(&sandbox.project) || sandbox.project.starts_with(&u.path);
+        let is_asked_for = |u: &Unreadable| is_about(u) || request.outside || !u.is_closed();
         if let Some(missed) = set.unreadable.iter().find(|u| is_asked_for(u) && !excluded.matches(&u.path)) {
             return Err(missed.clone().into());
         }

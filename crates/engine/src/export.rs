@@ -128,12 +128,13 @@ impl Engine {
             Exported::Position(name) => Owner::Sandbox(name.to_owned()),
         };
         self.require_layers(&owner, &about.details.position.stack)?;
+        let is_overlay = about.details.backend == whatif_types::Backend::Overlay && about.details.copied_trees.is_empty();
         let layers: Vec<Layer> = about
             .details
             .position
             .stack
             .iter()
-            .map(|id| Layer { id: id.to_string(), directory: self.state.layer_path(id), marks: self.marks() })
+            .map(|id| Layer { id: id.to_string(), directory: self.state.layer_path(id), marks: self.marks(), is_overlay })
             .collect();
         let value = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &about.project, e.into()))?;
         self.own_everything();

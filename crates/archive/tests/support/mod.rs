@@ -55,7 +55,7 @@ pub fn options() -> Options {
 }
 
 pub fn layer(id: &str, directory: &Path) -> Layer {
-    Layer { id: id.to_owned(), directory: directory.to_owned(), marks: own_marks() }
+    Layer { id: id.to_owned(), directory: directory.to_owned(), marks: own_marks(), is_overlay: false }
 }
 
 pub fn packed(layers: &[Layer]) -> (Vec<u8>, Written) {
