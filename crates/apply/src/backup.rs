@@ -76,7 +76,7 @@ pub(crate) fn move_out(directory: &OwnedFd, name: &OsStr, kept: &OwnedFd, n: usi
 }
 
 /// Copies an entry with all its attributes; a directory with everything in it.
-pub(crate) fn copy_entry(copier: &mut Copier, from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &OsStr) -> io::Result<()> {
+pub(crate) fn copy_entry(copier: &mut Copier<'_>, from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &OsStr) -> io::Result<()> {
     let seen = look(from, name)?.ok_or(Errno::NOENT)?;
     match seen.identity.kind {
         Kind::File => {

@@ -12,7 +12,7 @@ use crate::backup::Store;
 use crate::error::{ApplyError, Fault, Problem};
 use crate::held::{Held, in_the_way};
 use crate::journal::Parent;
-use crate::layout::{Layout, Role, link_base};
+use crate::layout::{Layout, Role, Staging, link_base};
 use crate::look::{Seen, look, look_at};
 use crate::permission::Who;
 use crate::plan::{Change, Identity, Kind, Operation, Plan, Source};
@@ -22,18 +22,32 @@ use crate::space::Needs;
 pub fn check(plan: &Plan, backups: &Path) -> Result<(), ApplyError> {
     let layout = Layout::of(plan, "0000000000000000").map_err(ApplyError::Problems)?;
     let mut held = open_roots(plan)?;
-    survey(plan, &layout, &mut held, &Store::open(backups)?).map(|_| ())
+    survey(plan, &layout, &mut held, &Store::open(backups)?, Wanted::Apart).map(|_| ())
 }
 
 pub(crate) fn open_roots(plan: &Plan) -> Result<Held, ApplyError> {
+    open_held(&plan.roots)
+}
+
+pub(crate) fn open_held(roots: &[PathBuf]) -> Result<Held, ApplyError> {
     let problem = |fault: Fault| match fault {
         Fault::Io { path, source, .. } => {
             let what = in_the_way(&source).map_or_else(|| format!("cannot be opened: {source}"), ToOwned::to_owned);
             Problem::new(path, what, "")
         }
         Fault::Changed { path, why } => Problem::new(path, why, ""),
+        Fault::Cancelled => Problem::new("", fault.to_string(), ""),
     };
-    Held::open(&plan.roots).map_err(|faults| ApplyError::Problems(faults.into_iter().map(problem).collect()))
+    Held::open(roots).map_err(|faults| ApplyError::Problems(faults.into_iter().map(problem).collect()))
+}
+
+/// Where new versions are wanted to be staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Where no tool comes across them.
+    Apart,
+    /// In the very directory of their target: the one place from where everything can be renamed.
+    Beside,
 }
 
 /// What is known after the check.
@@ -44,13 +58,15 @@ pub(crate) struct Survey {
     pub copied: Vec<usize>,
 }
 
-pub(crate) fn survey(plan: &Plan, layout: &Layout, held: &mut Held, store: &Store) -> Result<Survey, ApplyError> {
+pub(crate) fn survey(plan: &Plan, layout: &Layout, held: &mut Held, store: &Store, wanted: Wanted) -> Result<Survey, ApplyError> {
     let who = Who::now().map_err(crate::error::on("examine", Path::new("/proc/self")))?;
     let mut surveyor = Surveyor {
         plan,
         layout,
         held,
         store,
+        wanted,
+        has_labels: Path::new("/sys/fs/selinux/enforce").exists(),
         who,
         needs: Needs::default(),
         problems: Vec::new(),
@@ -73,6 +89,9 @@ struct Surveyor<'a> {
     layout: &'a Layout,
     held: &'a mut Held,
     store: &'a Store,
+    wanted: Wanted,
+    /// New files get a security label from the directory they are made in, so it must be the one they are made for.
+    has_labels: bool,
     who: Who,
     needs: Needs,
     problems: Vec<Problem>,
@@ -118,7 +137,12 @@ impl Surveyor<'_> {
                     }
                     self.needs.place(seen.identity.dev, &*self.held.roots[*root].descriptor, &absolute, self.who.is_root());
                     let Identity { ino, mtime, .. } = seen.identity;
-                    self.found.parents.push(Parent { root: *root, path: path.clone(), ino, mtime });
+                    let staging = match self.wanted {
+                        Wanted::Beside => Staging::Beside,
+                        Wanted::Apart if self.store.takes(&seen) && !self.has_labels => Staging::Store,
+                        Wanted::Apart => Staging::Near,
+                    };
+                    self.found.parents.push(Parent { root: *root, path: path.clone(), ino, mtime, staging });
                     self.parents.insert((*root, path.clone()), seen);
                 }
                 Err(error) => self.problems.push(Problem::new(absolute, format!("cannot be examined: {error}"), "")),

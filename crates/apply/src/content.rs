@@ -12,19 +12,31 @@ use crate::plan::Kind;
 
 /// Up to here one read and one write are quicker than asking for anything cleverer.
 const SMALL: u64 = 64 * 1024;
-const CHUNK: usize = 1 << 30;
+/// Between two of these it can be stopped.
+const CHUNK: usize = 128 << 20;
 
 /// Remembers what does not work, so that it is not tried for each of ten thousand files.
-#[derive(Debug)]
-pub(crate) struct Copier {
+pub(crate) struct Copier<'a> {
+    is_cancelled: &'a dyn Fn() -> bool,
     /// Device of source and target that cannot share blocks.
     unshared: Option<(u64, u64)>,
     buffer: Vec<u8>,
 }
 
-impl Copier {
+impl Copier<'static> {
     pub(crate) fn new() -> Self {
-        Self { unshared: None, buffer: vec![0; SMALL as usize] }
+        Self::until(&|| false)
+    }
+}
+
+impl<'a> Copier<'a> {
+    /// Gives up between two chunks once it is cancelled.
+    pub(crate) fn until(is_cancelled: &'a dyn Fn() -> bool) -> Self {
+        Self { is_cancelled, unshared: None, buffer: vec![0; SMALL as usize] }
+    }
+
+    fn go_on(&self) -> io::Result<()> {
+        if (self.is_cancelled)() { Err(Errno::CANCELED.into()) } else { Ok(()) }
     }
 
     /// Copies all of `source` into the empty file `target`. Fails if the source changes meanwhile.
@@ -83,6 +95,7 @@ impl Copier {
     fn range(&mut self, source: &OwnedFd, target: &OwnedFd, start: u64, end: u64) -> io::Result<()> {
         let (mut from, mut to) = (start, start);
         while from < end {
+            self.go_on()?;
             let length = usize::try_from(end - from).unwrap_or(CHUNK).min(CHUNK);
             match rustix::fs::copy_file_range(source, Some(&mut from), target, Some(&mut to), length) {
                 Ok(0) => break,
@@ -107,6 +120,9 @@ impl Copier {
             }
             write_at(target, &self.buffer[..read], position)?;
             position += read as u64;
+            if position.is_multiple_of(CHUNK as u64) {
+                self.go_on()?;
+            }
         }
         Ok(())
     }

@@ -26,6 +26,12 @@ pub enum ApplyError {
     /// Everything of ours was put back, but somebody else changed something meanwhile, and theirs was kept.
     #[error("{why}")]
     PutBack { path: PathBuf, why: String, reported: Vec<(PathBuf, String)> },
+    /// The caller wanted it to stop. Everything is as it was.
+    #[error("cancelled; nothing was changed")]
+    Cancelled,
+    /// Everything is real, but the rest of the work is not done; `recover` has to finish it.
+    #[error("everything is applied, but not everything could be put in order: {why}")]
+    Unsettled { why: String },
     /// Neither done nor undone; `recover` has to finish it.
     #[error("the apply was interrupted: {why}")]
     Interrupted {
@@ -43,6 +49,11 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
+    /// All names are swapped; recovery does the rest.
+    pub(crate) fn unsettled(fault: Fault) -> Self {
+        Self::Unsettled { why: fault.to_string() }
+    }
+
     /// Recovery can go on where this stopped.
     pub(crate) fn interrupted(fault: Fault) -> Self {
         Self::Interrupted { why: fault.to_string(), unreachable: Vec::new() }
@@ -91,7 +102,8 @@ impl Explain for ApplyError {
             Self::Problems(_) => "cannot_apply",
             Self::Changed { .. } | Self::PutBack { .. } => "changed_meanwhile",
             Self::Io { .. } => "io_error",
-            Self::Interrupted { .. } => "interrupted",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted { .. } | Self::Unsettled { .. } => "interrupted",
             Self::Journal { .. } | Self::RootGone { .. } => "journal_damaged",
         }
     }
@@ -107,7 +119,8 @@ impl Explain for ApplyError {
             Self::Interrupted { unreachable, .. } if !unreachable.is_empty() => {
                 vec!["put the directories back in their place; the next command finishes it then".to_owned()]
             }
-            Self::Interrupted { .. } => vec!["the next command finishes it".to_owned()],
+            Self::Interrupted { .. } | Self::Unsettled { .. } => vec!["the next command finishes it".to_owned()],
+            Self::Busy { .. } => vec!["nothing was changed; try again when it has ended".to_owned()],
             Self::Journal { directory, .. } => vec![format!(
                 "nothing was touched; temporary files are called '.whatif-*', earlier versions lie in {}",
                 directory.join("old").display()
@@ -115,20 +128,29 @@ impl Explain for ApplyError {
             Self::RootGone { directory, .. } => {
                 vec![format!("mount it again, or give the apply up by moving {} away", directory.display())]
             }
-            Self::Busy { .. } | Self::Changed { .. } | Self::PutBack { .. } | Self::Io { .. } => Vec::new(),
+            Self::Cancelled | Self::Changed { .. } | Self::PutBack { .. } | Self::Io { .. } => Vec::new(),
         }
     }
 
     fn retryable(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Interrupted { .. })
+        matches!(self, Self::Busy { .. } | Self::Interrupted { .. } | Self::Cancelled)
     }
 }
 
 /// What went wrong at one path, before it is known what that means for the whole.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    Changed { path: PathBuf, why: String },
-    Io { action: &'static str, path: PathBuf, source: io::Error },
+    Changed {
+        path: PathBuf,
+        why: String,
+    },
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// The caller wanted it to stop.
+    Cancelled,
 }
 
 impl Fault {
@@ -142,6 +164,7 @@ impl std::fmt::Display for Fault {
         match self {
             Self::Changed { path, why } => write!(f, "{} {why}", path.display()),
             Self::Io { action, path, source } => write!(f, "failed to {action} {}: {source}", path.display()),
+            Self::Cancelled => write!(f, "it was cancelled"),
         }
     }
 }
@@ -151,6 +174,7 @@ impl From<Fault> for ApplyError {
         match fault {
             Fault::Changed { path, why } => Self::Changed { path, why },
             Fault::Io { action, path, source } => Self::Io { action, path, source },
+            Fault::Cancelled => Self::Cancelled,
         }
     }
 }

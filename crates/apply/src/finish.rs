@@ -1,20 +1,22 @@
 //! After all names are swapped: earlier versions go to `old`, directories get their attributes, and what is there now is recorded.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, OFlags};
 use rustix::io::Errno;
 
-use crate::attributes::{hold, settle, without_overwriting, xattrs};
+use crate::attributes::{hold, set_mode, settle, without_overwriting, xattrs};
 use crate::backup::{move_out, remove_tree};
 use crate::error::{Fault, on};
 use crate::flush::{self, FEW};
-use crate::held::{directory_of, in_the_way};
+use crate::held::{directory_of, explain, in_the_way};
 use crate::journal::Done;
 use crate::layout::Role;
 use crate::look::{look, look_at};
-use crate::plan::{Kind, Source};
+use crate::plan::{Identity, Kind, Operation, Source};
+use crate::roll_back::clear_staging;
 use crate::swap::look_here;
 use crate::transaction::{Progress, Stage, Transaction};
 
@@ -36,15 +38,36 @@ pub(crate) fn finish(
             consume(tx, n)?;
         }
     }
+    clear_staging(tx, &mut reported)?;
+    close_moved(tx, left)?;
     for n in tx.layout.set_directories.clone() {
         if !left.contains(&n) {
             set_directory(tx, n, &mut reported)?;
         }
     }
-    let mut done = record(tx, left)?;
+    let mut done = record(tx, left, &mut reported)?;
     flush_names(tx)?;
     (done.left, done.reported) = (left.iter().copied().collect(), reported);
     Ok(done)
+}
+
+/// New directories that had to be opened to be moved get their own mode.
+fn close_moved(tx: &mut Transaction, left: &BTreeSet<usize>) -> Result<(), Fault> {
+    for n in tx.layout.published().filter(|n| !left.contains(n)).collect::<Vec<_>>() {
+        let Some(staged) = tx.staged[n].clone().filter(|s| s.kind == Kind::Directory && s.mode & 0o200 == 0) else { continue };
+        let (step, path) = (tx.layout.steps[n].clone(), tx.layout.steps[n].path.clone());
+        let Ok(parent) = tx.held.directory(step.target.root, &step.target.directory) else { continue };
+        let directory = match hold(&*parent, &step.target.name) {
+            Ok(directory) => directory,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(on("open", &path)(error)),
+        };
+        let now = look_at(&directory).map_err(on("examine", &path))?.identity;
+        if staged.same_inode(&now) && now.mode == staged.mode | 0o200 {
+            set_mode(&directory, staged.mode).map_err(on("set the mode of", &path))?;
+        }
+    }
+    Ok(())
 }
 
 fn top_of(tx: &Transaction, n: usize) -> usize {
@@ -56,7 +79,12 @@ fn put_away(tx: &mut Transaction, n: usize, reported: &mut Vec<(PathBuf, String)
     let step = &tx.layout.steps[n];
     let Some(before) = tx.header.plan.operations[n].before() else { return Ok(()) };
     let (path, name) = (step.path.as_path(), &step.temporary.name);
-    let aside = directory_of(&mut tx.held, &step.temporary, path)?;
+    let aside = match tx.held.directory(step.temporary.root, &step.temporary.directory) {
+        Ok(aside) => aside,
+        // Recovery comes here again, and everything in it was put away.
+        Err(error) if error.kind() == ErrorKind::NotFound && step.is_apart => return Ok(()),
+        Err(error) => return Err(explain(error, path)),
+    };
     if before.kind == Kind::Directory {
         return match rustix::fs::unlinkat(&*aside, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -132,8 +160,32 @@ fn set_directory(tx: &mut Transaction, n: usize, reported: &mut Vec<(PathBuf, St
     Ok(())
 }
 
+/// What this apply puts at a path.
+fn ours(operation: &Operation, role: Role, staged: Option<&Identity>) -> Option<Identity> {
+    if role != Role::Set {
+        return staged.cloned();
+    }
+    let (before, wanted) = (operation.before()?, operation.attributes()?);
+    Some(Identity { mode: wanted.mode, uid: wanted.uid, gid: wanted.gid, ..before.clone() })
+}
+
+/// What an undo has to find in order to take it away: what is there now if that is what we put there. What somebody made of it
+/// since is theirs, so ours is recorded, and an undo sees the difference. Follows the path: what they did.
+fn left_there(now: Option<Identity>, ours: Option<Identity>) -> (Option<Identity>, Option<&'static str>) {
+    match (now, ours) {
+        (Some(now), Some(ours)) => match ours.changed(&now) {
+            // Of a directory that stays, the kernel may not keep every bit; there is nothing in it that could get lost.
+            Some(_) if ours.kind == Kind::Directory && ours.same_inode(&now) => (Some(now), None),
+            Some(why) => (Some(ours), Some(why)),
+            None => (Some(now), None),
+        },
+        (None, Some(ours)) => (Some(ours), Some("was removed")),
+        (now, None) => (now, None),
+    }
+}
+
 /// What is there now.
-fn record(tx: &mut Transaction, left: &BTreeSet<usize>) -> Result<Done, Fault> {
+fn record(tx: &mut Transaction, left: &BTreeSet<usize>, reported: &mut Vec<(PathBuf, String)>) -> Result<Done, Fault> {
     let mut done = Done::default();
     for n in 0..tx.layout.steps.len() {
         let step = &tx.layout.steps[n];
@@ -154,12 +206,15 @@ fn record(tx: &mut Transaction, left: &BTreeSet<usize>) -> Result<Done, Fault> {
             Role::Remove => None,
             _ => {
                 let parent = tx.held.directory(step.target.root, &step.target.directory);
-                match parent.and_then(|parent| look_here(&parent, &step.target)) {
+                let now = match parent.and_then(|parent| look_here(&parent, &step.target)) {
                     Ok(now) => now.map(|seen| seen.identity),
                     // Somebody moved it away since; it is not ours any more.
                     Err(error) if in_the_way(&error).is_some() => None,
                     Err(error) => return Err(on("examine", &step.path)(error)),
-                }
+                };
+                let (after, why) = left_there(now, ours(&plan.operations[n], step.role, tx.staged[n].as_ref()));
+                reported.extend(why.map(|why| (step.path.clone(), format!("{why} since it was applied; that was left as it is"))));
+                after
             }
         });
     }

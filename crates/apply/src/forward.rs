@@ -2,19 +2,19 @@
 //! reported and left, and our version of it kept in `unapplied`.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
+use std::ffi::OsString;
 
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
+use crate::backup::move_out;
 use crate::error::{Fault, on};
 use crate::held::Held;
-use crate::layout::Step;
+use crate::layout::{Spot, Step};
 use crate::look::{Seen, look};
 use crate::plan::{Identity, Kind};
-use crate::roll_back::{Notes, Unreachable, reach, set_aside};
-use crate::swap::{self, exchange_back, look_here, other_than};
+use crate::roll_back::{Notes, Unreachable, reach, set_aside, sides};
+use crate::swap::{self, Sides, exchange_back, look_here, other_than};
 use crate::transaction::Transaction;
 
 /// Swaps what is not swapped yet. Returns the operations that were left.
@@ -85,32 +85,48 @@ fn as_outcome(result: Result<(), Fault>) -> Result<Outcome, Fault> {
 
 fn publish(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
     let step = tx.layout.steps[n].clone();
-    let parent = match reach(tx, &step.target, n)? {
-        Ok(parent) => parent,
-        Err(unreachable) => return Ok(not_reached(&unreachable)),
+    let sides = match sides(tx, &step, n)? {
+        Ok(sides) => sides,
+        Err(unreachable) => {
+            if unreachable.gone {
+                keep_aside(tx, n, &step)?;
+            }
+            return Ok(not_reached(&unreachable));
+        }
     };
-    let path = step.path.as_path();
-    let see = |name: &OsStr| look(&*parent, name).map_err(on("examine", path));
-    let (target, aside) = (see(&step.target.name)?, see(&step.temporary.name)?);
+    let (target, aside) = sides.look(&step)?;
     let before = tx.header.plan.operations[n].before().cloned();
     let Some(staged) = tx.staged[n].clone() else { return Ok(left("was never staged")) };
     let is_staged = |seen: &Option<Seen>| seen.as_ref().is_some_and(|s| staged.same_inode(&s.identity));
 
+    let spoilt = aside.as_ref().filter(|a| staged.same_inode(&a.identity)).and_then(|a| staged.changed_since_staged(&a.identity));
     let outcome = match &before {
+        _ if spoilt.is_some() => left("was left as it is: what was made ready for it was changed by somebody"),
         None if is_staged(&aside) && target.is_none() => publish_now(&mut tx.held, &step, None, &staged)?,
         None if is_staged(&aside) => left("exists now, made by somebody else"),
         None if is_staged(&target) => Outcome::Done,
         None if target.is_none() => left("is gone: somebody removed the new version"),
         None => left("was replaced by somebody"),
-        Some(before) => over(tx, n, &step, &parent, before, &staged, (target, aside))?,
+        Some(before) => over(tx, n, &step, &sides, before, &staged, (target, aside))?,
     };
     if let Outcome::Left(_) = outcome {
         // Only if it is ours; at this name may lie the version of before.
-        if is_staged(&see(&step.temporary.name)?) {
-            set_aside(tx, n, &parent, &step)?;
+        if is_staged(&sides.look(&step)?.1) {
+            set_aside(tx, n, &sides.aside, &step)?;
         }
     }
     Ok(outcome)
+}
+
+/// The directory of the target is gone, but not what lies aside: ours goes to `unapplied`, the version of before to `old`.
+fn keep_aside(tx: &mut Transaction, n: usize, step: &Step) -> Result<(), Fault> {
+    let Ok(aside) = reach(tx, &step.temporary, n)? else { return Ok(()) };
+    let path = step.path.as_path();
+    let Some(seen) = look(&*aside, &step.temporary.name).map_err(on("examine", path))? else { return Ok(()) };
+    if tx.staged[n].as_ref().is_some_and(|staged| staged.same_inode(&seen.identity)) {
+        return set_aside(tx, n, &aside, step);
+    }
+    move_out(&aside, &step.temporary.name, &tx.old, n).map_err(on("keep", path))
 }
 
 fn publish_now(held: &mut Held, step: &Step, before: Option<&Identity>, staged: &Identity) -> Result<Outcome, Fault> {
@@ -122,7 +138,7 @@ fn over(
     tx: &mut Transaction,
     n: usize,
     step: &Step,
-    parent: &OwnedFd,
+    sides: &Sides,
     before: &Identity,
     staged: &Identity,
     (target, aside): (Option<Seen>, Option<Seen>),
@@ -133,10 +149,10 @@ fn over(
     Ok(match (target, aside) {
         (Some(target), Some(aside)) if is_staged(&target) && !is_staged(&aside) => {
             // Perhaps the crash came before anybody looked at what the exchange brought out.
-            match other_than(before, parent, &step.temporary).map_err(on("examine", path))? {
+            match other_than(before, &sides.aside, &step.temporary).map_err(on("examine", path))? {
                 None => Outcome::Done,
                 Some(why) => {
-                    exchange_back(parent, step, Some(staged))?;
+                    exchange_back(sides, step, Some(staged))?;
                     left(why)
                 }
             }
@@ -161,8 +177,15 @@ fn remove(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
     // The directory of what was removed may be gone as well, so where it was put aside counts first.
     let aside = match reach(tx, &step.temporary, n)? {
         Ok(directory) => look(&*directory, &step.temporary.name).map_err(on("examine", path))?.map(|seen| (directory, seen)),
+        // It was cleared away already, after everything in it.
+        Err(unreachable) if unreachable.gone && step.is_apart => None,
         Err(unreachable) => return Ok(not_reached(&unreachable)),
     };
+    let anchor = Spot { root: step.target.root, directory: step.anchor.clone(), name: OsString::new() };
+    if let Err(unreachable) = reach(tx, &anchor, n)? {
+        let is_taken = aside.as_ref().is_some_and(|(_, aside)| before.same_inode(&aside.identity));
+        return Ok(if unreachable.gone && is_taken { Outcome::Done } else { not_reached(&unreachable) });
+    }
     let parent = reach(tx, &step.target, n)?.ok();
     let target = match &parent {
         Some(parent) => look(&**parent, &step.target.name).map_err(on("examine", path))?,

@@ -12,9 +12,11 @@ use std::rc::Rc;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::backup::Store;
 use crate::error::{ApplyError, Fault, on};
 use crate::layout::Spot;
 use crate::look::{Seen, look_at};
+use crate::turn::Turn;
 
 /// Descriptors for all roots together. A process may have as few as 1024.
 const KEPT: usize = 256;
@@ -51,12 +53,26 @@ impl Held {
         if faults.is_empty() { Ok(Self { roots: opened }) } else { Err(faults) }
     }
 
-    /// One apply at a time in a root. The lock goes with us, so a crash cannot leave one behind.
-    pub(crate) fn lock(&self) -> Result<(), ApplyError> {
+    /// From here on the `old` of a store is one more root, after those of the plan.
+    pub(crate) fn add_stage(&mut self, store: &Store) -> Result<(), Fault> {
+        let (path, descriptor) = (store.path.join("old"), store.part("old")?);
+        let seen = look_at(&descriptor).map_err(on("examine", &path))?;
+        self.roots.push(Root { path, descriptor: Rc::new(descriptor), seen, kept: HashMap::new(), known: HashMap::new() });
+        Ok(())
+    }
+
+    /// That root, once it was added.
+    pub(crate) fn stage(&self) -> Option<Rc<OwnedFd>> {
+        self.roots.last().map(|root| root.descriptor.clone())
+    }
+
+    /// One apply at a time in a root; those of the turn are ours already. The lock goes with us, so a crash cannot leave one
+    /// behind.
+    pub(crate) fn lock(&self, turn: Option<&Turn>) -> Result<(), ApplyError> {
         let mut locked = Vec::new();
         for root in &self.roots {
             let inode = (root.seen.identity.dev, root.seen.identity.ino);
-            if locked.contains(&inode) {
+            if locked.contains(&inode) || turn.is_some_and(|turn| turn.has(inode)) {
                 continue;
             }
             match rustix::io::retry_on_intr(|| rustix::fs::flock(&*root.descriptor, FlockOperation::NonBlockingLockExclusive)) {
@@ -119,7 +135,7 @@ impl Drop for Held {
 }
 
 impl Root {
-    fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if !path.is_absolute() {
             return Err(Errno::INVAL.into());

@@ -3,7 +3,7 @@
 //! The first record comes into being whole, by a rename, before anything is staged. A last line without its end is a torn write
 //! and counts for nothing. Any other damage makes the whole journal unusable: nothing it names is touched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,10 +14,13 @@ use sha2::{Digest, Sha256};
 use whatif_types::text;
 
 use crate::attributes::Xattrs;
-use crate::error::{ApplyError, Fault, on};
+use crate::error::{ApplyError, Fault, Problem, on};
+use crate::layout::{Layout, Staging};
 use crate::plan::{Identity, Plan, Time};
 
-const VERSION: u32 = 1;
+/// 2 added where each directory's new versions are staged; in 1 all of them lie beside their targets.
+const VERSION: u32 = 2;
+const OLDEST: u32 = 1;
 const NAME: &str = "journal";
 /// Hexadecimal digits of the checksum that are kept.
 const DIGITS: usize = 32;
@@ -63,6 +66,8 @@ pub(crate) struct Parent {
     pub path: PathBuf,
     pub ino: u64,
     pub mtime: Time,
+    #[serde(default)]
+    pub staging: Staging,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -165,6 +170,12 @@ impl Journal {
         Ok(Some((Self { file, path, length }, told)))
     }
 
+    /// Removes the journal of an apply that was put back, so that another one can be written in its place.
+    pub(crate) fn discard(directory: &Path) -> Result<(), Fault> {
+        let path = directory.join(NAME);
+        fs::remove_file(&path).map_err(on("remove", &path))
+    }
+
     /// Like `open`, but changes nothing.
     pub(crate) fn peek(directory: &Path) -> Result<Option<Told>, ApplyError> {
         let path = directory.join(NAME);
@@ -236,8 +247,10 @@ fn refuse_other_versions(json: &[u8]) -> Result<(), String> {
         version: u32,
     }
     match serde_json::from_slice(json) {
-        Ok(First { header: Version { version: VERSION } }) => Ok(()),
-        Ok(First { header: Version { version } }) => Err(format!("it has version {version}, this program knows {VERSION}")),
+        Ok(First { header: Version { version: OLDEST..=VERSION } }) => Ok(()),
+        Ok(First { header: Version { version } }) => {
+            Err(format!("it has version {version}, this program knows {OLDEST} to {VERSION}"))
+        }
         Err(error) => Err(format!("it has no header: {error}")),
     }
 }
@@ -268,6 +281,15 @@ fn tell(entries: Vec<Entry>) -> Result<Told, String> {
 }
 
 impl Header {
+    /// Where everything is staged, as it was decided when the journal was written.
+    pub(crate) fn layout(&self) -> Result<Layout, Vec<Problem>> {
+        let mut layout = Layout::of(&self.plan, &self.id)?;
+        let staging: HashMap<(usize, &Path), Staging> =
+            self.parents.iter().map(|p| ((p.root, p.path.as_path()), p.staging)).collect();
+        layout.stage_in(&self.plan, &self.id, |root, path| staging.get(&(root, path)).copied().unwrap_or_default());
+        Ok(layout)
+    }
+
     pub(crate) fn new(id: String, plan: &Plan) -> Self {
         let mut plan = plan.clone();
         for operation in &mut plan.operations {

@@ -1,15 +1,33 @@
-//! Decides from the plan alone where everything is staged and in which order it is done. Also refuses plans that contradict
-//! themselves. Pure, so recovery comes to the same layout from the plan in the journal.
+//! Decides where everything is staged and in which order it is done. Also refuses plans that contradict themselves. Pure, so
+//! recovery comes to the same layout from what is in the journal.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Problem;
 use crate::plan::{Change, Kind, Operation, Plan, Source};
 
-/// A name in a directory of a root.
+/// Where the new versions for one directory are staged, and where its earlier ones go first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Staging {
+    /// In the directory itself, as `.whatif-<id>-<n>`. All that version 1 of the journal knows; now only where nothing else works.
+    #[default]
+    Beside,
+    /// In `.whatif-<id>/` in the directory, which hides itself from git.
+    Near,
+    /// As `old/<n>.new` of the store, out of sight. Needs the same mount.
+    Store,
+}
+
+/// Keeps git from seeing what is staged near its target.
+pub(crate) const IGNORE: (&str, &[u8]) = (".gitignore", b"*\n");
+
+/// A name in a directory of a root. The root after the last one of the plan is the `old/` of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
     pub root: usize,
@@ -36,6 +54,10 @@ pub(crate) struct Step {
     pub target: Spot,
     /// Where the new version is staged and where the old one goes first.
     pub temporary: Spot,
+    /// That place is a directory of ours, which goes when all is done.
+    pub is_apart: bool,
+    /// The directory that stays in which it happens: that of the target, or the one around it if that goes too.
+    pub anchor: PathBuf,
     /// For messages.
     pub path: PathBuf,
 }
@@ -61,6 +83,8 @@ pub(crate) struct Layout {
     pub nested: BTreeMap<usize, Vec<usize>>,
     /// Existing directories in which names come and go.
     pub parents: Vec<(usize, PathBuf)>,
+    /// The staging directories that are made near their targets, by root and path.
+    pub near: BTreeSet<(usize, PathBuf)>,
 }
 
 impl Layout {
@@ -99,11 +123,43 @@ impl Layout {
                     (role, Spot { root: operation.root, directory, name })
                 }
             };
-            steps[*n] = Some(Step { role, target, temporary, path: paths[*n].clone() });
+            let anchor = temporary.directory.clone();
+            steps[*n] = Some(Step { role, target, temporary, is_apart: false, anchor, path: paths[*n].clone() });
         }
         layout.steps = steps.into_iter().flatten().collect();
         layout.sort(plan, &outer_first);
         Ok(layout)
+    }
+
+    /// Moves what would be staged beside its target to where its directory is to be staged.
+    pub(crate) fn stage_in(&mut self, plan: &Plan, id: &str, staging: impl Fn(usize, &Path) -> Staging) {
+        let store = plan.roots.len();
+        let inside = |spot: &Spot| spot.directory.join(&spot.name);
+        for n in 0..self.steps.len() {
+            let step = &mut self.steps[n];
+            if !matches!(step.role, Role::Publish | Role::Remove) {
+                continue;
+            }
+            // In either place, so that a name is never given for two things.
+            let (beside, name) = (step.temporary.clone(), OsString::from(format!("{n}.new")));
+            step.temporary = match staging(beside.root, &beside.directory) {
+                Staging::Beside => continue,
+                Staging::Near => {
+                    let directory = beside.directory.join(format!(".whatif-{id}"));
+                    self.near.insert((beside.root, directory.clone()));
+                    Spot { root: beside.root, directory, name }
+                }
+                Staging::Store => Spot { root: store, directory: PathBuf::new(), name },
+            };
+            step.is_apart = true;
+            let (root, from, to) = (step.temporary.root, inside(&beside), inside(&step.temporary));
+            for inner in self.nested.get(&n).into_iter().flatten() {
+                let spot = &mut self.steps[*inner].temporary;
+                let below = spot.directory.strip_prefix(&from).map(Path::to_owned).unwrap_or_default();
+                spot.directory = if below.as_os_str().is_empty() { to.clone() } else { to.join(below) };
+                spot.root = root;
+            }
+        }
     }
 
     fn sort(&mut self, plan: &Plan, outer_first: &[usize]) {

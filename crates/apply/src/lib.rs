@@ -1,8 +1,8 @@
 //! The transaction that makes approved changes real.
 //!
 //! A [`Plan`] says what must be where now and what shall be there. [`check`] finds everything that stands against it and writes
-//! nothing. [`apply`] does it, all or nothing: new versions are staged beside their targets, a journal is committed, names are
-//! swapped, and what was there before is kept for [`undo_plan`]. After a crash [`recover`] finishes it in one direction or the
+//! nothing. [`apply`] does it, all or nothing: new versions are staged out of sight, a journal is committed, names are swapped,
+//! and what was there before is kept for [`undo_plan`]. After a crash [`recover`] finishes it in one direction or the
 //! other, deciding from what lies there and never from what should lie there.
 //!
 //! No path is followed through a link or across a mount. What a change is and whether it is wanted is not this crate's business.
@@ -28,11 +28,13 @@ mod space;
 mod stage;
 mod swap;
 mod transaction;
+mod turn;
 mod undo;
 
 pub use check::check;
 pub use error::{ApplyError, Problem};
 pub use plan::{Attributes, Change, Expected, Identity, Kind, Operation, Plan, Source, Time};
-pub use recover::{Outcome, Recovered, recover};
-pub use transaction::{Applied, Progress, Stage, apply};
+pub use recover::{Outcome, Recovered, begun_in, recover, recover_in};
+pub use transaction::{Applied, Conduct, Progress, Stage, apply, apply_in};
+pub use turn::Turn;
 pub use undo::{Changed, Record, RecordedOperation, State, read, undo_plan};

@@ -192,6 +192,13 @@ impl Identity {
         (self.kind != Kind::Directory && (self.size, self.mtime) != (now.size, now.mtime)).then_some("was modified")
     }
 
+    /// Like `changed`, for something that was staged. A directory that its owner may not write to is opened while it is moved.
+    #[must_use]
+    pub(crate) fn changed_since_staged(&self, now: &Self) -> Option<&'static str> {
+        let opened = self.kind == Kind::Directory && now.mode == self.mode | 0o200;
+        if opened { self.changed(&Self { mode: self.mode, ..now.clone() }) } else { self.changed(now) }
+    }
+
     /// The same entry, whatever happened to it. Inode numbers are reused, so this alone never allows a deletion.
     #[must_use]
     pub(crate) fn same_inode(&self, now: &Self) -> bool {

@@ -8,10 +8,11 @@ use crate::backup::Store;
 use crate::error::{ApplyError, Fault, on};
 use crate::held::{Held, in_the_way};
 use crate::journal::{Entry, Journal, Told};
-use crate::layout::{Layout, Role};
+use crate::layout::Role;
 use crate::look::look;
 use crate::roll_back::{Notes, Reached, roll_back};
 use crate::transaction::Transaction;
+use crate::turn::Turn;
 use crate::{finish, forward};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,16 @@ pub struct Recovered {
 /// Paths whose directory is not there, or is another one, cannot be decided about. All others are seen to, and the apply stays
 /// unfinished: [`ApplyError::Interrupted`] names those paths, and a later recovery goes on with them.
 pub fn recover(directory: &Path) -> Result<Recovered, ApplyError> {
+    recover_in(directory, None)
+}
+
+/// The roots of an apply that has begun, whether it has come to its end or not.
+pub fn begun_in(directory: &Path) -> Result<Option<Vec<PathBuf>>, ApplyError> {
+    Ok(Journal::peek(directory)?.map(|told| told.header.plan.roots))
+}
+
+/// The same, by a caller that has locked some of the roots.
+pub fn recover_in(directory: &Path, turn: Option<&Turn>) -> Result<Recovered, ApplyError> {
     // Read once to learn the roots, and again when nobody else can be at work.
     let roots = match Journal::peek(directory)? {
         None => return Ok(Recovered { outcome: Outcome::Nothing, about: Value::Null, reported: Vec::new() }),
@@ -49,7 +60,7 @@ pub fn recover(directory: &Path) -> Result<Recovered, ApplyError> {
         },
     };
     let held = open_roots(&roots, directory)?;
-    held.lock()?;
+    held.lock(turn)?;
     let Some((mut journal, told)) = Journal::open(directory)? else {
         return Ok(Recovered { outcome: Outcome::Nothing, about: Value::Null, reported: Vec::new() });
     };
@@ -109,13 +120,14 @@ fn open_roots(roots: &[PathBuf], directory: &Path) -> Result<Held, ApplyError> {
     })
 }
 
-fn transaction(told: Told, held: Held, directory: &Path) -> Result<Transaction, ApplyError> {
-    let layout = Layout::of(&told.header.plan, &told.header.id).map_err(|problems| ApplyError::Journal {
+fn transaction(told: Told, mut held: Held, directory: &Path) -> Result<Transaction, ApplyError> {
+    let layout = told.header.layout().map_err(|problems| ApplyError::Journal {
         directory: directory.to_owned(),
         why: ApplyError::Problems(problems).to_string(),
     })?;
     let store = Store::open(directory)?;
     let old = store.part("old")?;
+    held.add_stage(&store)?;
     let staged = told.staged.unwrap_or_else(|| vec![None; told.header.plan.operations.len()]);
     Ok(Transaction { layout, held, store, old, header: told.header, staged })
 }

@@ -12,18 +12,18 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use rustix::fs::{Mode, RenameFlags};
+use rustix::fs::{AtFlags, Mode, RenameFlags};
 use rustix::io::Errno;
 
 use crate::attributes::{ACL, Xattrs, hold, set_acl, set_mode, set_mtime, settle};
-use crate::backup::move_out;
+use crate::backup::{move_out, names_in, remove_tree};
 use crate::error::{Fault, on};
 use crate::flush;
 use crate::held::in_the_way;
-use crate::layout::{Spot, Step};
+use crate::layout::{IGNORE, Spot, Step};
 use crate::look::{Seen, look, look_at};
 use crate::plan::{Attributes, Identity, Kind};
-use crate::swap::{exchange_back, look_here};
+use crate::swap::{Sides, exchange_back, look_here, open_to_move};
 use crate::transaction::Transaction;
 
 pub(crate) use discard::set_aside;
@@ -60,6 +60,8 @@ pub(crate) fn roll_back(tx: &mut Transaction, reached: Reached) -> Result<Notes,
         // It is done again, so nothing is closed yet.
         return Ok(notes);
     }
+    drop_copies(tx, reached)?;
+    clear_staging(tx, &mut notes.reported)?;
     restore_times(tx)?;
     if reached == Reached::Swap {
         for n in tx.layout.remove.clone() {
@@ -68,6 +70,52 @@ pub(crate) fn roll_back(tx: &mut Transaction, reached: Reached) -> Result<Notes,
     }
     flush::everything(&tx.held, &tx.store)?;
     Ok(notes)
+}
+
+/// Removes the staging directories that lie near their targets. By now all that was staged in them is gone.
+pub(crate) fn clear_staging(tx: &mut Transaction, reported: &mut Reported) -> Result<(), Fault> {
+    for (root, path) in &tx.layout.near {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { continue };
+        let absolute = tx.held.roots[*root].path.join(path);
+        let Ok(directory) = tx.held.directory(*root, path) else { continue };
+        let Ok(above) = tx.held.directory(*root, above) else { continue };
+        // It may be the directory that git shall not look into for as long as there is anything in it.
+        if names_in(&*above, name).map_err(on("list", &absolute))?.iter().any(|inner| inner != IGNORE.0) {
+            reported.push((absolute, "holds something that is not part of the change and was left there".to_owned()));
+            continue;
+        }
+        for outcome in
+            [rustix::fs::unlinkat(&*directory, IGNORE.0, AtFlags::empty()), rustix::fs::unlinkat(&*above, name, AtFlags::REMOVEDIR)]
+        {
+            match outcome {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(on("remove", &absolute)(errno)),
+            }
+        }
+        tx.held.forget(*root, path);
+    }
+    Ok(())
+}
+
+/// Copies of what is in its place again are needed by nobody. What is not is kept: this may be all there is of it.
+fn drop_copies(tx: &mut Transaction, reached: Reached) -> Result<(), Fault> {
+    for n in tx.header.copied.clone() {
+        let step = tx.layout.steps[n].clone();
+        let path = step.path.as_path();
+        let before = tx.header.plan.operations[n].before().cloned();
+        let is_back = match reach(tx, &step.target, n)? {
+            Ok(parent) => look(&*parent, &step.target.name).map_err(on("examine", path))?,
+            Err(_) => None,
+        }
+        .is_some_and(|now| before.as_ref().is_some_and(|before| before.same_inode(&now.identity)));
+        // As long as nothing was swapped, whatever is there is its owner's doing.
+        if is_back || reached == Reached::Staging {
+            for name in [format!("{n}"), format!("{n}.part")] {
+                remove_tree(&tx.old, name.as_ref()).map_err(on("remove the copy of", path))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// In the reverse order of the swap.
@@ -106,6 +154,22 @@ pub(crate) fn reach(tx: &mut Transaction, spot: &Spot, step: usize) -> Result<Re
     }
 }
 
+/// Both directories of a step. A staging directory that was cleared away is not missed: nothing was left in it.
+pub(crate) fn sides(tx: &mut Transaction, step: &Step, n: usize) -> Result<Result<Sides, Unreachable>, Fault> {
+    let target = match reach(tx, &step.target, n)? {
+        Ok(target) => target,
+        Err(unreachable) => return Ok(Err(unreachable)),
+    };
+    Ok(match reach(tx, &step.temporary, n)? {
+        Ok(aside) => Ok(Sides { target, aside }),
+        Err(unreachable) => match tx.held.stage().filter(|_| unreachable.gone && step.is_apart) {
+            // Another place of ours, where nothing has that name.
+            Some(aside) => Ok(Sides { target, aside }),
+            None => Err(unreachable),
+        },
+    })
+}
+
 impl Notes {
     /// The directory, if it can be reached; otherwise that is noted.
     fn reach(&mut self, tx: &mut Transaction, spot: &Spot, step: usize) -> Result<Option<Rc<OwnedFd>>, Fault> {
@@ -116,10 +180,15 @@ impl Notes {
 
 fn unpublish(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fault> {
     let step = tx.layout.steps[n].clone();
-    let Some(parent) = notes.reach(tx, &step.target, n)? else { return Ok(()) };
     let path = step.path.as_path();
-    let see = |name: &OsStr| look(&*parent, name).map_err(on("examine", path));
-    let (target, aside) = (see(&step.target.name)?, see(&step.temporary.name)?);
+    let sides = match sides(tx, &step, n)? {
+        Ok(sides) => sides,
+        Err(unreachable) => {
+            notes.unreachable.insert(path.to_owned(), unreachable.why);
+            return Ok(());
+        }
+    };
+    let (target, aside) = sides.look(&step)?;
     let staged = tx.staged[n].as_ref();
     let is_staged = |seen: &Seen| staged.is_some_and(|s| s.same_inode(&seen.identity));
     let Some(before) = tx.header.plan.operations[n].before() else {
@@ -127,28 +196,30 @@ fn unpublish(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fa
         if !is_staged(&target) {
             return Ok(());
         }
-        if let Some(why) = staged.changed(&target.identity) {
+        if let Some(why) = staged.changed_since_staged(&target.identity) {
             notes.reported.push((path.to_owned(), format!("{why} since it was made, so it was left there")));
             return Ok(());
         }
-        return rename(&parent, &step.target.name, &parent, &step.temporary.name).map_err(on("take back", path));
+        return open_to_move(&sides.target, &step.target, staged)
+            .and_then(|()| rename(&sides.target, &step.target.name, &sides.aside, &step.temporary.name))
+            .map_err(on("take back", path));
     };
     match (target, aside) {
         // Whatever came out of the exchange goes back, ours or not.
         (Some(target), Some(aside)) if is_staged(&target) && !is_staged(&aside) => {
-            if let Some(why) = staged.and_then(|s| s.changed(&target.identity)) {
+            if let Some(why) = staged.and_then(|s| s.changed_since_staged(&target.identity)) {
                 notes.reported.push((path.to_owned(), format!("{why} since it was made; that version is in 'unapplied'")));
             }
-            exchange_back(&parent, &step, staged)
+            exchange_back(&sides, &step, staged)
         }
         (None, Some(aside)) if before.same_inode(&aside.identity) => {
             notes.reported.push((path.to_owned(), "was removed by somebody; the earlier version is back".to_owned()));
-            rename(&parent, &step.temporary.name, &parent, &step.target.name).map_err(on("restore", path))
+            rename(&sides.aside, &step.temporary.name, &sides.target, &step.target.name).map_err(on("restore", path))
         }
         (Some(_), Some(aside)) if before.same_inode(&aside.identity) && !same(staged, &aside) => {
             if before.kind != Kind::Directory {
                 notes.reported.push((path.to_owned(), "was replaced by somebody; the earlier version is kept in 'old'".to_owned()));
-                move_out(&parent, &step.temporary.name, &tx.old, n).map_err(on("keep", path))?;
+                move_out(&sides.aside, &step.temporary.name, &tx.old, n).map_err(on("keep", path))?;
             }
             Ok(())
         }
@@ -163,7 +234,15 @@ fn same(identity: Option<&Identity>, seen: &Seen) -> bool {
 fn unremove(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fault> {
     let step = tx.layout.steps[n].clone();
     let path = step.path.as_path();
-    let Some(aside_directory) = notes.reach(tx, &step.temporary, n)? else { return Ok(()) };
+    let aside_directory = match reach(tx, &step.temporary, n)? {
+        Ok(directory) => directory,
+        // Cleared away: everything that was in it is back.
+        Err(unreachable) if unreachable.gone && step.is_apart => return Ok(()),
+        Err(unreachable) => {
+            notes.unreachable.insert(path.to_owned(), unreachable.why);
+            return Ok(());
+        }
+    };
     let Some(parent) = notes.reach(tx, &step.target, n)? else { return Ok(()) };
     let before = tx.header.plan.operations[n].before();
     if let Some(before) = before.filter(|b| b.kind == Kind::Directory) {
@@ -250,7 +329,11 @@ fn restore_times(tx: &mut Transaction) -> Result<(), Fault> {
         let Ok(Some(now)) = now else { continue };
         let same = now.identity.ino == parent.ino || removed.contains(&(parent.root, parent.path.clone()));
         if same && now.identity.mtime != parent.mtime {
-            set_mtime(&*directory, parent.mtime).map_err(on("restore the time of", &absolute()))?;
+            match set_mtime(&*directory, parent.mtime) {
+                // It is somebody else's directory, and its times are not ours to set.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                other => other.map_err(on("restore the time of", &absolute()))?,
+            }
         }
     }
     Ok(())

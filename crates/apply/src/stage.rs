@@ -1,13 +1,13 @@
-//! Makes the new versions, whole and with all attributes, under temporary names beside their targets, and copies of the earlier
-//! ones where they cannot be kept by a rename.
+//! Makes the new versions, whole and with all attributes, where no tool looks for them, and copies of the earlier ones where they
+//! cannot be kept by a rename.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::attributes::{settle, settle_link};
@@ -15,19 +15,19 @@ use crate::backup::copy_entry;
 use crate::content::{Copier, create_file, open_file, write_at};
 use crate::error::{Fault, on};
 use crate::flush::{self, FEW};
-use crate::held::{Held, directory_of};
-use crate::layout::{Layout, Role, Step, link_base};
+use crate::held::{Held, directory_of, explain};
+use crate::layout::{IGNORE, Layout, Step, link_base};
 use crate::look::{look, look_at};
 use crate::plan::{Attributes, Change, Identity, Kind, Plan, Source};
-use crate::transaction::{Progress, Stage, Transaction};
+use crate::transaction::{Conduct, Progress, Stage, Transaction};
 
 /// Fills in `staged`. `plan` is the caller's, which still has its bytes.
-pub(crate) fn stage(tx: &mut Transaction, plan: &Plan, progress: &mut dyn FnMut(Progress)) -> Result<(), Fault> {
+pub(crate) fn stage(tx: &mut Transaction, plan: &Plan, conduct: &mut Conduct<'_>) -> Result<(), Fault> {
     let entries: Vec<usize> = tx.layout.stage_entries.clone();
     let directories = tx.layout.stage_directories.clone();
     let total = entries.len() + directories.len() + tx.header.copied.len();
     let mut staging = Staging {
-        copier: Copier::new(),
+        copier: Copier::until(conduct.is_cancelled),
         one_by_one: total <= FEW,
         copied: HashMap::new(),
         kept: HashMap::new(),
@@ -36,9 +36,11 @@ pub(crate) fn stage(tx: &mut Transaction, plan: &Plan, progress: &mut dyn FnMut(
     let mut done = 0;
     let mut step = || {
         done += 1;
-        progress(Progress { stage: Stage::Staging, done, total });
+        (conduct.progress)(Progress { stage: Stage::Staging, done, total });
+        if (conduct.is_cancelled)() { Err(Fault::Cancelled) } else { Ok(()) }
     };
 
+    make_staging_directories(tx)?;
     for n in &directories {
         let spot = &tx.layout.steps[*n].temporary;
         let path = &tx.layout.steps[*n].path;
@@ -47,23 +49,38 @@ pub(crate) fn stage(tx: &mut Transaction, plan: &Plan, progress: &mut dyn FnMut(
     }
     for n in entries {
         tx.staged[n] = Some(staging.entry(tx, plan, n)?);
-        step();
+        step()?;
     }
     for n in tx.header.copied.clone() {
         staging.copy_old(tx, n)?;
-        step();
+        step()?;
     }
     // Inner first, and after all content: a directory may become one that nothing can be put into.
     for n in directories.into_iter().rev() {
         tx.staged[n] = Some(staging.directory(tx, n)?);
-        step();
+        step()?;
     }
     staging.look_again(tx)?;
     staging.flush(tx)
 }
 
-struct Staging {
-    copier: Copier,
+/// Those that lie near their targets. Git must not see anything in them, not even for a moment.
+fn make_staging_directories(tx: &mut Transaction) -> Result<(), Fault> {
+    for (root, path) in &tx.layout.near {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { continue };
+        let absolute = tx.held.roots[*root].path.join(path);
+        let above = tx.held.directory(*root, above).map_err(|error| explain(error, &absolute))?;
+        rustix::fs::mkdirat(&*above, name, Mode::RWXU).map_err(on("create", &absolute))?;
+        let directory = tx.held.directory(*root, path).map_err(|error| explain(error, &absolute))?;
+        let (name, content) = IGNORE;
+        let ignore = create_file(&*directory, name).map_err(on("create", &absolute))?;
+        write_at(&ignore, content, 0).map_err(on("write", &absolute))?;
+    }
+    Ok(())
+}
+
+struct Staging<'a> {
+    copier: Copier<'a>,
     one_by_one: bool,
     /// Backups with several names that had to be copied: device and inode, and the operation of the first copy.
     copied: HashMap<(u64, u64), usize>,
@@ -73,7 +90,7 @@ struct Staging {
     incomplete: bool,
 }
 
-impl Staging {
+impl Staging<'_> {
     fn entry(&mut self, tx: &mut Transaction, plan: &Plan, n: usize) -> Result<Identity, Fault> {
         let step = &tx.layout.steps[n];
         let (spot, path) = (&step.temporary, step.path.as_path());
@@ -128,6 +145,8 @@ impl Staging {
         let name = &layout.steps[n].temporary.name;
         match rustix::fs::linkat(CWD, from, parent, name, AtFlags::empty()) {
             Ok(()) => {}
+            // Somebody else's file may get no further name, but it can be moved. Taking it back moves it back.
+            Err(Errno::PERM) if rustix::fs::renameat_with(CWD, from, parent, name, RenameFlags::NOREPLACE).is_ok() => {}
             Err(Errno::XDEV | Errno::PERM | Errno::MLINK) => self.original_copied(from, layout, held, n, parent)?,
             Err(errno) => return Err(errno.into()),
         }
@@ -225,13 +244,12 @@ impl Staging {
     /// Everything that was made must be on the disk, and its name too, before the journal says that it can be relied on.
     fn flush(&mut self, tx: &mut Transaction) -> Result<(), Fault> {
         if self.one_by_one {
-            let tops = tx.layout.published().collect::<Vec<_>>();
-            for n in tops {
-                let step = &tx.layout.steps[n];
-                if step.role == Role::Publish {
-                    let parent = directory_of(&mut tx.held, &step.temporary, &step.path)?;
-                    self.incomplete |= !flush::directory(&*parent).map_err(on("flush", &step.path))?;
-                }
+            let tops = tx.layout.published().map(|n| &tx.layout.steps[n].temporary).map(|s| (s.root, s.directory.clone()));
+            let near = tx.layout.near.iter().map(|(root, path)| (*root, path.parent().map(Path::to_owned).unwrap_or_default()));
+            for (root, path) in tops.chain(near).collect::<BTreeSet<_>>() {
+                let absolute = tx.held.roots[root].path.join(&path);
+                let directory = tx.held.directory(root, &path).map_err(|error| explain(error, &absolute))?;
+                self.incomplete |= !flush::directory(&*directory).map_err(on("flush", &absolute))?;
             }
             if !tx.header.copied.is_empty() {
                 flush::file(&tx.old).map_err(on("flush", &tx.store.path))?;

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
@@ -85,40 +86,79 @@ pub(crate) fn swap(tx: &mut Transaction, progress: &mut dyn FnMut(Progress)) -> 
     Ok(())
 }
 
+/// The directories of a step: of its target, and of where its new version is staged.
+pub(crate) struct Sides {
+    pub target: Rc<OwnedFd>,
+    pub aside: Rc<OwnedFd>,
+}
+
+impl Sides {
+    fn of(held: &mut Held, step: &Step) -> Result<Self, Fault> {
+        let target = directory_of(held, &step.target, &step.path)?;
+        Ok(Self { target, aside: directory_of(held, &step.temporary, &step.path)? })
+    }
+
+    /// What lies at the target and what lies aside.
+    pub(crate) fn look(&self, step: &Step) -> Result<(Option<Seen>, Option<Seen>), Fault> {
+        let examine = || on("examine", &step.path);
+        let target = look(&*self.target, &step.target.name).map_err(examine())?;
+        Ok((target, look(&*self.aside, &step.temporary.name).map_err(examine())?))
+    }
+
+    /// From its temporary name to its own, or the other way round.
+    fn publish(&self, step: &Step, flags: RenameFlags) -> rustix::io::Result<()> {
+        rustix::fs::renameat_with(&*self.aside, &step.temporary.name, &*self.target, &step.target.name, flags)
+    }
+}
+
 /// Gives a staged version its name.
 pub(crate) fn publish(held: &mut Held, step: &Step, before: Option<&Identity>, staged: Option<&Identity>) -> Result<(), Fault> {
     let path = step.path.as_path();
-    let parent = directory_of(held, &step.target, path)?;
-    let (new, name) = (&step.temporary.name, &step.target.name);
+    let sides = Sides::of(held, step)?;
+    if let Some(staged) = staged {
+        open_to_move(&sides.aside, &step.temporary, staged).map_err(on("publish", path))?;
+    }
     let Some(before) = before else {
-        return match rustix::fs::renameat_with(&*parent, new, &*parent, name, RenameFlags::NOREPLACE) {
+        return match sides.publish(step, RenameFlags::NOREPLACE) {
             Ok(()) => Ok(()),
             Err(Errno::EXIST) => Err(Fault::changed(path, "exists now")),
             Err(errno) => Err(on("publish", path)(errno)),
         };
     };
-    match rustix::fs::renameat_with(&*parent, new, &*parent, name, RenameFlags::EXCHANGE) {
+    match sides.publish(step, RenameFlags::EXCHANGE) {
         Ok(()) => {}
         Err(Errno::NOENT) => return Err(Fault::changed(path, "does not exist any more")),
         Err(errno) => return Err(on("exchange", path)(errno)),
     }
-    let Some(why) = other_than(before, &parent, &step.temporary).map_err(on("examine", path))? else { return Ok(()) };
-    exchange_back(&parent, step, staged)?;
+    let Some(why) = other_than(before, &sides.aside, &step.temporary).map_err(on("examine", path))? else { return Ok(()) };
+    exchange_back(&sides, step, staged)?;
     Err(Fault::changed(path, why))
+}
+
+/// Only who may write to a directory may move it to another one. Its mode is put right when all names are swapped.
+pub(crate) fn open_to_move(parent: &OwnedFd, spot: &Spot, identity: &Identity) -> io::Result<()> {
+    if identity.kind != Kind::Directory || identity.mode & 0o200 != 0 {
+        return Ok(());
+    }
+    let directory = hold(parent, &spot.name)?;
+    let now = look_at(&directory)?.identity;
+    if identity.same_inode(&now) && now.mode == identity.mode { set_mode(&directory, identity.mode | 0o200) } else { Ok(()) }
 }
 
 /// What came out is not ours to take. Somebody may replace what lies there even while it is put back; theirs is the newest then
 /// and has to stay. So this goes on until what comes out is what was put there last.
-pub(crate) fn exchange_back(parent: &OwnedFd, step: &Step, staged: Option<&Identity>) -> Result<(), Fault> {
+pub(crate) fn exchange_back(sides: &Sides, step: &Step, staged: Option<&Identity>) -> Result<(), Fault> {
     let path = step.path.as_path();
-    let (new, name) = (&step.temporary.name, &step.target.name);
-    let aside = || look(parent, new).map(|seen| seen.map(|s| s.identity)).map_err(on("examine", path));
+    let aside = || look(&*sides.aside, &step.temporary.name).map(|seen| seen.map(|s| s.identity)).map_err(on("examine", path));
+    if let Some(staged) = staged {
+        open_to_move(&sides.target, &step.target, staged).map_err(on("restore", path))?;
+    }
     let mut there = staged.cloned();
     for _ in 0..TRIES {
         let holding = aside()?;
-        match rustix::fs::renameat_with(parent, new, parent, name, RenameFlags::EXCHANGE) {
+        match sides.publish(step, RenameFlags::EXCHANGE) {
             Ok(()) => {}
-            Err(Errno::NOENT) => match rustix::fs::renameat_with(parent, new, parent, name, RenameFlags::NOREPLACE) {
+            Err(Errno::NOENT) => match sides.publish(step, RenameFlags::NOREPLACE) {
                 Ok(()) => return Ok(()),
                 Err(Errno::EXIST) => continue,
                 Err(errno) => return Err(on("restore", path)(errno)),
@@ -126,7 +166,7 @@ pub(crate) fn exchange_back(parent: &OwnedFd, step: &Step, staged: Option<&Ident
             Err(errno) => return Err(on("restore", path)(errno)),
         }
         let out = aside()?;
-        if there.zip(out).is_none_or(|(there, out)| there.changed(&out).is_none()) {
+        if there.zip(out).is_none_or(|(there, out)| there.changed_since_staged(&out).is_none()) {
             return Ok(());
         }
         there = holding;
@@ -142,8 +182,8 @@ pub(crate) fn remove(held: &mut Held, step: &Step, before: &Identity) -> Result<
     match rustix::fs::renameat_with(&*parent, &step.target.name, &*aside, &step.temporary.name, RenameFlags::NOREPLACE) {
         Ok(()) => {}
         Err(Errno::NOENT) => return Err(Fault::changed(path, "does not exist any more")),
-        // An overlay may be unable to rename a directory of its lower layer.
-        Err(Errno::XDEV) if before.kind == Kind::Directory => return remove_directory(&parent, step, before),
+        // An overlay may be unable to rename a directory of its lower layer, and one that is not ours may not be moved.
+        Err(Errno::XDEV | Errno::ACCESS) if before.kind == Kind::Directory => return remove_directory(&parent, step, before),
         Err(errno) => return Err(on("remove", path)(errno)),
     }
     let Some(why) = other_than(before, &aside, &step.temporary).map_err(on("examine", path))? else { return Ok(()) };

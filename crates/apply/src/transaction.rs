@@ -5,14 +5,17 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::backup::Store;
-use crate::check::{open_roots, survey};
+use crate::check::{Wanted, open_roots, survey};
 use crate::error::{ApplyError, Fault, on};
 use crate::held::Held;
 use crate::journal::{Entry, Header, Journal};
 use crate::layout::Layout;
-use crate::plan::{Identity, Plan};
+use crate::plan::{Expected, Identity, Plan};
 use crate::roll_back::{Notes, Reached, roll_back};
+use crate::turn::Turn;
 use crate::{finish, stage, swap};
 
 /// How far an apply has come.
@@ -25,6 +28,8 @@ pub struct Progress {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
+    /// Another apply is at work in the same tree.
+    Waiting,
     /// New versions are made under temporary names.
     Staging,
     /// Names are swapped.
@@ -55,27 +60,74 @@ pub(crate) struct Transaction {
     pub staged: Vec<Option<Identity>>,
 }
 
-/// Makes all changes of the plan, or none. `directory` is a fresh, empty, private directory for journal and backups; what is in
-/// it afterwards is needed for undoing, or, after [`ApplyError::Interrupted`], for [`recover`](crate::recover).
+/// How the caller follows an apply and has a say in it.
+#[expect(missing_debug_implementations, reason = "closures have nothing to show")]
+pub struct Conduct<'a> {
+    pub progress: &'a mut dyn FnMut(Progress),
+    /// Asked until the commit record is written: from then on the apply is finished, whatever the answer would be.
+    pub is_cancelled: &'a dyn Fn() -> bool,
+    /// Roots that are locked already.
+    pub turn: Option<&'a Turn>,
+}
+
+/// [`apply_in`] for callers that neither wait for their turn nor change their mind.
 pub fn apply(plan: &Plan, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Applied, ApplyError> {
+    apply_in(plan, directory, &mut Conduct { progress, is_cancelled: &|| false, turn: None })
+}
+
+/// Makes all changes of the plan, or none. `directory` is a fresh, empty, private directory for journal and backups; what is in
+/// it afterwards is needed for undoing, or, after [`ApplyError::Interrupted`] and [`ApplyError::Unsettled`], for
+/// [`recover`](crate::recover).
+pub fn apply_in(plan: &Plan, directory: &Path, conduct: &mut Conduct<'_>) -> Result<Applied, ApplyError> {
+    match attempt(plan, directory, conduct, Wanted::Apart) {
+        // A quota or an encryption that ends at a directory, or a directory that may not be moved to another one.
+        Err(error) if cannot_be_moved(&error) => {
+            Journal::discard(directory)?;
+            attempt(&moved_once(plan), directory, conduct, Wanted::Beside)
+        }
+        other => other,
+    }
+}
+
+/// Everything was put back because something could not be renamed from one directory to another.
+fn cannot_be_moved(error: &ApplyError) -> bool {
+    let ApplyError::Io { action: "publish" | "exchange" | "remove", source, .. } = error else { return false };
+    matches!(Errno::from_io_error(source), Some(Errno::XDEV | Errno::ACCESS | Errno::PERM))
+}
+
+/// Moving something there and back changed its change time.
+fn moved_once(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    for operation in &mut plan.operations {
+        if let Expected::Present(identity) = &mut operation.expected {
+            identity.ctime = (0, 0);
+        }
+    }
+    plan
+}
+
+fn attempt(plan: &Plan, directory: &Path, conduct: &mut Conduct<'_>, wanted: Wanted) -> Result<Applied, ApplyError> {
     // 1. Nobody else applies in these roots, and nothing stands against the plan.
     let id = random_id().map_err(on("name", directory))?;
     let layout = Layout::of(plan, &id).map_err(ApplyError::Problems)?;
     let mut held = open_roots(plan)?;
-    held.lock()?;
+    held.lock(conduct.turn)?;
     let store = Store::open(directory)?;
-    let surveyed = survey(plan, &layout, &mut held, &store)?;
+    let surveyed = survey(plan, &layout, &mut held, &store, wanted)?;
 
     // 2. The journal comes before the first temporary file, so none can be left behind that it does not know.
     let old = store.part("old")?;
     let roots = held.roots.iter().map(|r| r.seen.identity.ino).collect();
     let (xattrs, parents, copied) = (surveyed.xattrs, surveyed.parents, surveyed.copied);
+    held.add_stage(&store)?;
     let (mut journal, header) = Journal::create(directory, Header { roots, xattrs, parents, copied, ..Header::new(id, plan) })?;
     let staged = vec![None; plan.operations.len()];
+    let layout = header.layout().map_err(ApplyError::Problems)?;
     let mut tx = Transaction { layout, held, store, old, header, staged };
 
     // 3. Everything is made and on the disk before the first name changes.
-    let ready = stage::stage(&mut tx, plan, progress).and_then(|()| swap::still_as_expected(&mut tx));
+    let ready = stage::stage(&mut tx, plan, conduct).and_then(|()| swap::still_as_expected(&mut tx));
+    let ready = if (conduct.is_cancelled)() { Err(Fault::Cancelled) } else { ready };
     if let Err(fault) = ready {
         return Err(give_up(&mut tx, &mut journal, fault, Reached::Staging));
     }
@@ -84,14 +136,14 @@ pub fn apply(plan: &Plan, directory: &Path, progress: &mut dyn FnMut(Progress)) 
     }
 
     // 4. Swap. What was found to be other than expected is put back, and all the rest with it.
-    if let Err(fault) = swap::swap(&mut tx, progress).and_then(|()| swap::verify(&mut tx)) {
+    if let Err(fault) = swap::swap(&mut tx, conduct.progress).and_then(|()| swap::verify(&mut tx)) {
         return Err(give_up(&mut tx, &mut journal, fault, Reached::Swap));
     }
 
     // 5. From here it only goes forward. What fails now is finished by recovery; it is not a success.
-    let done = finish::finish(&mut tx, &BTreeSet::new(), Vec::new(), progress).map_err(ApplyError::interrupted)?;
+    let done = finish::finish(&mut tx, &BTreeSet::new(), Vec::new(), conduct.progress).map_err(ApplyError::unsettled)?;
     let (after, reported) = (done.after.clone(), done.reported.clone());
-    journal.append(&[Entry::Done(done)]).map_err(ApplyError::interrupted)?;
+    journal.append(&[Entry::Done(done)]).map_err(ApplyError::unsettled)?;
     Ok(Applied { after, reported })
 }
 
@@ -116,8 +168,7 @@ fn give_up(tx: &mut Transaction, journal: &mut Journal, fault: Fault, reached: R
             (fault, None) => fault.into(),
             (fault, Some((path, what))) => {
                 let why = format!("{fault}; everything was put back, but {} {what}", path.display());
-                let (Fault::Changed { path, .. } | Fault::Io { path, .. }) = fault;
-                ApplyError::PutBack { path, why, reported }
+                ApplyError::PutBack { path: path.clone(), why, reported }
             }
         },
         Err(second) => {

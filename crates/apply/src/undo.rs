@@ -211,6 +211,7 @@ impl Undo {
 
     /// Directories in which names came and went get their times again, unless somebody else was at work in them.
     fn times(&mut self, plan: &Plan, parents: &[crate::journal::Parent], done: &Done) -> Result<(), ApplyError> {
+        let euid = rustix::process::geteuid().as_raw();
         let operations: HashMap<(usize, PathBuf), usize> =
             self.operations.iter().enumerate().map(|(n, o)| ((o.root, o.path.clone()), n)).collect();
         for (parent, after) in parents.iter().zip(&done.parents) {
@@ -232,7 +233,8 @@ impl Undo {
                         attributes.mtime = untouched.then_some(parent.mtime);
                     }
                 }
-                None if untouched => {
+                // Only its owner may set the times of a directory; what cannot be put back need not keep the rest from it.
+                None if untouched && (now.uid == euid || euid == 0) => {
                     let xattrs = attributes::xattrs(&*directory).map_err(on("examine", &path))?;
                     let attributes = Attributes { mtime: Some(parent.mtime), ..now.attributes(xattrs) };
                     let (expected, change) = (Expected::Present(now), Change::Set { attributes });

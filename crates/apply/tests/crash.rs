@@ -91,7 +91,7 @@ fn child() {
         };
         match apply(&plan, &directory, progress) {
             Ok(_) => "done".to_owned(),
-            Err(ApplyError::Interrupted { why, .. }) => format!("interrupted: {why}"),
+            Err(ApplyError::Interrupted { why, .. } | ApplyError::Unsettled { why }) => format!("interrupted: {why}"),
             Err(error) => format!("failed: {error:?}"),
         }
     };

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
 use support::{Scene, difference, snapshot};
-use whatif_apply::{ApplyError, Operation, Outcome, Plan, Source, apply, recover};
+use whatif_apply::{ApplyError, Conduct, Operation, Outcome, Plan, Source, apply, apply_in, recover, undo_plan};
 
 /// A plan whose apply is stopped in the middle of the swap: the callback of the progress gives up.
 struct Stopped {
@@ -222,7 +223,8 @@ fn what_an_exchange_brought_out_is_looked_at_after_a_crash_too() {
     let tree = &stopped.scene.tree;
     assert_eq!(fs::read(tree.join("changed-0")).unwrap(), b"after 0");
     // As if somebody had written to the file just before it was exchanged, and nobody had looked yet.
-    let aside = fs::read_dir(tree).unwrap().map(|e| e.unwrap().path()).find(|p| fs::read(p).unwrap() == b"before 0").unwrap();
+    let aside = stopped.directory.join("old/0.new");
+    assert_eq!(fs::read(&aside).unwrap(), b"before 0");
     fs::write(aside, b"user's").unwrap();
     let recovered = recover(&stopped.directory).unwrap();
     assert_eq!(recovered.reported.len(), 1, "{recovered:?}");
@@ -230,4 +232,104 @@ fn what_an_exchange_brought_out_is_looked_at_after_a_crash_too() {
     assert_eq!(fs::read(tree.join("changed-1")).unwrap(), b"after 1");
     assert_eq!(fs::read(stopped.directory.join("unapplied/0")).unwrap(), b"after 0");
     stopped.scene.assert_clean();
+}
+
+/// Makes of what an apply left what the first version of the journal would have left: everything beside its target.
+fn as_version_one(stopped: &Stopped) {
+    let text = fs::read_to_string(stopped.journal()).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let mut header: serde_json::Value = serde_json::from_str(first.splitn(3, ' ').nth(2).unwrap()).unwrap();
+    let inner = &mut header["header"];
+    assert_eq!(inner["version"], 2);
+    inner["version"] = 1.into();
+    for parent in inner["parents"].as_array_mut().unwrap() {
+        assert_eq!(parent["staging"], "store");
+        parent.as_object_mut().unwrap().remove("staging");
+    }
+    let id = inner["id"].as_str().unwrap().to_owned();
+    let json = header.to_string();
+    let sum: String = Sha256::digest(&json).iter().take(16).map(|b| format!("{b:02x}")).collect();
+    fs::write(stopped.journal(), format!("{:08x} {sum} {json}\n{rest}", json.len())).unwrap();
+    for n in 0..stopped.plan.operations.len() {
+        let staged = stopped.directory.join(format!("old/{n}.new"));
+        if staged.exists() {
+            fs::rename(staged, stopped.scene.tree.join(format!(".whatif-{id}-{n}"))).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_apply_of_the_version_before_is_recovered() {
+    for (at, outcome) in [
+        (At::Staging, Outcome::RolledBack),
+        (At::Swapping(1), Outcome::RolledForward),
+        (At::Swapping(7), Outcome::RolledForward),
+        (At::Finishing(5), Outcome::RolledForward),
+    ] {
+        let stopped = Stopped::new(at);
+        as_version_one(&stopped);
+        let recovered = recover(&stopped.directory).unwrap();
+        assert_eq!((recovered.outcome, recovered.reported), (outcome, vec![]), "{at:?}");
+        stopped.scene.assert_clean();
+        let is_done = outcome == Outcome::RolledForward;
+        for n in 0..4 {
+            let word = if is_done { "after" } else { "before" };
+            assert_eq!(fs::read_to_string(stopped.scene.tree.join(format!("changed-{n}"))).unwrap(), format!("{word} {n}"));
+            assert_eq!(stopped.scene.tree.join(format!("removed-{n}")).exists(), !is_done);
+            assert_eq!(stopped.scene.tree.join(format!("new-{n}")).exists(), is_done);
+        }
+        if is_done {
+            let (undo, changed) = undo_plan(&stopped.directory).unwrap();
+            assert_eq!(changed, []);
+            apply(&undo, &stopped.scene.directory(), &mut |_| {}).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_was_made_ready_and_then_changed_is_not_applied() {
+    let stopped = Stopped::new(At::Swapping(1));
+    // Long after the crash, so that its time tells.
+    fs::write(stopped.directory.join("old/3.new"), b"forged 1").unwrap();
+    let recovered = recover(&stopped.directory).unwrap();
+    assert_eq!(recovered.reported.len(), 1, "{recovered:?}");
+    assert_eq!(fs::read(stopped.scene.tree.join("changed-1")).unwrap(), b"before 1");
+    assert_eq!(fs::read(stopped.directory.join("unapplied/3")).unwrap(), b"forged 1");
+}
+
+#[test]
+fn what_somebody_edits_after_a_crash_is_refused_by_an_undo() {
+    let stopped = Stopped::new(At::Swapping(7));
+    let tree = &stopped.scene.tree;
+    assert_eq!(fs::read(tree.join("changed-0")).unwrap(), b"after 0");
+    fs::write(tree.join("changed-0"), b"user's").unwrap();
+    fs::write(tree.join("mine"), b"mine").unwrap();
+    fs::rename(tree.join("mine"), tree.join("changed-1")).unwrap();
+    fs::remove_file(tree.join("changed-2")).unwrap();
+    assert_eq!(recover(&stopped.directory).unwrap().outcome, Outcome::RolledForward);
+    let (_, changed) = undo_plan(&stopped.directory).unwrap();
+    let paths: Vec<PathBuf> = changed.into_iter().map(|c| c.path).collect();
+    assert_eq!(paths, [0, 1, 2].map(|n| tree.join(format!("changed-{n}"))));
+}
+
+#[test]
+fn an_apply_that_is_cancelled_before_its_commit_did_not_happen() {
+    let scene = Scene::at(Path::new("/dev/shm"), None);
+    for cancelled_at in 0..6 {
+        scene.file("changed", b"before");
+        let operations = vec![
+            scene.put("changed", Source::Bytes(b"after".to_vec()), 0o644),
+            scene.put("new", Source::Bytes(b"n".to_vec()), 0o644),
+        ];
+        let (plan, before, directory) = (scene.plan(operations), snapshot(&scene.tree), scene.directory());
+        let asked = std::cell::Cell::new(0);
+        let is_cancelled = || asked.replace(asked.get() + 1) >= cancelled_at;
+        let mut conduct = Conduct { progress: &mut |_| {}, is_cancelled: &is_cancelled, turn: None };
+        match apply_in(&plan, &directory, &mut conduct) {
+            Err(ApplyError::Cancelled) => assert_eq!(difference(&before, &snapshot(&scene.tree)), None),
+            Ok(_) => return assert!(cancelled_at > 1),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    panic!("it never happened");
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 
 use super::{Notes, reach};
@@ -20,6 +20,10 @@ use crate::transaction::Transaction;
 pub(super) fn discard(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fault> {
     let step = tx.layout.steps[n].clone();
     let path = step.path.as_path();
+    if notes.unreachable.contains_key(path) {
+        // What lies aside may still have to go back there.
+        return Ok(());
+    }
     let parent = match reach(tx, &step.temporary, n)? {
         Ok(parent) => parent,
         Err(unreachable) => {
@@ -49,13 +53,29 @@ pub(super) fn discard(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Resu
             result => result.map_err(on("keep", path)),
         };
     }
-    if tx.staged[n].as_ref().is_some_and(|s| s.changed(&aside.identity).is_some()) {
+    if tx.staged[n].as_ref().is_some_and(|s| s.changed_since_staged(&aside.identity).is_some()) {
         return set_aside(tx, n, &parent, &step);
+    }
+    if give_back(tx, n, &parent)? {
+        return Ok(());
     }
     if aside.identity.kind != Kind::Directory {
         return unlink(&parent, &step.temporary.name, AtFlags::empty()).map(|_| ()).map_err(on("remove", path));
     }
     if remove_staged_tree(tx, n, &parent)? { Ok(()) } else { set_aside(tx, n, &parent, &step) }
+}
+
+/// A backup that could only be moved here goes back to where it is kept. `false` if what is here is something else.
+fn give_back(tx: &Transaction, n: usize, parent: &OwnedFd) -> Result<bool, Fault> {
+    let Some(Source::Original(original)) = tx.header.plan.operations[n].source() else { return Ok(false) };
+    let step = &tx.layout.steps[n];
+    if look(CWD, original).map_err(on("examine", original))?.is_some() {
+        return Ok(false);
+    }
+    match rustix::fs::renameat_with(parent, &step.temporary.name, CWD, original, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(true),
+        Err(errno) => Err(on("put back the backup of", &step.path)(errno)),
+    }
 }
 
 /// Keeps what was staged in `unapplied`.
@@ -96,6 +116,9 @@ fn remove_staged_tree(tx: &mut Transaction, top: usize, parent: &OwnedFd) -> Res
         };
         if changed {
             complete = false;
+            continue;
+        }
+        if now.is_some() && give_back(tx, *n, &directory)? {
             continue;
         }
         let flags = if is_directory(tx, *n) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
