@@ -8,6 +8,7 @@ mod commands;
 mod context;
 mod ending;
 mod foreground;
+mod interrupt;
 mod output;
 mod progress;
 mod race;

@@ -58,8 +58,12 @@ impl Progress {
     }
 
     pub fn show(&mut self, progress: &whatif_engine::apply::Progress) {
+        if progress.stage == whatif_engine::apply::Stage::Waiting {
+            self.line.word = "waiting";
+            return self.line.show("for another apply in this project");
+        }
         self.line.word = match progress.stage {
-            whatif_engine::apply::Stage::Staging => "preparing",
+            whatif_engine::apply::Stage::Waiting | whatif_engine::apply::Stage::Staging => "preparing",
             whatif_engine::apply::Stage::Swapping => "applying",
             whatif_engine::apply::Stage::Finishing => "finishing",
         };

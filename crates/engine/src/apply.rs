@@ -14,7 +14,6 @@ mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use whatif_apply::Plan;
@@ -27,15 +26,23 @@ use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
 
 pub use self::decide::{Conflict, Outlook, Side, outlook};
+pub(crate) use self::finish::Left;
 pub(crate) use self::marks::Mark;
-pub use whatif_apply::{Progress, Stage};
+pub(crate) use self::plan::root_of;
+pub use whatif_apply::{ApplyError, Progress, Stage};
 
 pub use self::select::{HunkChoice, LeftOut, Reason};
 use crate::merge::Looks;
+use crate::turn::Turn;
 use crate::{Engine, EngineError, Trouble, now};
 
-/// How long an apply waits for another one in the same tree.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How the caller follows a transaction, and stops it.
+#[expect(missing_debug_implementations, reason = "closures have nothing to show")]
+pub struct Watch<'a> {
+    pub progress: &'a mut dyn FnMut(Progress),
+    /// Once it says so, a transaction that is not committed is taken back. One that is committed is finished.
+    pub is_cancelled: &'a dyn Fn() -> bool,
+}
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +86,8 @@ pub struct Prepared {
     counts: (u64, u64),
     pub(crate) plan: Plan,
     lock: SandboxLock,
+    /// Nobody else applies in the project meanwhile. Without one it is waited for later, and the plan may be overtaken.
+    turn: Option<Turn>,
     /// Its processes are held still for as long as nobody is asked anything.
     still: Option<Client>,
 }
@@ -167,6 +176,14 @@ pub(crate) enum BaseAfter {
     Again(Record),
 }
 
+/// A transaction that is done.
+pub(crate) struct Transacted {
+    /// As it is recorded now, if it still exists.
+    pub sandbox: Option<Sandbox>,
+    /// It has to be mounted again to see what became real.
+    pub is_outdated: bool,
+}
+
 /// An apply that is done.
 #[derive(Debug)]
 pub struct Applied {
@@ -181,6 +198,14 @@ pub struct Applied {
 }
 
 impl Engine {
+    /// The same for an apply that follows at once: until then no other one comes between.
+    pub fn prepare_apply_in_turn(&self, request: &ApplyRequest, watch: &mut Watch<'_>) -> Result<Prepared, EngineError> {
+        let sandbox = self.resolve(request.name.as_deref())?;
+        let turn = self.take_turn_in_project(&sandbox, watch)?;
+        let named = ApplyRequest { name: Some(sandbox.id.to_string()), ..request.clone() };
+        Ok(Prepared { turn, ..self.prepare_apply(&named)? })
+    }
+
     /// Finds out what an apply would do. Conflicts are part of the answer.
     pub fn prepare_apply(&self, request: &ApplyRequest) -> Result<Prepared, EngineError> {
         let sandbox = self.resolve(request.name.as_deref())?;
@@ -254,6 +279,7 @@ impl Engine {
             plan: planned.plan,
             sandbox,
             lock,
+            turn: None,
             still,
         })
     }
@@ -264,7 +290,7 @@ impl Engine {
     }
 
     /// Makes it real. Whatever fails, reality is then as it was before or as it is to be, never between.
-    pub fn apply(&self, prepared: Prepared, progress: &mut dyn FnMut(whatif_apply::Progress)) -> Result<Applied, EngineError> {
+    pub fn apply(&self, prepared: Prepared, watch: &mut Watch<'_>) -> Result<Applied, EngineError> {
         if !prepared.conflicts.is_empty() {
             return Err(EngineError::Conflicts { name: prepared.sandbox.name, conflicts: prepared.conflicts });
         }
@@ -275,26 +301,29 @@ impl Engine {
             if now != prepared.digest {
                 return Err(EngineError::Moved { name: prepared.sandbox.name, seen: prepared.digest, now });
             }
-            return self.carry_out(Prepared { still, ..prepared }, progress);
+            return self.carry_out(Prepared { still, ..prepared }, watch);
         }
-        self.carry_out(prepared, progress)
+        self.carry_out(prepared, watch)
     }
 
-    fn carry_out(&self, prepared: Prepared, progress: &mut dyn FnMut(whatif_apply::Progress)) -> Result<Applied, EngineError> {
+    fn carry_out(&self, prepared: Prepared, watch: &mut Watch<'_>) -> Result<Applied, EngineError> {
         let id = prepared.plan.about["id"].as_str().unwrap_or_default().to_owned();
+        let (all, real) = prepared.counts;
+        let left = all.saturating_sub(real);
         let mut is_outdated = false;
-        if prepared.plan.operations.is_empty() {
+        let sandbox = if prepared.plan.operations.is_empty() {
             // Nothing to write, but something may have been settled.
             if let Ok(about) = serde_json::from_value(prepared.plan.about.clone()) {
                 self.set_bases(&about, &[])?;
             }
+            self.after_apply(&prepared.sandbox, left)?
         } else {
-            is_outdated = self.transact(&id, &prepared.plan, progress)?;
-        }
+            let done = self.transact(&id, &prepared.plan, prepared.turn.as_ref(), Left::Known(left), watch)?;
+            is_outdated = done.is_outdated;
+            done.sandbox.unwrap_or_else(|| prepared.sandbox.clone())
+        };
         // An approval that is not noted as carried out stays one: what comes later is then asked about, not taken.
         let _ = self.note_carried_out(&prepared.sandbox, &prepared.carried_out());
-        let (all, real) = prepared.counts;
-        let sandbox = self.after_apply(&prepared.sandbox, all.saturating_sub(real))?;
         drop(prepared.still);
         // What is real is real; at worst the sandbox sees it only from its next start on.
         let _ = self.look_anew(sandbox.clone(), &prepared.lock, &prepared.plan, is_outdated);
@@ -303,37 +332,38 @@ impl Engine {
         Ok(Applied { id, sandbox, steps, left_out, unchanged, lapsed, nothing_left })
     }
 
-    /// Runs a plan as a transaction of its own and files its record. True: the sandbox that is applied has to be mounted anew.
+    /// Runs a plan as a transaction of its own and files its record.
     pub(crate) fn transact(
         &self,
         id: &str,
         plan: &Plan,
-        progress: &mut dyn FnMut(whatif_apply::Progress),
-    ) -> Result<bool, EngineError> {
+        turn: Option<&Turn>,
+        left: Left,
+        watch: &mut Watch<'_>,
+    ) -> Result<Transacted, EngineError> {
         let is_here =
             |t: &&Trouble| t.root.as_ref().is_none_or(|r| plan.roots.iter().any(|p| p.starts_with(r) || r.starts_with(p)));
         if let Some(trouble) = self.troubles.iter().filter(|t| t.is_damage).find(is_here) {
             return Err(EngineError::Unfinished { message: trouble.message.clone() });
         }
+        let taken = if turn.is_none() { Some(self.take_turn(&plan.roots, watch)?) } else { None };
+        let turn = turn.or(taken.as_ref());
         self.keep_bases_of_others(plan);
         let held = self.copy_up_renamed(plan)?;
         let (directory, _lock) = self.state.begin_apply(id)?;
-        let deadline = Instant::now() + PATIENCE;
-        let outcome = loop {
-            match whatif_apply::apply(plan, &directory, progress) {
-                // Another apply in the same tree is soon over.
-                Err(whatif_apply::ApplyError::Busy { .. }) if Instant::now() < deadline => std::thread::sleep(PATIENCE / 200),
-                other => break other,
+        let Watch { progress, is_cancelled } = watch;
+        let mut conduct = whatif_apply::Conduct { progress, is_cancelled, turn: turn.map(|t| &t.lock) };
+        let is_undo = plan.about["undo_of"].is_string();
+        let but = |error: EngineError| EngineError::AppliedBut { id: id.to_owned(), is_undo, source: Box::new(error) };
+        match whatif_apply::apply_in(plan, &directory, &mut conduct) {
+            Ok(applied) => {
+                let sandbox = self.finish_apply(&directory, plan, &applied.after, left).map_err(but)?;
+                Ok(Transacted { sandbox, is_outdated: held.release(self) })
             }
-        };
-        match outcome {
-            Ok(_) => {
-                self.finish_apply(&directory, plan)?;
-                Ok(held.release(self))
-            }
+            Err(error @ ApplyError::Unsettled { .. }) => Err(but(error.into())),
             Err(error) => {
                 // Rolled back: nothing of it is worth keeping. One that is not stays for recovery.
-                if !matches!(error, whatif_apply::ApplyError::Interrupted { .. }) {
+                if !matches!(error, ApplyError::Interrupted { .. }) {
                     let _ = self.bases_after_rollback(plan);
                     let _ = self.clear_rolled_back(&directory);
                 }
@@ -357,6 +387,12 @@ impl Prepared {
     #[must_use]
     pub fn project(&self) -> &Path {
         &self.sandbox.project
+    }
+
+    /// What an earlier apply left unfinished in this tree, and what became of it.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        self.turn.as_ref().map_or(&[], |turn| &turn.notes)
     }
 
     #[must_use]

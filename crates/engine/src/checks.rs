@@ -5,7 +5,7 @@ use std::time::Duration;
 use whatif_diff::pattern::Patterns;
 use whatif_types::config::Check;
 
-use crate::apply::Prepared;
+use crate::apply::{ApplyRequest, Prepared};
 use crate::captured::{Heard, Pipes};
 use crate::create::Created;
 use crate::exec::{CommandSpec, Surroundings, hand_over};
@@ -32,6 +32,12 @@ impl CheckResult {
 }
 
 impl Engine {
+    /// Whether checks are configured for the project of this apply.
+    pub fn has_checks(&self, request: &ApplyRequest) -> Result<bool, EngineError> {
+        let sandbox = self.resolve(request.name.as_deref())?;
+        Ok(!self.context.config_for(&sandbox.project)?.apply.checks.is_empty())
+    }
+
     /// Runs the configured checks in a sandbox of what reality would become. The first required one that fails is an error.
     pub fn run_checks(&self, prepared: &Prepared, tell: &mut dyn FnMut(&CheckResult)) -> Result<Vec<CheckResult>, EngineError> {
         let config = self.context.config_for(&prepared.sandbox.project)?;

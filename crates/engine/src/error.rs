@@ -124,6 +124,11 @@ pub enum EngineError {
     },
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// Reality has changed, and stays so.
+    #[error("{}, but not everything about it could be written down", if *is_undo { format!("everything is restored (undo {id})") } else { format!("the changes are applied (apply {id})") })]
+    AppliedBut { id: String, is_undo: bool, source: Box<EngineError> },
+    #[error("interrupted by {}; nothing was changed", signal_name(*.signal))]
+    Cancelled { signal: i32 },
     #[error("failed to {action}: {message}")]
     Git { action: &'static str, message: String, hint: String },
     #[error("check '{name}' failed on the merged result ({why}); nothing was applied")]
@@ -220,6 +225,8 @@ impl Explain for EngineError {
             Self::CheckFailed { .. } => "check_failed",
             Self::Renamed { .. } => "renamed_directory",
             Self::Apply(error) => error.code(),
+            Self::AppliedBut { .. } => "applied_incomplete",
+            Self::Cancelled { .. } => "cancelled",
             Self::Io { .. } | Self::Path(_) => "io_error",
             Self::Store(error) => error.code(),
             Self::Launch(error) => error.code(),
@@ -313,6 +320,11 @@ impl Explain for EngineError {
             )],
             Self::CheckFailed { .. } => vec!["mend it in the sandbox (whatif exec), or apply without checks: --no-checks".to_owned()],
             Self::Apply(error) => error.hints(),
+            Self::AppliedBut { id, .. } => vec![
+                "the next command writes down the rest; 'whatif history' lists it then".to_owned(),
+                format!("to take it back: whatif undo {id}"),
+            ],
+            Self::Cancelled { .. } => Vec::new(),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 vec!["the permissions of that path do not allow it".to_owned()]
             }
@@ -342,6 +354,7 @@ impl Explain for EngineError {
             },
             Self::Usage { .. } | Self::Name(_) | Self::Pattern(_) => EXIT_USAGE,
             Self::Conflicts { .. } | Self::ChangedSince { .. } | Self::CheckFailed { .. } => EXIT_CONFLICT,
+            Self::Cancelled { signal } => u8::try_from(128 + signal).unwrap_or(EXIT_FAILED),
             Self::Provider(error) => error.exit_code(),
             Self::Race(error) => error.exit_code(),
             _ => EXIT_FAILED,
@@ -355,6 +368,9 @@ impl Explain for EngineError {
                 Some(changed.iter().map(|(path, why)| serde_json::json!({ "path": Text::from(path), "why": why })).collect())
             }
             Self::Incomplete { missing, .. } => serde_json::to_value(missing).ok(),
+            Self::AppliedBut { id, is_undo, .. } => {
+                Some(serde_json::json!({ "applied": true, "id": id, "is_undo": is_undo, "undo": format!("whatif undo {id}") }))
+            }
             Self::Race(error) => error.details(),
             _ => None,
         }
@@ -362,7 +378,7 @@ impl Explain for EngineError {
 
     fn retryable(&self) -> bool {
         match self {
-            Self::Busy { .. } => true,
+            Self::Busy { .. } | Self::Cancelled { .. } => true,
             Self::Store(error) => error.retryable(),
             Self::Apply(error) => error.retryable(),
             Self::Race(error) => error.retryable(),
@@ -381,6 +397,17 @@ fn incomplete_hints(owner: &Owner, intact: &[String]) -> Vec<String> {
         Owner::Template(name) => format!("to give it up: whatif template rm {name}"),
     });
     hints
+}
+
+/// As people know it.
+#[must_use]
+pub fn signal_name(signal: i32) -> String {
+    match signal {
+        1 => "SIGHUP".to_owned(),
+        2 => "SIGINT".to_owned(),
+        15 => "SIGTERM".to_owned(),
+        other => format!("signal {other}"),
+    }
 }
 
 fn counted(conflicts: usize) -> String {

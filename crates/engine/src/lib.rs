@@ -57,6 +57,7 @@ pub mod status;
 mod stop;
 pub mod template;
 mod trial;
+mod turn;
 pub mod undo;
 pub mod usage;
 mod view;

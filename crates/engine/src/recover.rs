@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use whatif_apply::{ApplyError, Outcome, Plan};
+use whatif_apply::{ApplyError, Identity, Outcome, Plan, Turn};
 use whatif_keeper::Client;
 use whatif_layers::remove;
 use whatif_layers::state_dir::{AliveLock, SandboxLock, Unsettled, is_empty};
@@ -11,6 +11,7 @@ use whatif_types::explain::whole_message;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Explain, SandboxId, Status};
 
+use crate::apply::Left;
 use crate::stop::mark_stopped;
 use crate::{Engine, EngineError};
 
@@ -49,7 +50,12 @@ impl Engine {
     fn recover_apply(&self, directory: &Path) -> Vec<Trouble> {
         // Held: it is under way.
         let Ok(Some(_lock)) = SandboxLock::take(directory) else { return Vec::new() };
-        let recovered = match whatif_apply::recover(directory) {
+        self.recover_locked(directory, None)
+    }
+
+    /// The same by a caller that has the apply's lock, and perhaps that of its tree.
+    pub(crate) fn recover_locked(&self, directory: &Path, turn: Option<&Turn>) -> Vec<Trouble> {
+        let recovered = match whatif_apply::recover_in(directory, turn) {
             Ok(recovered) => recovered,
             // The other one will see to it.
             Err(ApplyError::Busy { .. }) => return Vec::new(),
@@ -62,11 +68,12 @@ impl Engine {
         };
         let filed = match recovered.outcome {
             Outcome::RolledBack | Outcome::Nothing => self.file_rollback(directory),
-            Outcome::RolledForward | Outcome::WasDone => plan_of(directory).and_then(|plan| self.finish_apply(directory, &plan)),
+            Outcome::RolledForward | Outcome::WasDone => self.file_recovered(directory),
         };
         let mut troubles = Vec::new();
         if !word.is_empty() {
-            troubles.push(Trouble::note(format!("an interrupted apply was {word}")));
+            let what = if recovered.about["undo_of"].is_string() { "undo" } else { "apply" };
+            troubles.push(Trouble::note(format!("an interrupted {what} was {word}")));
         }
         troubles.extend(recovered.reported.iter().map(|(path, what)| Trouble::note(format!("{}: {what}", path.display()))));
         if let Err(error) = filed {
@@ -75,9 +82,17 @@ impl Engine {
         troubles
     }
 
+    fn file_recovered(&self, directory: &Path) -> Result<(), EngineError> {
+        let (plan, after) = plan_of(directory)?;
+        self.finish_apply(directory, &plan, &after, Left::Look).map(|_| ())
+    }
+
     fn file_rollback(&self, directory: &Path) -> Result<(), EngineError> {
-        if let Ok(plan) = plan_of(directory) {
+        if let Ok((plan, _)) = plan_of(directory) {
             self.bases_after_rollback(&plan)?;
+            if let Ok(about) = serde_json::from_value(plan.about) {
+                self.settle_sandbox(&about, Left::Look)?;
+            }
         }
         self.clear_rolled_back(directory)
     }
@@ -149,11 +164,11 @@ fn holds_work(sandbox: &Path) -> bool {
     }
 }
 
-/// The plan of an apply, from its journal.
-fn plan_of(directory: &Path) -> Result<Plan, EngineError> {
+/// The plan of an apply and what it put where, from its journal.
+fn plan_of(directory: &Path) -> Result<(Plan, Vec<Option<Identity>>), EngineError> {
     let record = whatif_apply::read(directory)?;
-    let operations = record.operations.into_iter().map(|o| o.operation).collect();
-    Ok(Plan { roots: record.roots, operations, about: record.about })
+    let (operations, after) = record.operations.into_iter().map(|o| (o.operation, o.after)).unzip();
+    Ok((Plan { roots: record.roots, operations, about: record.about }, after))
 }
 
 /// Something about a crash that a person has to know.

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use whatif_apply::{Change as Act, Operation, Plan};
 
-use crate::apply::{About, BaseAfter};
+use crate::apply::{About, BaseAfter, Left, Watch};
 use crate::history::Page;
+use crate::turn::Turn;
 use crate::{Engine, EngineError, now};
 
 /// An undo that could be done.
@@ -18,15 +19,37 @@ pub struct PreparedUndo {
     /// The id of the undo itself.
     pub id: String,
     plan: Plan,
+    /// Nobody else applies in these trees meanwhile.
+    turn: Option<Turn>,
+}
+
+impl PreparedUndo {
+    /// What an earlier apply left unfinished in these trees, and what became of it.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        self.turn.as_ref().map_or(&[], |turn| &turn.notes)
+    }
 }
 
 impl Engine {
+    /// The same for an undo that follows at once: until then no apply comes between.
+    pub fn prepare_undo_in_turn(&self, id: Option<&str>, watch: &mut Watch<'_>) -> Result<PreparedUndo, EngineError> {
+        let page = self.page_to_undo(id)?;
+        let roots = whatif_apply::read(&self.state.apply_path(&page.id))?.roots;
+        let turn = Some(self.take_turn(&roots, watch)?);
+        Ok(PreparedUndo { turn, ..self.prepare_undo(Some(&page.id))? })
+    }
+
+    fn page_to_undo(&self, id: Option<&str>) -> Result<Page, EngineError> {
+        match id {
+            Some(id) => self.page(id),
+            None => self.latest_apply(),
+        }
+    }
+
     /// Finds out what an undo would do. Without an id: the latest apply in this project that was not undone.
     pub fn prepare_undo(&self, id: Option<&str>) -> Result<PreparedUndo, EngineError> {
-        let page = match id {
-            Some(id) => self.page(id)?,
-            None => self.latest_apply()?,
-        };
+        let page = self.page_to_undo(id)?;
         if let Some(by) = &page.undone_by {
             return Err(EngineError::Undone { id: page.id, by: by.clone() });
         }
@@ -54,17 +77,15 @@ impl Engine {
         let is_told = |path: &PathBuf, o: &Operation| !matches!(o.change, Act::Set { .. }) || page.paths.contains(path);
         let restored = plan.operations.iter().map(|o| (o.absolute(&plan.roots), o));
         let paths = restored.filter(|(path, o)| is_told(path, o)).map(|(path, _)| path).collect();
-        Ok(PreparedUndo { page, paths, id, plan })
+        Ok(PreparedUndo { page, paths, id, plan, turn: None })
     }
 
-    pub fn undo(&self, prepared: &PreparedUndo, progress: &mut dyn FnMut(whatif_apply::Progress)) -> Result<(), EngineError> {
-        self.transact(&prepared.id, &prepared.plan, progress)?;
+    pub fn undo(&self, prepared: &PreparedUndo, watch: &mut Watch<'_>) -> Result<(), EngineError> {
+        let done = self.transact(&prepared.id, &prepared.plan, prepared.turn.as_ref(), Left::Look, watch)?;
         // The sandbox may be gone; what it did is undone all the same.
-        let _ = self.resolve(Some(&prepared.page.sandbox_id)).and_then(|sandbox| {
-            let left = self.summarize(&sandbox)?.changed_files;
-            let sandbox = self.after_apply(&sandbox, left)?;
+        let _ = done.sandbox.map(|sandbox| {
             let lock = self.lock(&sandbox)?;
-            self.look_anew(sandbox, &lock, &prepared.plan, false)
+            self.look_anew(sandbox, &lock, &prepared.plan, done.is_outdated)
         });
         Ok(())
     }

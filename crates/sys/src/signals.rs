@@ -20,6 +20,13 @@ pub fn block(signals: &[i32]) -> io::Result<()> {
     Ok(())
 }
 
+/// Lets these signals through again.
+pub fn unblock(signals: &[i32]) {
+    let set = set_of(signals);
+    // SAFETY: `set` is an initialised signal set; a null old-set pointer is allowed. The mask is that of the thread.
+    unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
 /// Blocks these signals for the calling thread and returns a descriptor they can be read from.
 pub fn as_descriptor(signals: &[i32]) -> io::Result<OwnedFd> {
     let set = set_of(signals);

@@ -3,6 +3,7 @@ use std::process::ExitCode;
 
 use whatif_engine::apply::{ApplyRequest, HunkChoice, Prepared, Reason};
 use whatif_engine::commit::CommitOptions;
+use whatif_engine::error::signal_name;
 use whatif_engine::{Engine, EngineError};
 use whatif_types::Explain;
 
@@ -10,8 +11,8 @@ use super::Outcome;
 use crate::apply_report::{
     applied_document, nothing_document, plan_document, refuse_conflicts, report, say_apart, say_left_out, show_plan,
 };
-use crate::output::{Output, counted, done};
-use crate::progress::Progress;
+use crate::interrupt::Interrupts;
+use crate::output::{Output, Style, counted, done, printable};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -112,7 +113,7 @@ impl Args {
     }
 }
 
-/// An apply that was approved beforehand is planned anew if reality moves between its plan and its first step.
+/// An apply that was approved beforehand is planned again if reality moves between its plan and its first step.
 const ATTEMPTS: usize = 3;
 
 /// How it ended.
@@ -120,6 +121,8 @@ pub enum Ending {
     Applied {
         /// All but what is never taken by itself: ignored files, and what lies outside the project.
         is_whole: bool,
+        /// The signal that came too late to stop it.
+        interrupted: Option<i32>,
     },
     /// There was nothing to apply, or nothing was to be.
     Nothing,
@@ -128,9 +131,15 @@ pub enum Ending {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     Ok(match perform(engine, args, output)? {
-        Ending::Applied { .. } | Ending::Nothing => ExitCode::SUCCESS,
+        Ending::Applied { interrupted, .. } => after(interrupted),
+        Ending::Nothing => ExitCode::SUCCESS,
         Ending::Refused(code) => code,
     })
+}
+
+/// Who interrupts a command learns from its exit code that it was, also when it came to its end.
+pub fn after(interrupted: Option<i32>) -> ExitCode {
+    interrupted.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)))
 }
 
 pub fn perform(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineError> {
@@ -150,7 +159,15 @@ fn has_moved(error: &dyn Explain) -> bool {
 
 fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineError> {
     let mut request = args.request();
-    let mut prepared = engine.prepare_apply(&request)?;
+    // Nobody is asked, so nothing has to come between the plan and the apply. Checks may take long, and others need not wait.
+    let is_at_once = args.yes && !args.dry_run && (args.no_checks || !engine.has_checks(&request)?);
+    let mut prepared = match is_at_once {
+        true => Interrupts::default().during(output, |watch| engine.prepare_apply_in_turn(&request, watch))?,
+        false => engine.prepare_apply(&request)?,
+    };
+    for note in prepared.notes() {
+        output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(note)));
+    }
     if !prepared.conflicts.is_empty() {
         return Ok(Ending::Refused(refuse_conflicts(prepared, output)));
     }
@@ -189,12 +206,13 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     }
     let staged = committer.as_ref().map(|committer| engine.stage_commit(committer, &prepared)).transpose()?;
     let left_out = prepared.left_out_by_reason();
-    let mut progress = Progress::new(output);
-    let applied = engine.apply(prepared, &mut |p| progress.show(&p))?;
-    progress.clear();
+    let interrupts = Interrupts::watch();
+    let applied = interrupts.during(output, |watch| engine.apply(prepared, watch))?;
+    let interrupted = interrupts.came();
+    drop(interrupts);
     let options = CommitOptions { message: args.message.clone(), hooks: args.hooks };
-    let committed =
-        committer.zip(staged).map(|(committer, staged)| engine.commit(&committer, staged, &applied, &options)).transpose()?;
+    let staged = committer.zip(staged).filter(|_| interrupted.is_none());
+    let committed = staged.map(|(committer, staged)| engine.commit(&committer, staged, &applied, &options)).transpose()?;
     done(format!("applied as {}", applied.id));
     if let Some(apart) = committed.as_ref().map(|c| &c.apart).filter(|apart| !apart.is_empty()) {
         say_apart(apart, &applied.sandbox.project, output);
@@ -203,7 +221,11 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     report(&applied, &left_out, commit.as_deref(), output);
     output.document(&applied_document(&applied, &left_out, commit.as_deref()));
     let is_whole = left_out.keys().all(|reason| matches!(reason, Reason::Ignored | Reason::Outside));
-    Ok(Ending::Applied { is_whole })
+    if let Some(signal) = interrupted {
+        let uncommitted = if args.commit { " and is not committed" } else { "" };
+        output.note(format!("interrupted by {} too late to stop it: everything is applied{uncommitted}", signal_name(signal)));
+    }
+    Ok(Ending::Applied { is_whole, interrupted })
 }
 
 /// A summary and a question; what needs its own approval is asked about on its own.

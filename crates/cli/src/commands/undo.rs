@@ -2,13 +2,14 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use serde_json::json;
+use whatif_engine::error::signal_name;
 use whatif_engine::{Engine, EngineError, shown_path};
 use whatif_types::text::Text;
 
 use super::Outcome;
-use super::apply::agreed;
-use crate::output::{Output, Style, counted, done, visible_path};
-use crate::progress::Progress;
+use super::apply::{after, agreed};
+use crate::interrupt::Interrupts;
+use crate::output::{Output, Style, counted, done, printable, visible_path};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -23,7 +24,14 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let prepared = engine.prepare_undo(args.apply.as_deref())?;
+    let id = args.apply.as_deref();
+    let prepared = match args.yes && !args.dry_run {
+        true => Interrupts::default().during(output, |watch| engine.prepare_undo_in_turn(id, watch))?,
+        false => engine.prepare_undo(id)?,
+    };
+    for note in prepared.notes() {
+        output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(note)));
+    }
     let project = &prepared.page.project;
     let is_interactive = !output.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if args.dry_run || (is_interactive && !args.yes) {
@@ -51,9 +59,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             hint: "look with 'whatif undo --dry-run', then approve with --yes".to_owned(),
         });
     }
-    let mut progress = Progress::new(output);
-    engine.undo(&prepared, &mut |p| progress.show(&p))?;
-    progress.clear();
+    let interrupts = Interrupts::watch();
+    interrupts.during(output, |watch| engine.undo(&prepared, watch))?;
+    let interrupted = interrupts.came();
+    drop(interrupts);
     done(format!("apply {} undone by {}", prepared.page.id, prepared.id));
     output.line(format!(
         "{} {} restored; apply {} is undone",
@@ -63,5 +72,8 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     ));
     output.line(format!("  apply it again: whatif undo {}", prepared.id));
     output.document(&document(true));
-    Ok(ExitCode::SUCCESS)
+    if let Some(signal) = interrupted {
+        output.note(format!("interrupted by {} too late to stop it: everything is restored", signal_name(signal)));
+    }
+    Ok(after(interrupted))
 }

@@ -5,11 +5,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Change as Act, Operation, Plan, Source};
+use whatif_apply::{Change as Act, Identity, Operation, Plan, Source};
 use whatif_diff::attributes::{self, Attributes};
 use whatif_diff::base::{Made, NewBase, Record};
 use whatif_diff::{Bases, Kind, Marks, Node, Time, content};
-use whatif_types::{Sandbox, SandboxId, Status};
+use whatif_types::{Explain, Sandbox, SandboxId, Status};
 
 use super::{About, BaseAfter};
 use crate::history::Page;
@@ -19,26 +19,51 @@ use crate::{Engine, EngineError, now};
 /// So many files are kept with their bytes after an apply.
 const MOST_KEPT: usize = 500;
 const LONGEST_KEPT: u64 = 256 << 10;
+/// How often another command may change the sandbox's row meanwhile.
+const TRIES: usize = 10;
+
+/// How much of a sandbox is not real after a transaction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Left {
+    Known(u64),
+    /// Nobody has counted, so the sandbox is looked at.
+    Look,
+}
 
 /// What an operation left at a path.
 pub(crate) struct Written {
     path: PathBuf,
     is_removed: bool,
+    /// What it put there; `None` if it put nothing there.
+    after: Option<Identity>,
     /// The head's file it was copied from.
     from: Option<PathBuf>,
 }
 
 impl Written {
-    fn of(operation: &Operation, path: &Path) -> Self {
+    fn of(operation: &Operation, path: &Path, after: Option<&Identity>) -> Self {
         let from = match &operation.change {
             Act::Put { source: Source::File(from), .. } => Some(from.clone()),
             _ => None,
         };
-        Self { path: path.to_owned(), is_removed: matches!(operation.change, Act::Remove), from }
+        Self { path: path.to_owned(), is_removed: matches!(operation.change, Act::Remove), after: after.cloned(), from }
     }
 
     fn nothing(path: &Path) -> Self {
-        Self { path: path.to_owned(), is_removed: false, from: None }
+        Self { path: path.to_owned(), is_removed: false, after: None, from: None }
+    }
+
+    /// Whether what is there now is still what was put there. What somebody else made of it since is not what the sandbox starts
+    /// from, and neither is what recovery could not put there.
+    fn is_there(&self, now: Option<&Node>) -> bool {
+        match (&self.after, now) {
+            (None, now) => self.is_removed && now.is_none(),
+            (Some(after), Some(now)) => {
+                let is_file = now.kind != Kind::Directory;
+                after.ino == now.ino && (!is_file || (after.size, after.mtime) == (now.size, now.mtime))
+            }
+            (Some(_), None) => false,
+        }
     }
 
     fn equal_to(&self) -> Result<Option<(u64, Time)>, EngineError> {
@@ -70,11 +95,19 @@ fn text(path: &Path, node: &Node) -> Option<Vec<u8>> {
 
 impl Engine {
     /// Files the record of a transaction that is done.
-    pub(crate) fn finish_apply(&self, directory: &Path, plan: &Plan) -> Result<(), EngineError> {
+    /// `after` is what it put where, by operation.
+    pub(crate) fn finish_apply(
+        &self,
+        directory: &Path,
+        plan: &Plan,
+        after: &[Option<Identity>],
+        left: Left,
+    ) -> Result<Option<Sandbox>, EngineError> {
         self.note_move();
         let about: About = serde_json::from_value(plan.about.clone()).map_err(|e| EngineError::io("read", directory, e.into()))?;
         let paths: Vec<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
-        let written: Vec<Written> = plan.operations.iter().zip(&paths).map(|(o, path)| Written::of(o, path)).collect();
+        let operations = plan.operations.iter().zip(&paths).zip(after);
+        let written: Vec<Written> = operations.map(|((o, path), after)| Written::of(o, path, after.as_ref())).collect();
         self.set_bases(&about, &written)?;
         self.note_marks(&about)?;
         // Directories that only get their times back are nothing to speak of.
@@ -85,9 +118,33 @@ impl Engine {
         if let Some(undone) = &about.undo_of {
             self.mark_undone(undone, &about.id)?;
         }
+        // Before it is filed: an interruption here is made good, whereas a sandbox that is wrongly said to be real as a whole
+        // would be removed by the next clean-up.
+        let sandbox = self.settle_sandbox(&about, left)?;
         self.state.file_apply(&about.id)?;
         self.forget_old_applies(&about.id);
-        Ok(())
+        Ok(sandbox)
+    }
+
+    /// Brings the row of a transaction's sandbox up to date. `None` if there is no such sandbox any more.
+    pub(crate) fn settle_sandbox(&self, about: &About, left: Left) -> Result<Option<Sandbox>, EngineError> {
+        let Some(id) = SandboxId::parse(&about.sandbox_id) else { return Ok(None) };
+        if self.state.find(&id)?.is_none() {
+            return Ok(None);
+        }
+        let Some(sandbox) = self.store.get(&id)? else { return Ok(None) };
+        let left = match left {
+            Left::Known(left) => left,
+            // What cannot be looked at may be somebody's work.
+            Left::Look => self.summarize(&sandbox).map_or(sandbox.details.changed_files.max(1), |s| s.changed_files),
+        };
+        let mut tries = 0;
+        loop {
+            match self.after_apply(&sandbox, left) {
+                Err(error) if error.retryable() && tries < TRIES => tries += 1,
+                other => return other.map(Some),
+            }
+        }
     }
 
     /// Tells the sandbox that what is in reality now is what its changes are relative to.
@@ -112,9 +169,17 @@ impl Engine {
         // The bytes of a few files cost little to keep, and let both sides go on; of thousands it is enough to know them.
         let keeps_bytes = written.len() <= MOST_KEPT;
         let mut new = Vec::with_capacity(written.len());
+        let is_base = |one: &Written, node: Option<&Node>| match special.get(&one.path) {
+            // Known without looking at reality.
+            Some(BaseAfter::Again(_)) => true,
+            Some(BaseAfter::Content { .. }) => one.after.is_some(),
+            Some(BaseAfter::Looks { .. }) | None => one.is_there(node),
+        };
         for one in written.iter().chain(&settled) {
-            let path = one.path.clone();
-            let node = Node::of(&one.path)?;
+            let (path, node) = (one.path.clone(), Node::of(&one.path)?);
+            if paths.contains(&path) && !is_base(one, node.as_ref()) {
+                continue;
+            }
             let attributes = if node.is_some() { Some(attributes::of(&one.path, Marks::None)?) } else { None };
             new.push(match (special.get(&one.path), node) {
                 // Put back as it was known; a directory that was made again is another inode.

@@ -336,7 +336,7 @@ fn is_kept_by_others(path: &Path, now: Option<&State>, removed: &HashSet<PathBuf
 
 /// The directory that is held while a path is changed: the project, or the tree outside it. Nothing crosses from one file
 /// system to another, so a mount within the project is a root of its own.
-fn root_of<'a>(path: &Path, sandbox: &'a Sandbox) -> &'a Path {
+pub(crate) fn root_of<'a>(path: &Path, sandbox: &'a Sandbox) -> &'a Path {
     let tree = sandbox.details.trees.iter().filter(|t| path.starts_with(t)).max_by_key(|t| t.as_os_str().len());
     match tree {
         Some(tree) if tree.starts_with(&sandbox.project) => tree,

@@ -46,7 +46,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     }
     let takes_ignored = args.apply.takes_ignored();
     let ending = apply::perform(engine, &args.apply.of(sandbox.name), output)?;
-    let Ending::Applied { is_whole } = ending else {
+    let Ending::Applied { is_whole, interrupted } = ending else {
         return Ok(if let Ending::Refused(code) = ending { code } else { ExitCode::SUCCESS });
     };
     let changes = experiment.records[number].outcome.as_ref().map(|outcome| &outcome.changes);
@@ -63,7 +63,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     if let Err(error) = noted {
         note(format!("it is applied, but the race could not be tidied up: {}", whole_message(&error)));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(apply::after(interrupted))
 }
 
 const CHANGED: &str = "was changed since it was judged";

@@ -1,0 +1,64 @@
+//! Ctrl-C, TERM and HUP while a transaction runs: they are noted, and the transaction comes to a good end first.
+
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
+
+use rustix::process::Signal;
+use whatif_engine::EngineError;
+use whatif_engine::apply::{ApplyError, Progress as Step, Watch};
+
+use crate::output::Output;
+use crate::progress::Progress;
+
+const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+
+/// Keeps these signals from ending the process, for as long as this lives. By default it lets them end it: while nothing is under
+/// way that is the quickest answer.
+#[derive(Debug, Default)]
+pub struct Interrupts {
+    /// `None` where they cannot be watched; they end the process then, and the next command repairs what that leaves.
+    descriptor: Option<OwnedFd>,
+    came: Cell<Option<i32>>,
+}
+
+impl Interrupts {
+    #[must_use]
+    pub fn watch() -> Self {
+        Self { descriptor: whatif_sys::signals::as_descriptor(&SIGNALS.map(Signal::as_raw)).ok(), came: Cell::new(None) }
+    }
+
+    /// The first that came; later ones change nothing.
+    pub fn came(&self) -> Option<i32> {
+        if let Some(descriptor) = &self.descriptor {
+            let waiting = whatif_sys::signals::take(descriptor);
+            self.came.set(self.came.get().or(waiting.first().copied()));
+        }
+        self.came.get()
+    }
+
+    /// Runs a transaction that can be stopped until it is committed.
+    pub fn during<T>(
+        &self,
+        output: &Output,
+        work: impl FnOnce(&mut Watch<'_>) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let mut progress = Progress::new(output);
+        let outcome =
+            work(&mut Watch { progress: &mut |step: Step| progress.show(&step), is_cancelled: &|| self.came().is_some() });
+        progress.clear();
+        match (outcome, self.came()) {
+            (Err(EngineError::Apply(ApplyError::Cancelled)), Some(signal)) => Err(EngineError::Cancelled { signal }),
+            (outcome, _) => outcome,
+        }
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        if self.descriptor.is_some() {
+            // One that is still waiting would end us now, in the middle of what we have to say.
+            let _ = self.came();
+            whatif_sys::signals::unblock(&SIGNALS.map(Signal::as_raw));
+        }
+    }
+}
