@@ -97,6 +97,8 @@ pub struct Point {
 pub enum Fault {
     /// `kill -9` before the call does anything.
     Kill,
+    /// Any other signal, at the same moment.
+    Signal(&'static str),
     /// This one call fails.
     Error(&'static str),
     /// It and all further calls of its name fail.
@@ -143,6 +145,7 @@ impl World {
         let (call, number) = (&point.call, point.number);
         let inject = match fault {
             Fault::Kill => format!("inject={call}:signal=SIGKILL:when={number}"),
+            Fault::Signal(signal) => format!("inject={call}:signal={signal}:when={number}"),
             Fault::Error(error) => format!("inject={call}:error={error}:when={number}"),
             Fault::ErrorFromThenOn(error) => format!("inject={call}:error={error}:when={number}+"),
         };

@@ -63,6 +63,15 @@ impl World {
         world
     }
 
+    /// The same world with its state directory elsewhere. The caller removes that.
+    #[must_use]
+    pub fn with_state(&self, state: PathBuf) -> std::mem::ManuallyDrop<Self> {
+        let Self { who, dir, home, project, bin, uid, .. } = self;
+        let (dir, home, project, bin) = (dir.clone(), home.clone(), project.clone(), bin.clone());
+        // The first one tidies up.
+        std::mem::ManuallyDrop::new(Self { who: *who, dir, home, project, state, bin, uid: *uid })
+    }
+
     /// The uid things of this world belong to.
     #[must_use]
     pub fn uid(&self) -> u32 {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use self::entries::Entries;
 use self::index::IndexLock;
 use self::sign::Signing;
-use crate::apply::{Applied, Prepared};
+use crate::apply::{Applied, Prepared, Watch};
 use crate::git::Git;
 use crate::{Engine, EngineError, now};
 
@@ -138,7 +138,9 @@ impl Engine {
         if applied.steps.is_empty() {
             return error;
         }
-        let undone = self.prepare_undo(Some(&applied.id)).and_then(|undo| self.undo(&undo, &mut |_| {}));
+        // Not to be cancelled: half of both would be worse than either.
+        let mut watch = Watch { progress: &mut |_| {}, is_cancelled: &|| false };
+        let undone = self.prepare_undo(Some(&applied.id)).and_then(|undo| self.undo(&undo, &mut watch));
         let hint = match undone {
             Ok(()) => "the apply was undone: branch, index and files are as they were".to_owned(),
             Err(undo) => format!(
