@@ -133,6 +133,8 @@ impl Engine {
             if let Some(start) = stack.windows(layers.len()).position(|w| w == layers) {
                 let below = start.checked_sub(1).and_then(|at| stack.get(at)).cloned();
                 LayerOrigin { sandbox: Some(fresh.id.clone()), below }.mark(&place.join(id.as_str()));
+                // Until the record names it, nothing else keeps `gc` from it.
+                self.state.note_import(&place, std::slice::from_ref(&id))?;
                 self.state.keep_layer(&place, &id)?;
                 // The layers that it takes the place of may be deleted as soon as the record says so.
                 self.state.flush_all()?;
