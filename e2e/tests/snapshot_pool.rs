@@ -9,6 +9,7 @@ use whatif_e2e::{Random, World, as_root, as_root_and_user, eventually, wait_for}
 as_root_and_user!(
     a_ready_sandbox_is_claimed,
     a_claimed_sandbox_is_like_a_new_one,
+    a_command_has_the_callers_umask_limits_and_priority,
     reality_is_followed_until_the_claim,
     a_new_secret_is_hidden,
     a_rewritten_file_is_the_latest,
@@ -99,6 +100,30 @@ fn a_claimed_sandbox_is_like_a_new_one(w: &World) {
         shown["details"].to_string()
     };
     assert_eq!(details("two"), details("one"));
+    drain(w);
+}
+
+/// Whether the sandbox is made now, comes from the pool, or is there already.
+fn a_command_has_the_callers_umask_limits_and_priority(w: &World) {
+    let look = "umask; ulimit -n; ulimit -Hn; ulimit -c; ulimit -s; ulimit -v; nice";
+    let changed = "umask 027; ulimit -Sn 777; ulimit -Hn 999; ulimit -c 0; ulimit -s 4096; ulimit -v 9000000";
+    let binary = w.bin.display().to_string();
+    let from =
+        |command: &str| w.outside(&format!("{changed}; exec nice -n 7 {binary} {command} -- /bin/sh -c '{look}'")).ok().stdout;
+    let expected = w.outside(&format!("{changed}; exec nice -n 7 /bin/sh -c '{look}'")).ok().stdout;
+    assert!(expected.starts_with("0027\n777\n999\n0\n4096\n9000000\n7"), "{expected}");
+    assert_eq!(from("run --rm --quiet"), expected, "made now");
+    fill(w, 2);
+    assert_eq!(from("run --keep --quiet --name pooled"), expected, "claimed with its command");
+    eventually("it is filled up again", || ready(w) == 2);
+    // One of the two was made by the caller with stricter limits; whoever has none does not get that.
+    let before = w.processes();
+    w.new_sandbox("mine");
+    assert!(was_claimed(w, "mine", &before));
+    assert_eq!(from("exec mine"), expected, "claimed, and then entered");
+    // Nothing sticks to the keeper.
+    let plain = w.outside(&format!("exec {binary} exec mine -- /bin/sh -c '{look}'")).ok().stdout;
+    assert_eq!(plain, w.outside(look).ok().stdout);
     drain(w);
 }
 

@@ -65,6 +65,11 @@ impl Output {
         }
     }
 
+    /// Something that must not be overlooked, whoever reads the output.
+    pub fn warn(&self, text: impl Display) {
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+
     /// The one document of JSON mode.
     pub fn document(&self, value: &impl Serialize) {
         if self.json

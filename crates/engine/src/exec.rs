@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use whatif_keeper::Client;
 use whatif_keeper::client::{ClientError, News};
-use whatif_keeper::protocol::{Exec, Reason, Stdio, Text};
+use whatif_keeper::protocol::{Exec, Reason, Settings, Stdio, Text};
 use whatif_types::config::UserConfig;
 use whatif_types::environment::{self, Filtered};
 use whatif_types::network::NetWish;
@@ -256,6 +256,8 @@ impl Engine {
         let timeout = spec.timeout.or(sandbox.details.limits.timeout.map(Span::duration));
         let spec = CommandSpec { env: carried, timeout, ..spec.clone() };
         let mut exec = self.request(&config, Surroundings::of(sandbox, &cwd), &spec, detached);
+        // The keeper has the umask, limits and priority of whoever started it.
+        exec.settings = Some(Settings::own());
         // What was set when the sandbox was made wins over reality's value; the keeper adds it.
         let set_now = |name: &str| spec.env.iter().any(|e| e.split('=').next() == Some(name));
         exec.environment.retain(|(n, _)| !sandbox.details.set_env.iter().any(|s| s.as_bytes() == n.as_bytes() && !set_now(s)));
@@ -286,6 +288,7 @@ impl Engine {
             terminal: spec.terminal,
             detached,
             timeout_ms: spec.timeout.map(|t| t.as_millis() as u64),
+            settings: None,
         }
     }
 

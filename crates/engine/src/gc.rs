@@ -46,6 +46,9 @@ pub struct Collected {
     /// Directories no record knows. They may hold work, so they are named, not deleted.
     #[serde(with = "whatif_types::text::paths")]
     pub unknown: Vec<PathBuf>,
+    /// Those of them that say what they were: `gc --adopt` records them again.
+    #[serde(with = "whatif_types::text::paths")]
+    pub adoptable: Vec<PathBuf>,
     /// Things of the running system that belong to no sandbox.
     pub orphans: Vec<Orphan>,
     /// Sandboxes that the rules remove.
@@ -196,9 +199,14 @@ impl Engine {
                 collected.unknown.push(path);
             }
         }
-        let unknown = settled.difference(&known).map(|id| self.state.sandboxes().join(id.as_str()));
-        // One that went meanwhile was known.
-        collected.unknown.extend(unknown.filter(|path| path.is_dir()));
+        for id in settled.difference(&known) {
+            let path = self.state.sandboxes().join(id.as_str());
+            // One that went meanwhile was known.
+            if path.is_dir() {
+                collected.adoptable.extend(self.is_adoptable(id).then(|| path.clone()));
+                collected.unknown.push(path);
+            }
+        }
         collected.incomplete = self.incomplete()?;
         collected.incomplete.retain(|one| !collected.forgotten.iter().any(|name| one.owner == Owner::Sandbox(name.clone())));
         Ok(())

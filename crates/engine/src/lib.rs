@@ -1,6 +1,7 @@
 //! Use cases, one file a verb. Knows no terminal and no network API; clients are the CLI and, later, the daemon.
 #![forbid(unsafe_code)]
 
+mod adopt;
 pub mod apply;
 mod boot;
 mod captured;
@@ -26,6 +27,7 @@ pub mod history;
 pub mod inside;
 pub mod intact;
 mod label;
+mod ledger;
 mod lifetime;
 pub mod limits;
 pub mod lineage;
@@ -68,6 +70,9 @@ use whatif_layers::StateDir;
 use whatif_store::Store;
 use whatif_store::sqlite::SqliteStore;
 
+use self::ledger::Ledger;
+
+pub use self::adopt::{Adopted, Left};
 pub use self::context::Context;
 pub use self::create::NewSandbox;
 pub use self::error::EngineError;
@@ -103,7 +108,7 @@ impl Engine {
     /// Opens the state directory and repairs what a crash left there.
     pub fn open(context: Context) -> Result<Self, EngineError> {
         let state = StateDir::open(&context.state_dir)?;
-        let store = Box::new(SqliteStore::at(state.database()));
+        let store = Box::new(SqliteStore::at(state.database()).watched_by(Box::new(Ledger::of(&state))));
         let mut engine = Self { context, state, store, troubles: Vec::new() };
         engine.troubles = engine.recover()?;
         Ok(engine)

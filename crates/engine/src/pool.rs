@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use whatif_diff::digest;
 use whatif_keeper::Client;
-use whatif_keeper::protocol::{Exec, Request};
+use whatif_keeper::protocol::{Exec, Request, Settings};
 use whatif_layers::remove;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_store::Inserted;
@@ -39,6 +39,8 @@ const LOCK: &str = "lock";
 struct Ready {
     sandbox: Sandbox,
     fingerprint: String,
+    /// What its keeper was started with.
+    settings: Settings,
 }
 
 /// The ready sandboxes of one project.
@@ -93,6 +95,10 @@ impl Engine {
             if fingerprint.is_none() {
                 fingerprint = Some(self.fingerprint(validated)?);
             }
+            // It was made by somebody with stricter limits than its commands shall have.
+            if !ready.settings.can_give(&Settings::own()) {
+                continue;
+            }
             // Somebody else's.
             let Ok(Some(lock)) = SandboxLock::take(&place) else { continue };
             let is_fresh = fingerprint.as_deref() == Some(ready.fingerprint.as_str());
@@ -131,7 +137,9 @@ impl Engine {
                 }
             }
             if let Some((exec, descriptors)) = first {
-                client.send(&Request::Exec(Box::new(exec.clone())), descriptors)?;
+                // The keeper has the umask, limits and priority of whoever filled the pool.
+                let exec = Exec { settings: Some(Settings::own()), ..exec.clone() };
+                client.send(&Request::Exec(Box::new(exec)), descriptors)?;
             }
             return Ok(Some(Created { sandbox, lock, client, pidfd }));
         }
@@ -185,7 +193,11 @@ impl Engine {
             return Ok(Some(Shortfall::Limits));
         }
         let fingerprint = self.fingerprint(validated)?;
-        self.discard_ready(shelf, |ready, place| ready.fingerprint != fingerprint || Client::connect(place).is_err());
+        let own = Settings::own();
+        let is_bad = |ready: &Ready, place: &Path| {
+            ready.fingerprint != fingerprint || !ready.settings.can_give(&own) || Client::connect(place).is_err()
+        };
+        self.discard_ready(shelf, is_bad);
         self.fill_up(validated, shelf, &fingerprint)
     }
 
@@ -202,7 +214,7 @@ impl Engine {
             }
             let id = created.sandbox.id.clone();
             let place = self.state.transient().join(id.as_str());
-            let ready = Ready { sandbox: created.sandbox, fingerprint: fingerprint.to_owned() };
+            let ready = Ready { sandbox: created.sandbox, fingerprint: fingerprint.to_owned(), settings: Settings::own() };
             let text = serde_json::to_vec(&ready).map_err(|e| EngineError::io("write", &place, e.into()))?;
             fs::write(place.join(READY), text).map_err(|e| EngineError::io("write", &place, e))?;
             self.state.shelve(&id, shelf)?;

@@ -120,6 +120,44 @@ pub struct Exec {
     /// Goes on when the client leaves; output goes to the log that was passed (see `log`).
     pub detached: bool,
     pub timeout_ms: Option<u64>,
+    /// The caller's, for a keeper that was not started by the caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Settings>,
+}
+
+/// What a command inherits from whoever asks for it, as far as the keeper may give it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    pub umask: u32,
+    pub nice: i32,
+    pub io_priority: i32,
+    /// Number of a resource, soft and hard limit.
+    pub limits: Vec<(u32, u64, u64)>,
+}
+
+impl Settings {
+    /// Those of this process.
+    #[must_use]
+    pub fn own() -> Self {
+        let own = whatif_sys::settings::Settings::own();
+        Self { umask: own.umask, nice: own.nice, io_priority: own.io_priority, limits: own.limits.clone() }
+    }
+
+    /// Whether a keeper with these can start commands with the others: it can lower limits and priority, not raise them.
+    #[must_use]
+    pub fn can_give(&self, wanted: &Self) -> bool {
+        let hard = |number: u32| self.limits.iter().find(|(n, ..)| *n == number).map_or(0, |(_, _, hard)| *hard);
+        self.nice <= wanted.nice && wanted.limits.iter().all(|(number, _, wanted)| hard(*number) >= *wanted)
+    }
+
+    pub(crate) fn to_assume(&self) -> whatif_sys::settings::Settings {
+        whatif_sys::settings::Settings {
+            umask: self.umask & 0o777,
+            nice: self.nice,
+            io_priority: self.io_priority,
+            limits: self.limits.clone(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

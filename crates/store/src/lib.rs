@@ -81,6 +81,15 @@ pub trait Store: std::fmt::Debug {
     fn with_needed_layers(&self, work: &mut dyn FnMut(&HashSet<LayerId>)) -> Result<(), StoreError>;
 }
 
+/// Told of what was recorded. It must not fail: the records are what counts.
+pub trait Witness: std::fmt::Debug {
+    fn sandbox(&self, sandbox: &Sandbox);
+    fn snapshot(&self, snapshot: &Snapshot);
+    fn snapshot_removed(&self, snapshot: &Snapshot);
+    fn template(&self, template: &Template);
+    fn template_removed(&self, name: &str);
+}
+
 /// What something new starts from.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
@@ -134,6 +143,15 @@ pub enum StoreError {
     Database(#[source] rusqlite::Error),
 }
 
+impl StoreError {
+    /// Whether what is at the place of the records is none, or not all of it can be read.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        matches!(self, Self::Database(error) if matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase)))
+    }
+}
+
 impl Explain for StoreError {
     fn code(&self) -> &'static str {
         match self {
@@ -163,6 +181,9 @@ impl Explain for StoreError {
             Self::OriginGone => vec!["'whatif snapshots' shows what there is".to_owned()],
             Self::Conflict { .. } | Self::ExperimentConflict { .. } => vec!["run the command again".to_owned()],
             Self::TooNew { .. } => vec!["use the newer whatif, or another state directory: WHATIF_HOME=…".to_owned()],
+            Self::Database(_) if self.is_damage() => {
+                vec!["the sandboxes are still there; put it aside and rebuild the records from them: whatif gc --adopt".to_owned()]
+            }
             Self::Database(_) | Self::Malformed(_) | Self::NotFlushed { .. } => {
                 vec!["'whatif doctor' checks the state directory and its free space".to_owned()]
             }

@@ -19,7 +19,7 @@ use whatif_types::experiment::Attempt;
 use whatif_types::{Experiment, ExperimentId, LayerFacts, LayerId, Sandbox, SandboxId, Snapshot, SnapshotId, Template};
 
 use self::json::to_json;
-use crate::{Found, Inserted, Origin, Store, StoreError};
+use crate::{Found, Inserted, Origin, Store, StoreError, Witness};
 
 /// Forward-only: entry N turns format N into format N + 1.
 const MIGRATIONS: [&str; 3] = [
@@ -83,12 +83,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct SqliteStore {
     path: PathBuf,
     connection: OnceCell<Connection>,
+    witness: Option<Box<dyn Witness>>,
 }
 
 impl SqliteStore {
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
-        Self { path, connection: OnceCell::new() }
+        Self { path, connection: OnceCell::new(), witness: None }
+    }
+
+    /// Somebody is told of each sandbox, snapshot and template that is recorded or removed.
+    #[must_use]
+    pub fn watched_by(self, witness: Box<dyn Witness>) -> Self {
+        Self { witness: Some(witness), ..self }
+    }
+
+    fn tell(&self, what: impl Fn(&dyn Witness)) {
+        if let Some(witness) = &self.witness {
+            what(&**witness);
+        }
     }
 
     fn connection(&self) -> Result<&Connection, StoreError> {
@@ -141,8 +154,10 @@ impl SqliteStore {
                 self.update(sandbox)
             })
         });
-        if placed.is_err() {
-            sandbox.version = version;
+        match (&placed, snapshot) {
+            (Ok(()), Some(snapshot)) => self.tell(|w| w.snapshot(snapshot)),
+            (Ok(()), None) => {}
+            (Err(_), _) => sandbox.version = version,
         }
         placed
     }
@@ -270,7 +285,10 @@ impl Store for SqliteStore {
                     details,
                 ]);
             match inserted {
-                Ok(_) => Ok(Inserted::New),
+                Ok(_) => {
+                    self.tell(|w| w.sandbox(sandbox));
+                    Ok(Inserted::New)
+                }
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
                     // Lost a race for the key, or the name is taken.
                     match idempotency_key.map(|key| self.find_by_key(key)).transpose()?.flatten() {
@@ -333,6 +351,7 @@ impl Store for SqliteStore {
             return Err(StoreError::Conflict { name: sandbox.name.clone() });
         }
         sandbox.version += 1;
+        self.tell(|w| w.sandbox(sandbox));
         Ok(())
     }
 
@@ -402,14 +421,18 @@ impl Store for SqliteStore {
     }
 
     fn delete_snapshots(&self, ids: &[SnapshotId]) -> Result<(), StoreError> {
-        self.with_room(|| {
+        let removed = self.with_room(|| {
             self.in_transaction(|connection| {
+                let mut removed = Vec::new();
                 for id in ids {
+                    removed.extend(snapshots::select(connection, "id = ?1", [id.as_str()])?);
                     snapshots::delete(connection, id)?;
                 }
-                Ok(())
+                Ok(removed)
             })
-        })
+        })?;
+        removed.iter().for_each(|snapshot| self.tell(|w| w.snapshot_removed(snapshot)));
+        Ok(())
     }
 
     fn insert_template(&self, template: &Template, origin: Option<&Origin<'_>>, replace: bool) -> Result<(), StoreError> {
@@ -421,7 +444,9 @@ impl Store for SqliteStore {
                 }
                 snapshots::insert_template(connection, template)
             })
-        })
+        })?;
+        self.tell(|w| w.template(template));
+        Ok(())
     }
 
     fn get_template(&self, name: &str) -> Result<Option<Template>, StoreError> {
@@ -436,7 +461,9 @@ impl Store for SqliteStore {
         self.with_room(|| {
             self.connection()?.prepare_cached("DELETE FROM templates WHERE name = ?1")?.execute([name])?;
             Ok(())
-        })
+        })?;
+        self.tell(|w| w.template_removed(name));
+        Ok(())
     }
 
     fn insert_experiment(&self, experiment: &Experiment) -> Result<(), StoreError> {

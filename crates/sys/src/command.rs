@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use crate::settings::Settings;
 use crate::{check, signals};
 
 /// What to run, fully resolved: after the fork nothing may allocate.
@@ -18,6 +19,8 @@ pub struct Command<'a> {
     /// The command gets a session of its own; with a terminal on its standard input, that becomes its controlling one.
     pub terminal: bool,
     pub bounds: Bounds<'a>,
+    /// Those of whoever asked for it, if they are not the keeper's own.
+    pub settings: Option<&'a Settings>,
 }
 
 /// What the command is put into before it runs; inherited by everything it starts.
@@ -141,6 +144,10 @@ fn execute(command: &Command<'_>, argv: &[*const libc::c_char], envp: &[*const l
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         if libc::chdir(command.directory.as_ptr()) == -1 {
             return Failure::Directory(errno());
+        }
+        // Last: a small limit on open files would be in the way of what was done before.
+        if let Some(settings) = command.settings {
+            settings.assume();
         }
         // As `execvp` does: "not found" gives way to the more telling "permission denied" of an earlier candidate.
         let mut failure = libc::ENOENT;

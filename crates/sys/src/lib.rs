@@ -18,6 +18,7 @@ pub mod mount;
 pub mod namespaces;
 pub mod peer;
 pub mod seccomp;
+pub mod settings;
 pub mod signals;
 pub mod supervisor_filter;
 pub mod unsent;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use whatif_engine::{Change, ChangeKind, Kind, State, Unreadable};
 use whatif_patch::Side;
 
-/// Git itself calls longer files big; a patch has to hold them in memory.
-const LONGEST: u64 = 512 << 20;
+/// A patch holds both sides of one file in memory, and spells them out there. Longer ones have no lines to show either.
+const LONGEST: u64 = 32 << 20;
 
 /// What a patch does not have.
 #[derive(Debug, Default)]

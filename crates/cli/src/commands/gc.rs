@@ -22,9 +22,15 @@ pub struct Args {
     /// Remove the least recently used sandboxes until everything takes no more than this, whatever they hold
     #[arg(long, value_name = "SIZE")]
     max_total: Option<Size>,
+    /// Record sandboxes again that are on the disk and in no record, as after a lost database; remove nothing
+    #[arg(long, conflicts_with_all = ["dry_run", "older_than", "max_total"])]
+    adopt: bool,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    if args.adopt {
+        return adopt(engine, output);
+    }
     let asked = Collect { dry_run: args.dry_run, older_than: args.older_than, max_total: args.max_total };
     let collected = engine.collect(&asked)?;
     output.document(&collected);
@@ -35,6 +41,28 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     if !has_news(&collected) {
         output.line("nothing to do");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn adopt(engine: &Engine, output: &Output) -> Outcome {
+    let adopted = engine.adopt()?;
+    output.document(&adopted);
+    for path in &adopted.set_aside {
+        output.line(format!("the damaged records are in {}", printable(&path.to_string_lossy())));
+    }
+    for name in &adopted.sandboxes {
+        output.line(format!("{name} adopted, with its snapshots"));
+    }
+    for name in &adopted.templates {
+        output.line(format!("template {name} adopted"));
+    }
+    for left in &adopted.left {
+        let path = printable(&left.path.to_string_lossy());
+        output.line(format!("{} {path}: {}", output.paint(Style::Yellow, "left:"), left.why));
+    }
+    if adopted.sandboxes.is_empty() && adopted.templates.is_empty() && adopted.left.is_empty() {
+        output.line("nothing to adopt");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -70,10 +98,12 @@ fn tell_reconciled(collected: &Collected, output: &Output) {
     }
     for path in &collected.unknown {
         let shown = printable(&path.to_string_lossy());
-        output.line(format!(
-            "{} {shown} belongs to no record; look at it and delete it by hand if it holds nothing of value",
-            output.paint(Style::Yellow, "unknown:")
-        ));
+        let advice = if collected.adoptable.contains(path) {
+            "is a sandbox that the records do not know; record it again: whatif gc --adopt"
+        } else {
+            "belongs to no record; look at it and delete it by hand if it holds nothing of value"
+        };
+        output.line(format!("{} {shown} {advice}", output.paint(Style::Yellow, "unknown:")));
     }
     for orphan in &collected.orphans {
         let what = printable(&orphan.what.to_os().to_string_lossy());

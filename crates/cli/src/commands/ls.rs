@@ -9,7 +9,7 @@ use whatif_types::Status;
 use whatif_types::timestamp::age;
 
 use super::Outcome;
-use crate::output::{Output, Style, bytes, printable};
+use crate::output::{Output, Style, bytes, counted, printable};
 use crate::table;
 
 #[derive(Debug, clap::Args)]
@@ -27,6 +27,12 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut sandboxes = engine.list()?;
+    let unrecorded = engine.unrecorded()?;
+    if let Some(first) = unrecorded.first() {
+        let count = counted(unrecorded.len() as u64, "sandbox").replace("sandboxs", "sandboxes");
+        let place = printable(&first.parent().unwrap_or(first).to_string_lossy());
+        output.warn(format!("whatif: {count} in {place} not in the records; to record them again: whatif gc --adopt"));
+    }
     if args.here {
         let project = engine.context.project_of(&engine.context.cwd);
         sandboxes.retain(|s| s.project == project);
@@ -43,7 +49,9 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     if sandboxes.is_empty() {
-        output.note("no sandboxes; make one: whatif run -- COMMAND");
+        if unrecorded.is_empty() {
+            output.note("no sandboxes; make one: whatif run -- COMMAND");
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);

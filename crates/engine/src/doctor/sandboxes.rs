@@ -12,12 +12,22 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
     let listed = match engine.store.list() {
         Ok(listed) => listed,
         Err(error) => {
-            return vec![Probe::fail("records", error.to_string(), "move state.db away to begin anew; heads stay in sandboxes/")];
+            return vec![Probe::fail(
+                "records",
+                error.to_string(),
+                "whatif gc --adopt puts damaged records aside and rebuilds them from the sandboxes",
+            )];
         }
     };
     let active: Vec<_> = listed.iter().filter(|s| s.status == Status::Active).collect();
     let mut probes = vec![Probe::ok(NAME, format!("{} kept, {} of them running", listed.len(), active.len()))];
     probes.extend(incomplete(engine, &listed));
+    if let Ok(unrecorded) = engine.unrecorded()
+        && let Some(first) = unrecorded.first()
+    {
+        let detail = format!("{} of {} are not in the records", unrecorded.len(), first.parent().unwrap_or(first).display());
+        probes.push(Probe::fail("records", detail, "whatif gc --adopt"));
+    }
     for sandbox in active {
         if !engine.is_alive(sandbox).unwrap_or(false) {
             probes.push(Probe::warn(NAME, format!("{} is recorded as running, but its keeper is gone", sandbox.name), "whatif gc"));

@@ -55,7 +55,11 @@ impl Engine {
         let settled = self.state.settled()?.into_iter().find(|id| directory.ends_with(Path::new("sandboxes").join(id.as_str())));
         let Some(id) = settled else { return Ok(None) };
         let Some(lock) = SandboxLock::take(directory)? else { return Ok(None) };
-        let is_known = self.store.get(&id)?.is_some_and(|s| s.status == Status::Active);
+        // With the records lost, it is a sandbox that can be adopted as it runs.
+        let is_known = match self.store.get(&id)? {
+            Some(sandbox) => sandbox.status == Status::Active,
+            None => self.is_adoptable(&id),
+        };
         Ok((!is_known).then_some(Unowned { _lock: Some(lock) }))
     }
 }

@@ -15,6 +15,12 @@ impl Engine {
         let links: Vec<_> = entries.filter_map(Result::ok).map(|e| (e.path(), fs::read_link(e.path()))).collect();
         for (path, target) in links {
             let id = target.as_ref().ok().and_then(|t| SandboxId::parse(t.file_name()?.to_str()?));
+            if let Some(id) = &id
+                && self.store.get(id)?.is_none()
+                && self.is_adoptable(id)
+            {
+                continue;
+            }
             let owner = id.and_then(|id| self.store.get(&id).transpose()).transpose()?;
             let is_owned = owner.is_some_and(|s| s.status == Status::Active && path.ends_with(&s.name) && path.is_dir());
             // One that leads elsewhere by now is somebody else's.

@@ -17,7 +17,10 @@ impl Engine {
         for place in [self.state.sandboxes(), self.state.root().join("spare")] {
             for entry in fs::read_dir(&place).into_iter().flatten().filter_map(Result::ok) {
                 let id = entry.file_name().to_str().and_then(SandboxId::parse);
-                let is_known = id.map(|id| self.store.get(&id)).transpose()?.flatten().is_some();
+                let is_known = match id {
+                    Some(id) => self.store.get(&id)?.is_some() || self.is_adoptable(&id),
+                    None => false,
+                };
                 let socket = entry.path().join(SOCKET);
                 if !is_known
                     && is_socket(&socket)

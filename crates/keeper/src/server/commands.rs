@@ -18,7 +18,7 @@ use super::running::{Running, describe, has_input, line_of, read_outcome};
 use super::strings::Strings;
 use super::watch::Watch;
 use super::{missed_network, processes, terminal};
-use crate::protocol::{Exec, Exited, Failed, Reason, Reply, Stdio};
+use crate::protocol::{Exec, Exited, Failed, Reason, Reply, Settings, Stdio};
 
 const MOST_ENDED_REMEMBERED: usize = 256;
 /// The exit code of what a signal killed at once.
@@ -76,6 +76,7 @@ impl Commands {
             stdio[1..].fill(write.as_fd());
         }
         let strings = Strings::of(exec, &self.environment)?;
+        let settings = exec.settings.as_ref().map(Settings::to_assume);
         let (is_alone, counted) = self.prepare_to_count();
         self.watch.begin();
         let started = command::start(&Command {
@@ -92,6 +93,7 @@ impl Commands {
                 processors: self.bounds.processors,
                 file_size: self.bounds.file_size,
             },
+            settings: settings.as_ref(),
         })?;
         let log = log.zip(pipe).map(|(files, (from, _))| Log::new(from, files)).transpose()?;
         Ok(Running {

@@ -1,0 +1,148 @@
+//! `whatif gc --adopt`: records for sandboxes and templates that are on the disk and in no record, as after a lost database.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use whatif_layers::state_dir::SandboxLock;
+use whatif_store::sqlite::SqliteStore;
+use whatif_store::{Store, StoreError};
+use whatif_types::{Sandbox, SandboxId};
+
+use crate::ledger::{self, Entries, Ledger};
+use crate::{Engine, EngineError, now};
+
+/// The copy of a running sandbox's record.
+const PUBLISHED: &str = "sandbox.json";
+/// Names to try for a sandbox whose own was given to another one meanwhile.
+const MOST_NAMES: usize = 1000;
+
+/// What was taken up into the records.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Adopted {
+    pub sandboxes: Vec<String>,
+    pub templates: Vec<String>,
+    /// What stays as it is, because nothing says what it was.
+    pub left: Vec<Left>,
+    /// Where the damaged database was put.
+    #[serde(with = "whatif_types::text::paths")]
+    pub set_aside: Vec<PathBuf>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Left {
+    #[serde(with = "whatif_types::text::path")]
+    pub path: PathBuf,
+    pub why: String,
+}
+
+impl Engine {
+    /// The directories of sandboxes that no record knows.
+    pub fn unrecorded(&self) -> Result<Vec<PathBuf>, EngineError> {
+        let ids = self.unrecorded_in(&*self.store)?;
+        Ok(ids.into_iter().map(|id| self.state.sandboxes().join(id.as_str())).collect())
+    }
+
+    fn unrecorded_in(&self, store: &dyn Store) -> Result<Vec<SandboxId>, EngineError> {
+        // In this order: one that is made from here on is not in the list.
+        let settled = self.state.settled()?;
+        let known: HashSet<SandboxId> = store.list()?.into_iter().map(|s| s.id).collect();
+        let is_there = |id: &SandboxId| self.state.sandboxes().join(id.as_str()).is_dir();
+        Ok(settled.into_iter().filter(|id| !known.contains(id) && is_there(id)).collect())
+    }
+
+    /// Whether a directory without a record says what it was.
+    pub(crate) fn is_adoptable(&self, id: &SandboxId) -> bool {
+        matches!(entries(&self.state.sandboxes().join(id.as_str()), id), Ok(Some(_)))
+    }
+
+    /// Records what is on the disk and says what it was. Nothing is deleted.
+    pub fn adopt(&self) -> Result<Adopted, EngineError> {
+        let mut adopted = Adopted::default();
+        let fresh = SqliteStore::at(self.state.database()).watched_by(Box::new(Ledger::of(&self.state)));
+        let mut store = &*self.store;
+        if store.list().is_err_and(|error| error.is_damage()) {
+            adopted.set_aside = set_aside(&self.state.database())?;
+            store = &fresh;
+        }
+        for id in self.unrecorded_in(store)? {
+            let directory = self.state.sandboxes().join(id.as_str());
+            let left = |why: &str| Left { path: directory.clone(), why: why.to_owned() };
+            // Held: another command is at work on it.
+            let Some(_lock) = SandboxLock::take(&directory)? else {
+                adopted.left.push(left("another command is at work on it; try again"));
+                continue;
+            };
+            match entries(&directory, &id)? {
+                Some(entries) => adopted.sandboxes.push(record(store, entries)?),
+                None => adopted.left.push(left("nothing in it says what it was; what it changed is in its head/")),
+            }
+        }
+        let (templates, strange) = ledger::templates(&self.state).map_err(|e| EngineError::io("read", self.state.root(), e))?;
+        for template in templates {
+            if store.get_template(&template.name)?.is_none() {
+                store.insert_template(&template, None, false)?;
+                adopted.templates.push(template.name);
+            }
+        }
+        adopted.left.extend(strange.into_iter().map(|path| Left { path, why: "it cannot be understood".to_owned() }));
+        store.flush()?;
+        Ok(adopted)
+    }
+}
+
+/// What a directory says about its sandbox.
+fn entries(directory: &Path, id: &SandboxId) -> Result<Option<Entries>, EngineError> {
+    let failed = |e: std::io::Error| EngineError::io("read", directory, e);
+    let found = match ledger::read(directory).map_err(failed)? {
+        Some(entries) => Some(entries),
+        None => match fs::read(directory.join(PUBLISHED)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            other => serde_json::from_slice::<Sandbox>(&other.map_err(failed)?).ok(),
+        }
+        .map(|sandbox| Entries { sandbox, snapshots: Vec::new() }),
+    };
+    Ok(found.filter(|entries| entries.sandbox.id == *id))
+}
+
+fn record(store: &dyn Store, entries: Entries) -> Result<String, EngineError> {
+    let Entries { mut sandbox, snapshots } = entries;
+    sandbox.details.transient = false;
+    let wanted = sandbox.name.clone();
+    for number in 1..=MOST_NAMES {
+        if number > 1 {
+            sandbox.name = format!("{wanted}-{number}");
+        }
+        match store.insert(&sandbox, None) {
+            Err(StoreError::NameTaken { .. }) if number < MOST_NAMES => {}
+            other => {
+                other?;
+                break;
+            }
+        }
+    }
+    let id = sandbox.id.clone();
+    for snapshot in snapshots.iter().filter(|s| s.sandbox == id) {
+        store.insert_snapshot(snapshot, &mut sandbox)?;
+    }
+    Ok(sandbox.name)
+}
+
+/// Puts a damaged database where nobody uses it.
+fn set_aside(database: &Path) -> Result<Vec<PathBuf>, EngineError> {
+    let mut moved = Vec::new();
+    for suffix in ["-wal", "-shm", ""] {
+        let mut from = database.as_os_str().to_owned();
+        from.push(suffix);
+        let to = PathBuf::from(format!("{}.damaged-{}{suffix}", database.display(), now()));
+        match fs::rename(&from, &to) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            other => {
+                other.map_err(|e| EngineError::io("move", Path::new(&from), e))?;
+                moved.push(to);
+            }
+        }
+    }
+    Ok(moved)
+}

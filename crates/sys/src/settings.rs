@@ -1,0 +1,84 @@
+//! What a process passes on to those it starts besides descriptors and variables: its umask, resource limits and priorities.
+//!
+//! A keeper that was made beforehand has those of whoever made it; a command shall have those of whoever asked for it.
+
+use std::sync::OnceLock;
+
+/// The resources that Linux has limits for.
+const RESOURCES: u32 = 16;
+/// `ioprio_get` and `ioprio_set` about one process.
+const ONE_PROCESS: libc::c_int = 1;
+
+/// The settings of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub umask: u32,
+    pub nice: i32,
+    /// As the kernel writes it: class and level in one number.
+    pub io_priority: i32,
+    /// Number of a resource, soft and hard limit.
+    pub limits: Vec<(u32, u64, u64)>,
+}
+
+impl Settings {
+    /// Those of this process, looked at once.
+    #[must_use]
+    pub fn own() -> &'static Self {
+        static OWN: OnceLock<Settings> = OnceLock::new();
+        OWN.get_or_init(Self::look)
+    }
+
+    fn look() -> Self {
+        // SAFETY: there is no call that only asks. Meanwhile what other threads make is closed to others, never open to them.
+        let umask = unsafe {
+            let umask = libc::umask(0o077);
+            libc::umask(umask);
+            umask
+        };
+        // SAFETY: both only ask about this process.
+        let (nice, io_priority) =
+            unsafe { (libc::getpriority(libc::PRIO_PROCESS, 0), libc::syscall(libc::SYS_ioprio_get, ONE_PROCESS, 0) as i32) };
+        let limits = (0..RESOURCES).filter_map(|resource| {
+            let limit = limit_of(resource)?;
+            Some((resource, limit.rlim_cur, limit.rlim_max))
+        });
+        Self { umask, nice, io_priority, limits: limits.collect() }
+    }
+
+    /// Takes these over, as far as this process may: nothing is raised beyond its own hard limits or its own priority. Makes
+    /// system calls only, for a child that must not allocate.
+    pub(crate) fn assume(&self) {
+        for (resource, soft, hard) in &self.limits {
+            let Some(present) = limit_of(*resource) else { continue };
+            let limit = libc::rlimit { rlim_cur: (*soft).min(present.rlim_max), rlim_max: (*hard).min(present.rlim_max) };
+            // SAFETY: the structure outlives the call. What the kernel refuses stays as it is.
+            unsafe { libc::setrlimit(*resource, &raw const limit) };
+        }
+        // SAFETY: all of it is about this process alone. What the kernel refuses stays as it is.
+        unsafe {
+            libc::setpriority(libc::PRIO_PROCESS, 0, self.nice);
+            if self.io_priority > 0 {
+                libc::syscall(libc::SYS_ioprio_set, ONE_PROCESS, 0, self.io_priority);
+            }
+            libc::umask(self.umask);
+        }
+    }
+}
+
+fn limit_of(resource: u32) -> Option<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is ours and outlives the call.
+    (unsafe { libc::getrlimit(resource, &raw mut limit) } == 0).then_some(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_changes_nothing() {
+        let before = Settings::look();
+        assert_eq!(Settings::look(), before);
+        assert_eq!(before.limits.len(), RESOURCES as usize);
+    }
+}
