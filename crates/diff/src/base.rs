@@ -12,6 +12,7 @@
 //! A frozen layer has a directory of its own for what was touched first while it was the head. So a stack has a chain of them,
 //! where a later directory replaces what an earlier one says; only the last one, the sandbox's own, is still written.
 
+mod copied;
 mod index;
 mod inventory;
 mod join;
@@ -130,36 +131,10 @@ impl Bases {
         after: Option<&State>,
         touched: Time,
     ) -> Result<(Option<State>, Base), Unreadable> {
-        let Some(placed) = self.find(path) else { return self.start_without_record(path, now, after, touched) };
-        let record = &placed.record;
-        if record.unknown {
-            return Ok((now.cloned(), Base::Unknown));
+        match self.find(path) {
+            Some(placed) => start_from(&placed.record, self.kept(placed), now, after),
+            None => self.start_without_record(path, now, after, touched),
         }
-        if record.absent {
-            // Whatever reality has here came later.
-            return Ok((None, if now.is_some() { Base::Kept } else { Base::Reality }));
-        }
-        let kept = self.kept(placed);
-        // What became real is what the sandbox has, as long as it has not touched it since.
-        let untouched = after.filter(|a| record.equal_to == Some((a.node.ino, a.node.ctime)));
-        if record.reconciled
-            && let Some(known) = kept.as_ref().or(untouched)
-        {
-            return Ok((Some(known.clone()), Base::Kept));
-        }
-        if let Some(now) = now
-            && has_same_content(record, now, kept.as_ref())?
-        {
-            return Ok(if has_same_looks(record, now, kept.as_ref())? {
-                (Some(now.clone()), Base::Reality)
-            } else {
-                (Some(with_looks(record, now, kept.as_ref())?), Base::Kept)
-            });
-        }
-        Ok(match kept.as_ref().or(untouched) {
-            Some(known) => (Some(known.clone()), Base::Kept),
-            None => (now.cloned(), Base::Lost),
-        })
     }
 
     /// Reality's times tell, unless a directory above is not the one it was.
@@ -479,6 +454,42 @@ fn looks_changed(record: &Record) -> Result<bool, Unreadable> {
         Some(node) => Ok(!has_same_looks(record, &State::new(node, record.path.clone(), Marks::None), None)?),
         None => Ok(false),
     }
+}
+
+/// What the sandbox started from according to what was written down then.
+fn start_from(
+    record: &Record,
+    kept: Option<State>,
+    now: Option<&State>,
+    after: Option<&State>,
+) -> Result<(Option<State>, Base), Unreadable> {
+    if record.unknown {
+        return Ok((now.cloned(), Base::Unknown));
+    }
+    if record.absent {
+        // Whatever reality has here came later.
+        return Ok((None, if now.is_some() { Base::Kept } else { Base::Reality }));
+    }
+        // What became real is what the sandbox has, as long as it has not touched it since.
+        let untouched = after.filter(|a| record.equal_to == Some((a.node.ino, a.node.ctime)));
+        if record.reconciled
+            && let Some(known) = kept.as_ref().or(untouched)
+        {
+            return Ok((Some(known.clone()), Base::Kept));
+        }
+        if let Some(now) = now
+            && has_same_content(record, now, kept.as_ref())?
+        {
+            return Ok(if has_same_looks(record, now, kept.as_ref())? {
+                (Some(now.clone()), Base::Reality)
+            } else {
+                (Some(with_looks(record, now, kept.as_ref())?), Base::Kept)
+            });
+        }
+        Ok(match kept.as_ref().or(untouched) {
+            Some(known) => (Some(known.clone()), Base::Kept),
+            None => (now.cloned(), Base::Lost),
+        })
 }
 
 /// A base set on purpose.

@@ -24,6 +24,18 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// As `stat` tells it.
+    pub(crate) fn of_mode(mode: u32) -> Self {
+        match mode & 0o170_000 {
+            0o100_000 => Self::File,
+            0o040_000 => Self::Directory,
+            0o120_000 => Self::Link,
+            0o010_000 => Self::Fifo,
+            0o140_000 => Self::Socket,
+            _ => Self::Device,
+        }
+    }
+
     /// Pipes, sockets and devices mean something only where they were made.
     #[must_use]
     pub fn is_special(self) -> bool {
@@ -96,14 +108,7 @@ impl From<&Statx> for Node {
         let time = |t: &rustix::fs::StatxTimestamp| (t.tv_sec, t.tv_nsec);
         let has_btime = found.stx_mask & StatxFlags::BTIME.bits() != 0;
         Self {
-            kind: match mode & 0o170_000 {
-                0o100_000 => Kind::File,
-                0o040_000 => Kind::Directory,
-                0o120_000 => Kind::Link,
-                0o010_000 => Kind::Fifo,
-                0o140_000 => Kind::Socket,
-                _ => Kind::Device,
-            },
+            kind: Kind::of_mode(mode),
             mode: mode & 0o7777,
             uid: found.stx_uid,
             gid: found.stx_gid,

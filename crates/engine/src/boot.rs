@@ -276,10 +276,15 @@ impl Engine {
             let topmost = wish.stack.iter().rev().map(|l| self.state.layer_path(l).join(tree.to_string())).find(|l| l.is_dir());
             match (depth, topmost) {
                 // A copied tree is whole in every layer.
-                (Some(_), Some(layer)) => copy::layer(&layer, made)?,
+                (Some(_), Some(layer)) => {
+                    if let Some(copied) = copy::copied_layer(&layer, made)? {
+                        copied.write(&head)?;
+                    }
+                }
                 (Some(depth), None) => {
-                    copy::into_directory(&place.path, made, depth, &self.hidden(wish)?)?;
-                    rewrite_in_copy(wish, &place.path, made, &self.state.cache())?;
+                    let mut copied = copy::into_directory(&place.path, made, depth, &self.hidden(wish)?)?;
+                    rewrite_in_copy(wish, &place.path, made, &self.state.cache(), &mut copied)?;
+                    copied.write(&head)?;
                 }
                 // Its root looks as what shows through it does.
                 (None, topmost) => {
@@ -413,16 +418,24 @@ fn make_work(directory: &Path, name: &str, tree: usize) -> Result<(), EngineErro
 }
 
 /// In a copy there is no layer to put a rewritten file into; it replaces the copied one.
-fn rewrite_in_copy(wish: &Wish<'_>, base: &Path, head: &Path, cache: &Path) -> Result<(), EngineError> {
+fn rewrite_in_copy(
+    wish: &Wish<'_>,
+    base: &Path,
+    head: &Path,
+    cache: &Path,
+    copied: &mut copy::Copied,
+) -> Result<(), EngineError> {
     for rewrite in &wish.secrets.get()?.rewrites {
         let failed = |e: std::io::Error| EngineError::io("rewrite", &rewrite.path, e);
-        let Some(copy) = rewrite.path.strip_prefix(base).ok().map(|r| head.join(r)) else { continue };
+        let Ok(inside) = rewrite.path.strip_prefix(base) else { continue };
+        let copy = head.join(inside);
         if !absence::look(&copy).map_err(failed)?.is_some_and(|found| found.is_file()) {
             continue;
         }
         let metadata = fs::metadata(&rewrite.path).map_err(failed)?;
         fs::write(&copy, (rewrite.content)(&rewrite.path, cache).map_err(failed)?).map_err(failed)?;
         copy::copy_attributes(&rewrite.path, &copy, &metadata)?;
+        copied.finished(inside, &copy)?;
     }
     Ok(())
 }

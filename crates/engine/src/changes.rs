@@ -222,7 +222,8 @@ impl Engine {
         let directory = self.directory(sandbox)?;
         let head = directory.join("head");
         let heads: Vec<PathBuf> = (0..sandbox.details.trees.len()).map(|number| head.join(number.to_string())).collect();
-        Ok(whatif_diff::watch::has_news(&directory.join("base"), &heads))
+        // What is written in a copy shows in no directory.
+        Ok(!sandbox.details.copied_trees.is_empty() || whatif_diff::watch::has_news(&directory.join("base"), &heads))
     }
 
     /// Writes down where the heads were looked at, so that the next look is needed only when there is something new.

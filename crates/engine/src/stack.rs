@@ -166,9 +166,14 @@ impl Engine {
             let is_copy = sandbox.details.copied_trees.contains(&tree);
             match newest_first.as_slice() {
                 [] => {}
-                // A copied tree is whole in every layer.
+                // A copied tree is whole in every layer. It is copied rather than linked: a new link moves the times by which
+                // an inventory tells what was touched.
                 [newest, ..] if is_copy => {
-                    squash::merge(std::slice::from_ref(newest), &into.join(&part), format)?;
+                    let to = into.join(&part);
+                    std::fs::create_dir(&to).map_err(|e| EngineError::io("create", &to, e))?;
+                    if let Some(copied) = whatif_layers::copy::copied_layer(newest, &to)? {
+                        copied.write(&to)?;
+                    }
                 }
                 all => {
                     squash::merge(all, &into.join(&part), format)?;

@@ -1,15 +1,19 @@
 //! Copies trees into a head where the kernel cannot overlay them: shared blocks where the file system can, bytes where not.
 
+mod attributes;
+mod content;
+mod inventory;
+
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Timespec, Timestamps, Uid, XattrFlags};
-use rustix::io::Errno;
+use rustix::fs::{CWD, FileType};
 
+pub use self::attributes::{copy_attributes, copy_looks};
+pub use self::inventory::Copied;
 use crate::{PathError, on};
 
 /// How far a copy goes.
@@ -21,62 +25,118 @@ pub enum Depth {
     Level,
 }
 
-/// What becomes of the things that only a sandbox's own layers have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fidelity {
-    /// Sockets, pipes and devices lead to things outside; a copy has no use for them.
-    Content,
-    /// Whiteouts are devices, and hard links of one layer are one file.
-    Layer,
-}
-
-/// Copies `from` into the existing, empty directory `to`, leaving out `excluded` paths and other file systems.
-pub fn into_directory(from: &Path, to: &Path, depth: Depth, excluded: &[PathBuf]) -> Result<(), PathError> {
-    copy_tree(from, to, depth, excluded, Fidelity::Content)
-}
-
-/// Copies one tree of a layer into the existing, empty directory `to`, marks and all.
-pub fn layer(from: &Path, to: &Path) -> Result<(), PathError> {
-    copy_tree(from, to, Depth::Tree, &[], Fidelity::Layer)
-}
-
-fn copy_tree(from: &Path, to: &Path, depth: Depth, excluded: &[PathBuf], fidelity: Fidelity) -> Result<(), PathError> {
-    let mut links: HashMap<u64, PathBuf> = HashMap::new();
-    let device = fs::symlink_metadata(from).map_err(on("examine", from))?.dev();
-    let mut pending = vec![(from.to_owned(), to.to_owned())];
-    let mut made = Vec::new();
-    while let Some((source, target)) = pending.pop() {
-        for entry in fs::read_dir(&source).map_err(on("list", &source))? {
+/// Copies reality's `from` into the existing, empty directory `to`, leaving out `excluded` paths and other file systems. What
+/// vanishes meanwhile is not there; sockets, pipes and devices lead to things outside, and a copy has no use for them.
+///
+/// Files with several names become files of their own, as they do in an overlay when one of them is written.
+pub fn into_directory(from: &Path, to: &Path, depth: Depth, excluded: &[PathBuf]) -> Result<Copied, PathError> {
+    let mut copied = Copied::default();
+    let top = fs::symlink_metadata(from).map_err(on("examine", from))?;
+    let mut pending = vec![(from.to_owned(), PathBuf::new())];
+    let mut made = vec![(from.to_owned(), PathBuf::new(), top.clone())];
+    while let Some((source, inside)) = pending.pop() {
+        let Some(entries) = if_there(fs::read_dir(&source)).map_err(on("list", &source))? else { continue };
+        for entry in entries {
             let entry = entry.map_err(on("list", &source))?;
-            let (path, copy) = (entry.path(), target.join(entry.file_name()));
+            let (path, inside) = (entry.path(), inside.join(entry.file_name()));
             if excluded.contains(&path) {
                 continue;
             }
-            let metadata = fs::symlink_metadata(&path).map_err(on("examine", &path))?;
+            let Some(metadata) = if_there(fs::symlink_metadata(&path)).map_err(on("examine", &path))? else { continue };
+            let copy = to.join(&inside);
             if metadata.is_dir() {
                 fs::DirBuilder::new().mode(0o700).create(&copy).map_err(on("create", &copy))?;
-                if depth == Depth::Tree && metadata.dev() == device {
-                    pending.push((path.clone(), copy.clone()));
+                if depth == Depth::Tree && metadata.dev() == top.dev() {
+                    pending.push((path.clone(), inside.clone()));
                 }
-                made.push((path, copy, metadata));
-            } else if fidelity == Fidelity::Layer && metadata.nlink() > 1 {
-                match links.get(&metadata.ino()) {
-                    Some(first) => fs::hard_link(first, &copy).map_err(on("link", &copy))?,
-                    None => {
-                        copy_one(&path, &copy, &metadata, fidelity)?;
-                        links.insert(metadata.ino(), copy);
-                    }
-                }
-            } else {
-                copy_one(&path, &copy, &metadata, fidelity)?;
+                made.push((path, inside, metadata));
+            } else if let Some(original) = copy_original(&path, &copy, &metadata)? {
+                copied.add(&inside, &original, &copy, Vec::new())?;
             }
         }
     }
     // Deepest first: giving a directory its mode and times must come after its content.
+    for (path, inside, metadata) in made.iter().rev() {
+        let copy = to.join(inside);
+        let attributes = attributes::of_directory(path, &copy, metadata)?;
+        copied.add(inside, metadata, &copy, attributes)?;
+    }
+    Ok(copied)
+}
+
+/// Copies one entry of reality. Returns what exactly was copied; nothing if it cannot be, or is gone.
+fn copy_original(from: &Path, to: &Path, metadata: &Metadata) -> Result<Option<Metadata>, PathError> {
+    if metadata.is_symlink() {
+        let Some(target) = if_there(fs::read_link(from)).map_err(on("read", from))? else { return Ok(None) };
+        std::os::unix::fs::symlink(target, to).map_err(on("create", to))?;
+        attributes::of_link(from, to, metadata)?;
+        return Ok(Some(metadata.clone()));
+    }
+    if !metadata.is_file() {
+        return Ok(None);
+    }
+    // Reality can change between any two looks: from here on it is this file, whatever its name leads to.
+    let Some(source) = if_there(content::open(from)).map_err(on("open", from))? else { return Ok(None) };
+    let metadata = source.metadata().map_err(on("examine", from))?;
+    if !metadata.is_file() {
+        return Ok(None);
+    }
+    content::copy(&source, &metadata, to).map_err(on("copy", from))?;
+    attributes::of_file(&source, to, &metadata).map_err(on("copy the attributes of", from))?;
+    Ok(Some(metadata))
+}
+
+/// Copies one tree of a layer into the existing, empty directory `to`, marks and all.
+pub fn layer(from: &Path, to: &Path) -> Result<(), PathError> {
+    let mut links: HashMap<u64, PathBuf> = HashMap::new();
+    let top = fs::symlink_metadata(from).map_err(on("examine", from))?;
+    let mut pending = vec![(from.to_owned(), to.to_owned())];
+    let mut made = vec![(from.to_owned(), to.to_owned(), top.clone())];
+    while let Some((source, target)) = pending.pop() {
+        for entry in fs::read_dir(&source).map_err(on("list", &source))? {
+            let entry = entry.map_err(on("list", &source))?;
+            let (path, copy) = (entry.path(), target.join(entry.file_name()));
+            let metadata = fs::symlink_metadata(&path).map_err(on("examine", &path))?;
+            if metadata.is_dir() {
+                fs::DirBuilder::new().mode(0o700).create(&copy).map_err(on("create", &copy))?;
+                if metadata.dev() == top.dev() {
+                    pending.push((path.clone(), copy.clone()));
+                }
+                made.push((path, copy, metadata));
+            } else if let Some(first) = links.get(&metadata.ino()).filter(|_| metadata.nlink() > 1) {
+                fs::hard_link(first, &copy).map_err(on("link", &copy))?;
+            } else {
+                copy_entry(&path, &copy, &metadata)?;
+                // Hard links of one layer are one file.
+                if metadata.nlink() > 1 {
+                    links.insert(metadata.ino(), copy);
+                }
+            }
+        }
+    }
     for (path, copy, metadata) in made.iter().rev() {
         copy_attributes(path, copy, metadata)?;
     }
-    copy_attributes(from, to, &fs::symlink_metadata(from).map_err(on("examine", from))?)
+    Ok(())
+}
+
+fn copy_entry(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), PathError> {
+    if metadata.is_symlink() {
+        let target = fs::read_link(from).map_err(on("read", from))?;
+        std::os::unix::fs::symlink(target, to).map_err(on("create", to))?;
+    } else if metadata.is_file() {
+        let source = content::open(from).map_err(on("open", from))?;
+        content::copy(&source, metadata, to).map_err(on("copy", from))?;
+    } else {
+        // Whiteouts are devices.
+        let kind = FileType::from_raw_mode(metadata.mode());
+        match rustix::fs::mknodat(CWD, to, kind, rustix::fs::Mode::empty(), metadata.rdev()) {
+            // A socket without its listener is of no use to anybody.
+            Err(_) if kind.is_socket() => return Ok(()),
+            other => other.map_err(on("create", to))?,
+        }
+    }
+    copy_attributes(from, to, metadata)
 }
 
 /// Copies one entry, a directory without what is in it, and without what overlayfs writes down about a layer.
@@ -86,105 +146,27 @@ pub fn alone(from: &Path, to: &Path) -> Result<(), PathError> {
         fs::DirBuilder::new().mode(0o700).create(to).map_err(on("create", to))?;
         return copy_looks(from, to, &metadata);
     }
-    copy_one(from, to, &metadata, Fidelity::Layer)
+    copy_entry(from, to, &metadata)
 }
 
-/// Mode, owner (where allowed), extended attributes and times.
-pub fn copy_attributes(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), PathError> {
-    copy_attributes_but(from, to, metadata, |_| false)
+/// Copies one tree of a layer that was copied from reality, with what is known about where it came from. What is untouched in `from` is
+/// so in `to`; the caller writes that down.
+pub fn copied_layer(from: &Path, to: &Path) -> Result<Option<Copied>, PathError> {
+    layer(from, to)?;
+    Copied::read(from)?.map(|known| known.carried(from, to)).transpose()
 }
 
-/// The same without what overlayfs writes down about a layer: for a directory that takes the place of another one.
-pub fn copy_looks(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), PathError> {
-    copy_attributes_but(from, to, metadata, |name| {
-        ["trusted.overlay.", "user.overlay.", "user.fuseoverlayfs."]
-            .iter()
-            .any(|p| name.as_encoded_bytes().starts_with(p.as_bytes()))
-    })
-}
-
-fn copy_attributes_but(from: &Path, to: &Path, metadata: &Metadata, left_out: fn(&OsString) -> bool) -> Result<(), PathError> {
-    let inner = || -> io::Result<()> {
-        let owner = (Some(Uid::from_raw(metadata.uid())), Some(Gid::from_raw(metadata.gid())));
-        match rustix::fs::chownat(CWD, to, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW) {
-            // A user's copy of somebody else's file belongs to the user, as with `cp`.
-            Ok(()) | Err(rustix::io::Errno::PERM) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        if !metadata.is_symlink() {
-            rustix::fs::chmod(to, rustix::fs::Mode::from_raw_mode(metadata.mode() & 0o7777))?;
-        }
-        copy_xattrs(from, to, left_out)?;
-        let time = |seconds, nanoseconds: i64| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
-        let times = Timestamps {
-            last_access: time(metadata.atime(), metadata.atime_nsec()),
-            last_modification: time(metadata.mtime(), metadata.mtime_nsec()),
-        };
-        rustix::fs::utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(())
-    };
-    inner().map_err(on("copy the attributes of", from))
-}
-
-fn copy_one(from: &Path, to: &Path, metadata: &Metadata, fidelity: Fidelity) -> Result<(), PathError> {
-    if metadata.is_symlink() {
-        let target = fs::read_link(from).map_err(on("read", from))?;
-        std::os::unix::fs::symlink(target, to).map_err(on("create", to))?;
-    } else if metadata.is_file() {
-        copy_content(from, to).map_err(on("copy", from))?;
-    } else if fidelity == Fidelity::Layer {
-        let kind = FileType::from_raw_mode(metadata.mode());
-        match rustix::fs::mknodat(CWD, to, kind, rustix::fs::Mode::empty(), metadata.rdev()) {
-            // A socket without its listener is of no use to anybody.
-            Err(_) if kind.is_socket() => return Ok(()),
-            other => other.map_err(on("create", to))?,
-        }
-    } else {
-        return Ok(());
+/// Only "no such file" means that something is not there.
+fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        // A link in place of what was listed (`ELOOP`) is something else that came meanwhile: what was there is gone.
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
     }
-    copy_attributes(from, to, metadata)
 }
 
-fn copy_content(from: &Path, to: &Path) -> io::Result<()> {
-    let mut source = File::options().read(true).custom_flags(OFLAGS).open(from)?;
-    let mut target = File::options().write(true).create_new(true).mode(0o600).open(to)?;
-    if rustix::fs::ioctl_ficlone(&target, &source).is_err() {
-        io::copy(&mut source, &mut target)?;
-    }
-    Ok(())
-}
-
-/// Never follow a link and never wait for the other end of a pipe: reality can change while it is copied.
-const OFLAGS: i32 = libc_flags();
-
-const fn libc_flags() -> i32 {
-    (rustix::fs::OFlags::NOFOLLOW.bits() | rustix::fs::OFlags::NONBLOCK.bits()) as i32
-}
-
-fn copy_xattrs(from: &Path, to: &Path, left_out: fn(&OsString) -> bool) -> Result<(), Errno> {
-    for name in xattr_names(from)?.into_iter().filter(|n| !left_out(n)) {
-        let mut value = vec![0_u8; 65_536];
-        let length = match rustix::fs::lgetxattr(from, &name, &mut value[..]) {
-            // Taken away since it was listed.
-            Err(Errno::NODATA) => continue,
-            other => other?,
-        };
-        match rustix::fs::lsetxattr(to, &name, &value[..length], XattrFlags::empty()) {
-            // What the target file system or our rights do not allow is left out, as with `cp`.
-            Ok(()) | Err(Errno::NOTSUP | Errno::PERM | Errno::ACCESS) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(())
-}
-
-fn xattr_names(path: &Path) -> Result<Vec<OsString>, Errno> {
-    use std::os::unix::ffi::OsStringExt;
-    let mut buffer = vec![0_u8; 65_536];
-    let length = match rustix::fs::llistxattr(path, &mut buffer[..]) {
-        Err(Errno::NOTSUP) => 0,
-        other => other?,
-    };
-    let names = buffer[..length].split(|b| *b == 0).filter(|n| !n.is_empty());
-    Ok(names.map(|n| OsString::from_vec(n.to_vec())).collect())
+fn is_gone(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].iter().any(|e| error.raw_os_error() == Some(e.raw_os_error()))
 }

@@ -196,9 +196,15 @@ impl Shift {
                 _ => Vec::new(),
             };
             for from in parts {
+                // Inventories of copied trees come along with their trees.
+                if !absence::is_dir(&from).map_err(on("examine", &from))? {
+                    continue;
+                }
                 let to = layer.join(from.file_name().unwrap_or(from.as_os_str()));
                 make_private(&to)?;
-                copy::layer(&from, &to)?;
+                if let Some(copied) = copy::copied_layer(&from, &to)? {
+                    copied.write(&to)?;
+                }
             }
         }
         parts::seal(layer)

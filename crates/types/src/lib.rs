@@ -5,6 +5,7 @@
 
 pub mod boot;
 pub mod config;
+pub mod copied;
 pub mod credentials;
 pub mod environment;
 pub mod experiment;

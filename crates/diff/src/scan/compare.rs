@@ -23,6 +23,9 @@ impl Walk<'_> {
         touched: Option<Time>,
         finding: &mut Finding,
     ) {
+        if self.is_as_copied(&full, Some(&node), Some(&after), finding) {
+            return;
+        }
         let owners_matter = self.scope.as_root;
         if !owners_matter {
             (after.node.uid, after.node.gid) = (node.uid, node.gid);
@@ -33,12 +36,12 @@ impl Walk<'_> {
         let differs = !matches!(difference(Some(&now), Some(&after), owners_matter), Ok(None));
         // A directory gets the attributes of the one below when it is copied up. So as long as reality's has not changed since, or
         // both are the same, it is known what the sandbox started from.
-        let is_known = !differs || now.node.ctime <= self.since(touched);
+        let is_known = !differs || (self.copied.is_none() && now.node.ctime <= self.since(touched));
         if is_known && self.scope.bases.get(&full).is_none() && !self.scope.bases.was_absent(&full) {
             finding.found.unchanged.push(Unchanged { now: now.clone(), equal_to: None });
         }
         // Nearly all of them are only on the way to something.
-        if differs && !self.is_old(&after.node, finding) {
+        if differs {
             self.compare(full, Some(now), Some(after), touched, false, finding);
         }
     }
@@ -61,17 +64,8 @@ impl Walk<'_> {
         masked_over_something: bool,
         finding: &mut Finding,
     ) {
-        // A copy was finished before the sandbox was made: what was not touched since is the sandbox's no more than reality's news.
-        if self.tree.copied {
-            let is_new = |n: &Node| n.btime.is_some_and(|b| b > self.scope.made_at);
-            let is_unasked = match (&after, &known) {
-                (Some(after), _) => after.node.kind != Kind::Directory && self.is_old(&after.node, finding),
-                (None, Some(known)) => is_new(known),
-                (None, None) => true,
-            };
-            if is_unasked {
-                return;
-            }
+        if self.is_as_copied(&full, known.as_ref(), after.as_ref(), finding) {
+            return;
         }
         let now = known.map(|node| State::new(node, full.clone(), Marks::None));
         self.compare(full, now, after, touched, masked_over_something, finding);
@@ -87,7 +81,11 @@ impl Walk<'_> {
         masked_over_something: bool,
         finding: &mut Finding,
     ) {
-        let (before, base) = match self.scope.bases.start_of(&full, now.as_ref(), after.as_ref(), self.since(touched)) {
+        let start = match &self.copied {
+            Some(copied) => self.scope.bases.start_of_copied(copied, &full, self.inside(&full), now.as_ref(), after.as_ref()),
+            None => self.scope.bases.start_of(&full, now.as_ref(), after.as_ref(), self.since(touched)),
+        };
+        let (before, base) = match start {
             Ok(start) => start,
             Err(unreadable) => {
                 finding.unreadable(&full, unreadable.cause);
@@ -154,17 +152,31 @@ impl Walk<'_> {
 
     /// When the sandbox decided about something, as far as it is known.
     fn since(&self, touched: Option<Time>) -> Time {
-        touched.filter(|t| *t > self.scope.made_at && !self.tree.copied).unwrap_or(self.scope.made_at)
+        touched.filter(|t| *t > self.scope.made_at).unwrap_or(self.scope.made_at)
     }
 
-    /// Of a copy: not touched since the sandbox was made. A directory that was moved takes untouched files along, so everything above
-    /// them must be untouched too.
-    fn is_old(&self, node: &Node, finding: &Finding) -> bool {
-        self.tree.copied && node.ctime < earlier(self.scope.made_at) && !finding.is_stirred
+    /// Whether nothing is to be said here: the sandbox did nothing but have its copy, whatever reality did since, or what it did
+    /// cannot be told.
+    fn is_as_copied(&self, full: &Path, known: Option<&Node>, after: Option<&State>, finding: &mut Finding) -> bool {
+        let (Some(copied), Some(after)) = (&self.copied, after) else { return false };
+        match copied.is_untouched(self.inside(full), after) {
+            Ok(true) => {}
+            Ok(false) => return false,
+            Err(unreadable) => {
+                finding.unreadable(full, unreadable.cause);
+                return true;
+            }
+        }
+        // If something in it was changed, it is missed.
+        if after.node.kind == Kind::Directory && known.is_none_or(|n| n.kind != Kind::Directory) {
+            let before = known.cloned().map(|node| State::new(node, full.to_owned(), Marks::None));
+            let kind = if before.is_some() { ChangeKind::Type } else { ChangeKind::Add };
+            let change = Change::new(full.to_owned(), kind, before, Some(after.clone()));
+            finding.missed.push(Change { base: Base::Lost, reality: known.cloned(), ..change });
+        }
+        true
     }
-}
 
-impl Walk<'_> {
     /// Whether reality is what the sandbox saw, where nothing was kept that tells. A copy was made from reality itself.
     fn saw(&self, path: &Path, now: Option<&Node>, after: Option<&State>, at: Option<Time>) -> bool {
         let (Some(seen), Some(now)) = (self.scope.seen, now) else { return true };
@@ -174,14 +186,10 @@ impl Walk<'_> {
         let after = after.map(|state| (&state.node, state.at.as_path()));
         seen.shows(self.tree, &Touched { path, now, after, at })
     }
-}
 
-/// Times in file systems move in ticks; what happened within one of them cannot be told apart.
-fn earlier((seconds, nanoseconds): Time) -> Time {
-    const TICK: u32 = 20_000_000;
-    match nanoseconds.checked_sub(TICK) {
-        Some(rest) => (seconds, rest),
-        None => (seconds.saturating_sub(1), nanoseconds + 1_000_000_000 - TICK),
+    /// The path within the tree.
+    fn inside<'p>(&self, full: &'p Path) -> &'p Path {
+        full.strip_prefix(&self.tree.path).unwrap_or(full)
     }
 }
 

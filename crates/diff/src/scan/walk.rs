@@ -15,7 +15,8 @@ use super::queue::Queue;
 use super::stack::{Layer, LookUp, Part};
 use super::{Found, Renamed, Scope, Tree};
 use crate::base::Made;
-use crate::change::{Base, State};
+use crate::change::{Base, Change, State};
+use crate::copied::Copied;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
 use crate::unreadable::Unreadable;
@@ -29,14 +30,16 @@ pub(super) struct Walk<'a> {
     reality: Option<OwnedFd>,
     dev: u64,
     hidden: Hidden<'a>,
+    /// What was copied, if the tree is a copy.
+    pub(super) copied: Option<Copied>,
 }
 
 /// What one thread found, and what it found to be looked at.
 #[derive(Default)]
 pub(super) struct Finding {
     pub found: Found,
-    /// Whether the directory being looked at, or one above it, was touched since the sandbox was made.
-    pub is_stirred: bool,
+    /// Directories of a copy that the sandbox did not touch and reality has no more.
+    pub missed: Vec<Change>,
     pending: Vec<Visit>,
 }
 
@@ -64,8 +67,6 @@ struct Visit {
     /// Whom new files belong to.
     owner: Option<(u32, u32)>,
     masked: bool,
-    /// It or a directory above it was touched since the sandbox was made.
-    is_stirred: bool,
     /// What shows through the directory above is reality at the same path.
     is_in_place: bool,
     /// The directory itself on both sides, still to be compared.
@@ -134,12 +135,18 @@ impl<'a> Walk<'a> {
             Ok(None) => return,
             Err(errno) => return found.unreadable.push(Unreadable::new(&tree.path, errno)),
         };
-        let mut finding = Finding { found: std::mem::take(found), is_stirred: false, pending: vec![top] };
+        let mut finding = Finding { found: std::mem::take(found), missed: Vec::new(), pending: vec![top] };
         while let Some(visit) = finding.pending.pop() {
             walk.look(visit, &mut finding);
             if finding.pending.len() >= WORTH_A_THREAD {
                 walk.share(&mut finding);
             }
+        }
+        // What the sandbox changed in a directory cannot become real without it.
+        if !finding.missed.is_empty() {
+            let changed = finding.found.changes.iter().filter(|c| c.after.is_some());
+            let needed: HashSet<PathBuf> = changed.flat_map(|c| c.path.ancestors().map(Path::to_owned)).collect();
+            finding.found.changes.extend(finding.missed.into_iter().filter(|d| needed.contains(&d.path)));
         }
         *found = finding.found;
     }
@@ -159,13 +166,23 @@ impl<'a> Walk<'a> {
             touched: None,
             owner: before.as_ref().and_then(owner),
             masked: false,
-            is_stirred: after.ctime > scope.made_at,
             is_in_place: true,
             itself: before.is_some().then(|| (before.clone(), State::new(after, newest.path.clone(), tree.marks))),
         };
         let hidden = Hidden::new(scope.masked);
         let dev = before.map_or(0, |n| n.dev);
-        Ok(Some((Self { scope, tree, layers, reality, dev, hidden }, top)))
+        let copied = if tree.copied { Some(Self::copied(scope, tree, &layers)?) } else { None };
+        Ok(Some((Self { scope, tree, layers, reality, dev, hidden, copied }, top)))
+    }
+
+    /// What the copy was made from, and what applies made real since.
+    fn copied(scope: &Scope<'_>, tree: &Tree, layers: &[Layer]) -> Result<Copied, Errno> {
+        let Some(copy) = layers.first() else { return Err(Errno::NOENT) };
+        let mut copied = Copied::load(&copy.path).map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
+        for path in scope.bases.known_in_reality().filter_map(|path| path.strip_prefix(&tree.path).ok()) {
+            copied.add_real(path);
+        }
+        Ok(copied)
     }
 
     /// Goes on with several threads until nothing is pending.
@@ -182,14 +199,19 @@ impl<'a> Walk<'a> {
                     }
                 }
             }
-            own.found
+            (own.found, own.missed)
         };
         std::thread::scope(|scope| {
             let others: Vec<_> = (1..THREADS).map(|_| scope.spawn(work)).collect();
-            finding.found.add(work());
+            let (found, missed) = work();
+            finding.found.add(found);
+            finding.missed.extend(missed);
             for other in others {
                 match other.join() {
-                    Ok(found) => finding.found.add(found),
+                    Ok((found, missed)) => {
+                        finding.found.add(found);
+                        finding.missed.extend(missed);
+                    }
                     // Half of a finding would be taken for all of it.
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
@@ -206,7 +228,6 @@ impl<'a> Walk<'a> {
     }
 
     fn visit(&self, mut visit: Visit, finding: &mut Finding) -> Result<(), Errno> {
-        finding.is_stirred = visit.is_stirred;
         let views = self.open(&mut visit, finding)?;
         let is_plain = matches!(views.lower, Lower::Plain);
         let directory = self.tree.path.join(&visit.path);
@@ -223,7 +244,9 @@ impl<'a> Walk<'a> {
             Lower::Elsewhere(path, directory) => (Some(directory), self.hidden.within(&self.tree.path.join(path))),
             _ => (None, &[][..]),
         };
-        if !is_plain && views.unchanged.is_none() {
+        if let Some(copied) = &self.copied {
+            self.list_copied(copied, &visit.path, &views, &mut names)?;
+        } else if !is_plain && views.unchanged.is_none() {
             for directory in [elsewhere, views.before.as_ref()].into_iter().flatten() {
                 // Reality's, or what shows through: that it went a moment ago is nothing the sandbox did.
                 for name in list(directory).map_err(|errno| if errno == Errno::NOENT { Errno::STALE } else { errno })? {
@@ -254,7 +277,7 @@ impl<'a> Walk<'a> {
             };
             let known = if is_masked { None } else { real.clone() };
             // An apply took it out of the directory that shows through here, which is why it is not seen.
-            let is_unsaid = entry.is_none() && through.is_none() && !is_plain;
+            let is_unsaid = entry.is_none() && through.is_none() && !is_plain && self.copied.is_none();
             if is_unsaid && self.scope.bases.made(&full) >= Made::Real {
                 continue;
             }
@@ -274,8 +297,10 @@ impl<'a> Walk<'a> {
             if after.is_none() && self.tree.copied && known.as_ref().is_some_and(|n| n.kind.is_special()) {
                 continue;
             }
+            let is_owned_as_copied =
+                |node: &Node| self.copied.as_ref().is_some_and(|c| c.has_same_owner(&visit.path.join(&name), node));
             let mut after = after;
-            if let Some(state) = after.as_mut().filter(|_| self.scope.as_root)
+            if let Some(state) = after.as_mut().filter(|state| self.scope.as_root && !is_owned_as_copied(&state.node))
                 && let Err(errno) = belong_to(state, known.as_ref(), visit.owner, |made| self.is_made_inside(made))
             {
                 finding.unreadable(&full, errno);
@@ -320,7 +345,9 @@ impl<'a> Walk<'a> {
                 && let Some((_, after)) = &mut itself
             {
                 if self.layers[part.layer].is_head {
-                    let known = self.scope.since.and_then(|look| look.unchanged(&after.at, after.node.ctime));
+                    // A copy's files are written in place, which their directory does not show.
+                    let since = self.scope.since.filter(|_| self.copied.is_none());
+                    let known = since.and_then(|look| look.unchanged(&after.at, after.node.ctime));
                     unchanged = known.map(|directories| directories.map(OsStr::to_owned).collect());
                     finding.found.directories.push(Directory { path: after.at.clone(), ctime: after.node.ctime });
                 }
@@ -395,8 +422,9 @@ impl<'a> Walk<'a> {
 
     /// Whether an entry of a layer was made by the sandbox, rather than being reality's, copied up.
     fn is_made_inside(&self, state: &State) -> Result<bool, Errno> {
-        if self.tree.copied || self.tree.marks == Marks::None {
-            return Ok(state.node.btime.is_some_and(|b| b > self.scope.made_at));
+        if let Some(copied) = &self.copied {
+            let inside = self.layers.first().and_then(|copy| state.at.strip_prefix(&copy.path).ok());
+            return Ok(!inside.is_some_and(|inside| copied.is_copy(inside, &state.node)));
         }
         Ok(!self.tree.marks.is_copied_up(&state.at, state.node.kind)?)
     }
@@ -412,6 +440,20 @@ impl<'a> Walk<'a> {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Source::Missing),
             Err(errno) => Err(errno),
         }
+    }
+
+    /// The names that a directory of a copied tree had, and what is in reality where all of it was taken away.
+    fn list_copied(&self, copied: &Copied, path: &Path, views: &Views, names: &mut Names) -> Result<(), Errno> {
+        for name in copied.within(path) {
+            names.said.entry(name.to_owned()).or_insert(None);
+        }
+        let node = views.uppers.first().map(|part| Node::at(&part.directory, ".")).transpose()?;
+        if let Some(directory) = views.before.as_ref().filter(|_| !copied.is_known || copied.is_replaced(path, node.as_ref())) {
+            for name in list(directory).map_err(|errno| if errno == Errno::NOENT { Errno::STALE } else { errno })? {
+                names.said.entry(name).or_insert(None);
+            }
+        }
+        Ok(())
     }
 
     /// What one layer's directory, part of the one at `full`, says about the names `listed` in it; what a newer layer says about a
@@ -492,7 +534,6 @@ impl<'a> Walk<'a> {
             touched: None,
             owner: before.map_or(visit.owner, owner),
             masked: false,
-            is_stirred: visit.is_stirred || upper.is_some_and(|(_, node)| node.ctime > self.scope.made_at),
             is_in_place: matches!(views.lower, Lower::Plain),
             itself: None,
         })

@@ -1,0 +1,118 @@
+//! The inventory of a copied tree, which tells later what the sandbox changed and what reality did.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use whatif_types::copied::{self, Copy, Original, Time};
+
+use super::if_there;
+use crate::{PathError, on};
+
+/// What was copied, and what each copy was when it was finished.
+#[derive(Clone, Debug, Default)]
+pub struct Copied {
+    originals: Vec<Original>,
+}
+
+impl Copied {
+    pub(super) fn add(
+        &mut self,
+        inside: &Path,
+        original: &Metadata,
+        copy: &Path,
+        attributes: Vec<(OsString, Vec<u8>)>,
+    ) -> Result<(), PathError> {
+        let made = fs::symlink_metadata(copy).map_err(on("examine", copy))?;
+        self.originals.push(Original {
+            path: inside.to_owned(),
+            mode: original.mode(),
+            uid: original.uid(),
+            gid: original.gid(),
+            nlink: u32::try_from(original.nlink()).unwrap_or(u32::MAX),
+            size: original.size(),
+            blocks: original.blocks(),
+            dev: original.dev(),
+            ino: original.ino(),
+            mtime: (original.mtime(), original.mtime_nsec() as u32),
+            ctime: (original.ctime(), original.ctime_nsec() as u32),
+            copy: Some(describe(&made, attributes)),
+        });
+        Ok(())
+    }
+
+    /// Takes a copy for finished as it is now: it was rewritten on purpose.
+    pub fn finished(&mut self, inside: &Path, copy: &Path) -> Result<(), PathError> {
+        let made = fs::symlink_metadata(copy).map_err(on("examine", copy))?;
+        if let Some(original) = self.originals.iter_mut().find(|o| o.path == inside) {
+            original.copy = Some(describe(&made, Vec::new()));
+        }
+        Ok(())
+    }
+
+    /// Writes it next to the copy, and waits until whatever is written to the copy from here on gets a later time than the copy
+    /// has.
+    pub fn write(&self, copy: &Path) -> Result<(), PathError> {
+        let path = copied::beside(copy);
+        let new = path.with_extension("new");
+        let written = || -> io::Result<()> {
+            let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            file.write_all(&copied::encode(&self.originals))?;
+            fs::rename(&new, &path)
+        };
+        written().map_err(on("write", &path))?;
+        if let Some(last) = self.originals.iter().filter_map(|o| o.copy.as_ref()).map(|c| c.ctime).max() {
+            wait_until_after(last);
+        }
+        Ok(())
+    }
+
+    /// The one next to a copy. None if the tree was copied by a version that wrote none.
+    pub(super) fn read(copy: &Path) -> Result<Option<Self>, PathError> {
+        let path = copied::beside(copy);
+        let Some(bytes) = if_there(fs::read(&path)).map_err(on("read", &path))? else { return Ok(None) };
+        let originals = copied::decode(&bytes)
+            .ok_or_else(|| on("understand", &path)(io::Error::from(io::ErrorKind::InvalidData)))?;
+        Ok(Some(Self { originals }))
+    }
+
+    /// The same for a copy of the copy: what is untouched in one is so in the other.
+    pub(super) fn carried(mut self, from: &Path, to: &Path) -> Result<Self, PathError> {
+        for original in &mut self.originals {
+            let Some(known) = original.copy.take() else { continue };
+            let (source, copy) = (from.join(&original.path), to.join(&original.path));
+            let Some(found) = if_there(fs::symlink_metadata(&source)).map_err(on("examine", &source))? else { continue };
+            // The time of a directory says what happened in it, and nothing about itself.
+            if found.ino() == known.ino && (found.is_dir() || ctime(&found) == known.ctime) {
+                let made = fs::symlink_metadata(&copy).map_err(on("examine", &copy))?;
+                let (ino, ctime) = (made.ino(), ctime(&made));
+                original.copy = Some(Copy { ino, ctime, ..known });
+            }
+        }
+        Ok(self)
+    }
+}
+
+fn describe(made: &Metadata, attributes: Vec<(OsString, Vec<u8>)>) -> Copy {
+    Copy { ino: made.ino(), ctime: ctime(made), mode: made.mode(), uid: made.uid(), gid: made.gid(), attributes }
+}
+
+fn ctime(metadata: &Metadata) -> Time {
+    (metadata.ctime(), metadata.ctime_nsec() as u32)
+}
+
+/// File systems take their times from a clock that moves in ticks of up to 10 ms.
+fn wait_until_after(time: Time) {
+    const LONGEST: usize = 50;
+    for _ in 0..LONGEST {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        if (now.tv_sec, now.tv_nsec as u32) > time {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
