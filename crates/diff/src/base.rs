@@ -470,26 +470,26 @@ fn start_from(
         // Whatever reality has here came later.
         return Ok((None, if now.is_some() { Base::Kept } else { Base::Reality }));
     }
-        // What became real is what the sandbox has, as long as it has not touched it since.
-        let untouched = after.filter(|a| record.equal_to == Some((a.node.ino, a.node.ctime)));
-        if record.reconciled
-            && let Some(known) = kept.as_ref().or(untouched)
-        {
-            return Ok((Some(known.clone()), Base::Kept));
-        }
-        if let Some(now) = now
-            && has_same_content(record, now, kept.as_ref())?
-        {
-            return Ok(if has_same_looks(record, now, kept.as_ref())? {
-                (Some(now.clone()), Base::Reality)
-            } else {
-                (Some(with_looks(record, now, kept.as_ref())?), Base::Kept)
-            });
-        }
-        Ok(match kept.as_ref().or(untouched) {
-            Some(known) => (Some(known.clone()), Base::Kept),
-            None => (now.cloned(), Base::Lost),
-        })
+    // What became real is what the sandbox has, as long as it has not touched it since.
+    let untouched = after.filter(|a| record.equal_to == Some((a.node.ino, a.node.ctime)));
+    if record.reconciled
+        && let Some(known) = kept.as_ref().or(untouched)
+    {
+        return Ok((Some(known.clone()), Base::Kept));
+    }
+    if let Some(now) = now
+        && has_same_content(record, now, kept.as_ref())?
+    {
+        return Ok(if has_same_looks(record, now, kept.as_ref())? {
+            (Some(now.clone()), Base::Reality)
+        } else {
+            (Some(with_looks(record, now, kept.as_ref())?), Base::Kept)
+        });
+    }
+    Ok(match kept.as_ref().or(untouched) {
+        Some(known) => (Some(known.clone()), Base::Kept),
+        None => (now.cloned(), Base::Lost),
+    })
 }
 
 /// A base set on purpose.

@@ -86,7 +86,7 @@ impl Copied {
 
     /// Whether a directory was copied, and is gone or another one now: nothing in it is what reality has at its path.
     pub(crate) fn is_replaced(&self, path: &Path, now: Option<&Node>) -> bool {
-        self.original(path).is_some() && !self.copy(path).zip(now).is_some_and(|(copy, now)| copy.ino == now.ino)
+        self.original(path).is_some() && self.copy(path).zip(now).is_none_or(|(copy, now)| copy.ino != now.ino)
     }
 
     /// Whether the sandbox has given an entry no other owner.

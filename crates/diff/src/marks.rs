@@ -2,6 +2,11 @@
 //!
 //! Each way of mounting writes its own marks, and only those are believed: for a sandbox of root, `user.overlay.opaque` is an
 //! attribute like any other, which whatever runs inside may set to make its changes look like something else.
+//!
+//! fuse-overlayfs has more forms than it can defend. It keeps programs from making devices 0:0 and from setting
+//! `trusted.overlay.*` and `user.fuseoverlayfs.*`; so these are marks. But a program can set `user.overlay.*`, and can make a
+//! `.wh.<name>` by mkdir, link, symlink or rename; so such names are what they are, files and directories. That
+//! fuse-overlayfs would take them for marks when it is mounted again is why it is not mounted over them (`whatif_layers::fuse`).
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -33,14 +38,15 @@ const LONGEST_VALUE: usize = 4096;
 const ORIGIN_MAGIC: u8 = 0xfb;
 const FILE_SYSTEM_ID: usize = 16;
 const FUSE_WHITEOUT: &[u8] = b".wh.";
-const FUSE_OPAQUE: &[u8] = b".wh..wh..opq";
+/// Made in every opaque directory next to its attribute, for file systems without attributes. There, nothing is mounted by us.
+const FUSE_OPAQUE: [&[u8]; 2] = [b".wh..wh..opq", b".wh..opq"];
 
 impl Marks {
     fn prefixes(self) -> &'static [&'static str] {
         match self {
             Self::Trusted => &["trusted.overlay."],
             Self::User => &["user.overlay."],
-            Self::Fuse => &["user.fuseoverlayfs.", "user.overlay.", "trusted.overlay."],
+            Self::Fuse => &["user.fuseoverlayfs.", "trusted.overlay."],
             Self::None => &[],
         }
     }
@@ -51,51 +57,43 @@ impl Marks {
         self.prefixes().iter().any(|p| attribute.starts_with(p.as_bytes())) || attribute.starts_with(b"trusted.")
     }
 
-    /// The name that a whiteout in this layer takes away, if the entry is one.
-    pub(crate) fn whited_out(self, directory: impl AsFd, name: &OsStr, node: &Node) -> Result<Option<OsString>, Errno> {
-        if self == Self::None {
-            return Ok(None);
+    /// Whether an entry of this layer is a whiteout: what has its name below is gone.
+    pub(crate) fn is_whiteout(self, directory: impl AsFd, name: &OsStr, node: &Node) -> Result<bool, Errno> {
+        match node.kind {
+            _ if self == Self::None => Ok(false),
+            Kind::Device => Ok(node.rdev == 0),
+            Kind::File if node.size == 0 => match self.has(&open_path(directory, name)?, "whiteout") {
+                // A file that the sandbox closed to itself. No mount of ours writes this mark, and none that does closes the file.
+                Err(Errno::ACCESS) => Ok(false),
+                other => other,
+            },
+            _ => Ok(false),
         }
-        if node.kind == Kind::Device && node.rdev == 0 {
-            return Ok(Some(name.to_owned()));
-        }
-        if self == Self::Fuse
-            && let Some(hidden) = name.as_bytes().strip_prefix(FUSE_WHITEOUT)
-            && !hidden.starts_with(FUSE_WHITEOUT)
-        {
-            return Ok(Some(OsStr::from_bytes(hidden).to_owned()));
-        }
-        if node.kind != Kind::File || node.size != 0 {
-            return Ok(None);
-        }
-        let marked = match self.has(&open_path(directory, name)?, "whiteout") {
-            // A file that the sandbox closed to itself. No mount of ours writes this mark, and none that does closes the file.
-            Err(Errno::ACCESS) => false,
-            other => other?,
-        };
-        Ok(marked.then(|| name.to_owned()))
     }
 
-    /// Whether a file beside a path that is not there says that nothing shows through.
-    pub(crate) fn has_whiteout_beside(self, directory: impl AsFd, path: &Path) -> Result<bool, Errno> {
-        if self != Self::Fuse {
+    /// Entries that exist only to say something about their directory.
+    pub(crate) fn is_bookkeeping(self, directory: &OwnedFd, name: &OsStr, node: &Node) -> Result<bool, Errno> {
+        if self != Self::Fuse || !FUSE_OPAQUE.contains(&name.as_bytes()) {
             return Ok(false);
         }
-        let Some(name) = path.file_name() else { return Ok(false) };
+        match node.kind {
+            Kind::Device => Ok(node.rdev == 0),
+            Kind::File if node.size == 0 => self.is_marked_opaque(directory),
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether a name in reality is not shown because of another one: fuse-overlayfs takes reality's own files for marks too.
+    pub(crate) fn hides_from_reality(self, reality: impl AsFd, name: &OsStr) -> Result<bool, Errno> {
+        if self != Self::Fuse || name.as_bytes().starts_with(FUSE_WHITEOUT) {
+            return Ok(self == Self::Fuse);
+        }
         let whiteout = [FUSE_WHITEOUT, name.as_bytes()].concat();
-        let found = Node::at(directory, path.with_file_name(OsStr::from_bytes(&whiteout))).or_absent()?;
-        Ok(found.is_some())
-    }
-
-    /// The name that an entry says something about, whatever it turns out to be.
-    pub(crate) fn subject(self, name: &OsStr) -> &OsStr {
-        let hidden = name.as_bytes().strip_prefix(FUSE_WHITEOUT).filter(|_| self == Self::Fuse);
-        hidden.map_or(name, OsStr::from_bytes)
-    }
-
-    /// Entries that exist only to say something about others.
-    pub(crate) fn is_bookkeeping(self, name: &OsStr) -> bool {
-        self == Self::Fuse && name.as_bytes().starts_with(FUSE_OPAQUE)
+        match Node::at(reality, OsStr::from_bytes(&whiteout)).or_absent() {
+            Ok(found) => Ok(found.is_some()),
+            Err(Errno::NAMETOOLONG) => Ok(false),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Whether an entry of a layer, where there is one below, is that one copied up rather than made inside.
@@ -103,7 +101,7 @@ impl Marks {
         let entry = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
         // This one marks only files so; a directory made where another one was hides that one.
         if self == Self::Fuse && kind == Kind::Directory {
-            return Ok(!self.is_fuse_opaque(&entry)? && !self.is_marked_opaque(&entry)?);
+            return Ok(!self.is_marked_opaque(&entry)?);
         }
         self.has(&entry, "origin")
     }
@@ -128,18 +126,19 @@ impl Marks {
             } else {
                 Attributes::new()
             },
-            is_opaque: self.is_fuse_opaque(directory)? || (is_there("opaque") && self.is_marked_opaque(directory)?),
+            is_opaque: is_there("opaque") && self.is_marked_opaque(directory)?,
             redirect: if is_there("redirect") { self.redirect(directory)? } else { None },
-            is_copied_up: is_there("origin"),
+            is_copied_up: if self == Self::Fuse { !is_there("opaque") } else { is_there("origin") },
         })
     }
 
     fn look_by_name(self, directory: &OwnedFd) -> Result<Seen, Errno> {
+        let is_opaque = self.is_marked_opaque(directory)?;
         Ok(Seen {
             attributes: self.attributes_of(directory)?,
-            is_opaque: self.is_fuse_opaque(directory)? || self.is_marked_opaque(directory)?,
+            is_opaque,
             redirect: self.redirect(directory)?,
-            is_copied_up: self.has(directory, "origin")?,
+            is_copied_up: if self == Self::Fuse { !is_opaque } else { self.has(directory, "origin")? },
         })
     }
 
@@ -150,15 +149,6 @@ impl Marks {
 
     fn is_marked_opaque(self, directory: &OwnedFd) -> Result<bool, Errno> {
         Ok(self.value(directory, "opaque")?.is_some_and(|v| v == b"y"))
-    }
-
-    fn is_fuse_opaque(self, directory: &OwnedFd) -> Result<bool, Errno> {
-        if self != Self::Fuse {
-            return Ok(false);
-        }
-        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-        let found = rustix::fs::statat(directory, OsStr::from_bytes(FUSE_OPAQUE), flags).or_absent()?;
-        Ok(found.is_some())
     }
 
     /// A name beside it, or a path from the root of the tree, where the lower part of a renamed directory lies.
@@ -204,7 +194,7 @@ pub(crate) struct Seen {
     /// Nothing shows through it.
     pub is_opaque: bool,
     pub redirect: Option<OsString>,
-    /// There was something below it when it was made.
+    /// There was something below it when it was made. Directories that fuse-overlayfs makes where nothing was are opaque.
     pub is_copied_up: bool,
 }
 

@@ -182,13 +182,31 @@ fn only_the_marks_of_the_own_mount_are_believed() {
 }
 
 #[test]
-fn fuse_has_its_own_whiteouts() {
+fn fuse_has_its_own_marks() {
     let w = World::new("fuse", Marks::Fuse);
     w.base("gone", "x");
     w.base("d/old", "x");
-    w.head(".wh.gone", "");
+    w.whiteout(0, "gone");
     w.head("d/.wh..wh..opq", "");
+    w.whiteout(0, "d/.wh..opq");
+    w.mark(0, "d", "user.fuseoverlayfs.opaque", "y");
     assert_eq!(w.told(), ["Delete d/old", "Delete gone"]);
+}
+
+#[test]
+fn what_a_program_can_make_is_no_mark_of_fuse() {
+    let w = World::new("fuse-forged", Marks::Fuse);
+    w.base(".git/config", "x");
+    w.base("d/old", "x");
+    w.base("e/old", "x");
+    w.base("unseen", "reality has a mark of its own for this one");
+    w.base(".wh.unseen", "");
+    w.head(".wh..git", "");
+    w.head("d/.wh..wh..opq", "");
+    w.head("unseen", "so this was made anew");
+    w.mark(0, "e", "user.overlay.opaque", "y");
+    assert_eq!(w.told(), ["Add .wh..git", "Add d/.wh..wh..opq", "Xattr e", "Add unseen"]);
+    assert!(w.changes().iter().any(|c| c.path.ends_with("unseen") && c.blocked == Some(Blocked::Masked)));
 }
 
 #[test]
@@ -370,9 +388,9 @@ fn an_opaque_directory_between_layers_hides_what_is_below_it() {
 fn fuse_whiteouts_cover_directories_of_older_layers() {
     let mut w = World::new("fuse-layers", Marks::Fuse);
     w.base("d/real", "x");
-    let (middle, oldest) = (w.layer(1), w.layer(2));
+    let oldest = w.layer(2);
     write(&oldest.join("d/oldest"), "x");
-    write(&middle.join(".wh.d"), "");
+    w.whiteout(1, "d");
     w.head("d/newest", "x");
     assert_eq!(w.told(), ["Add d/newest", "Delete d/real"]);
 }

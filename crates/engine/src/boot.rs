@@ -418,13 +418,7 @@ fn make_work(directory: &Path, name: &str, tree: usize) -> Result<(), EngineErro
 }
 
 /// In a copy there is no layer to put a rewritten file into; it replaces the copied one.
-fn rewrite_in_copy(
-    wish: &Wish<'_>,
-    base: &Path,
-    head: &Path,
-    cache: &Path,
-    copied: &mut copy::Copied,
-) -> Result<(), EngineError> {
+fn rewrite_in_copy(wish: &Wish<'_>, base: &Path, head: &Path, cache: &Path, copied: &mut copy::Copied) -> Result<(), EngineError> {
     for rewrite in &wish.secrets.get()?.rewrites {
         let failed = |e: std::io::Error| EngineError::io("rewrite", &rewrite.path, e);
         let Ok(inside) = rewrite.path.strip_prefix(base) else { continue };

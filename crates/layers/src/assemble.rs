@@ -3,6 +3,7 @@
 //! It reads as numbered steps. Everything outside that is needed later is opened before the first mount changes the view.
 
 mod devices;
+mod fuse;
 mod kernel_views;
 mod mask_layers;
 mod mounts;

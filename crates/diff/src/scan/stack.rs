@@ -158,7 +158,6 @@ impl<'w> LookUp<'w> {
                 let seen = self.marks.look(&directory)?;
                 Ok(Opened::Directory(directory, seen))
             }
-            Err(Errno::NOENT) if self.marks.has_whiteout_beside(directory, path)? => Ok(Opened::Covered),
             Err(Errno::NOENT) => Ok(Opened::Missing),
             Err(Errno::NOTDIR | Errno::LOOP) => Ok(Opened::Covered),
             Err(errno) => Err(errno),

@@ -256,7 +256,14 @@ impl<'a> Walk<'a> {
         }
         let hidden = self.hidden.within(&directory);
         for (name, entry) in names.said {
-            let is_masked = visit.masked || hidden.contains(&name.as_os_str());
+            let is_unseen = match views.before.as_ref().map(|fd| self.tree.marks.hides_from_reality(fd, &name)).transpose() {
+                Ok(is_unseen) => is_unseen.unwrap_or(false),
+                Err(errno) => {
+                    finding.unreadable(&directory.join(&name), errno);
+                    continue;
+                }
+            };
+            let is_masked = visit.masked || is_unseen || hidden.contains(&name.as_os_str());
             let full = directory.join(&name);
             if names.unknown.contains(&name) || self.scope.trees.iter().any(|t| t.path.as_os_str() == full.as_os_str()) {
                 continue;
@@ -470,27 +477,29 @@ impl<'a> Walk<'a> {
         let marks = self.tree.marks;
         let directory = &part.directory;
         for name in listed {
-            if marks.is_bookkeeping(&name) {
-                continue;
-            }
-            let looked = Node::at(directory, &name).and_then(|node| Ok((marks.whited_out(directory, &name, &node)?, node)));
-            let (gone, node) = match looked.or_absent() {
+            let about = |node: Node| -> Result<(bool, bool, Node), Errno> {
+                let is_bookkeeping = marks.is_bookkeeping(directory, &name, &node)?;
+                Ok((is_bookkeeping, marks.is_whiteout(directory, &name, &node)?, node))
+            };
+            let (is_bookkeeping, is_gone, node) = match Node::at(directory, &name).and_then(about).or_absent() {
                 Ok(Some(looked)) => looked,
                 Ok(None) => continue,
                 Err(errno) => {
-                    let about = marks.subject(&name);
-                    finding.unreadable(&full.join(about), errno);
-                    names.unknown.insert(about.to_owned());
+                    finding.unreadable(&full.join(&name), errno);
+                    names.unknown.insert(name);
                     continue;
                 }
             };
+            if is_bookkeeping {
+                continue;
+            }
             let touched = node.btime;
             if let Some(Some(known)) = names.said.get_mut(&name) {
                 known.touched = known.touched.min(touched);
                 continue;
             }
-            if let Some(gone) = gone {
-                names.said.entry(gone).or_insert(Some(Entry { said: Said::Gone, touched }));
+            if is_gone {
+                names.said.insert(name, Some(Entry { said: Said::Gone, touched }));
                 continue;
             }
             if self.layers[part.layer].is_head && node.kind == Kind::File {

@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, mount};
 use whatif_types::boot::Boot;
 
 use super::mounts::{Clones, attach};
-use super::{LAYERS, MASKS, STATE, head_of};
+use super::{LAYERS, MASKS, STATE, fuse, head_of};
 use crate::remove;
 
 /// What lies under one head, by names on the stage: short ones, so that the options fit a page however deep a stack is.
@@ -88,6 +88,11 @@ impl Lowers {
 
     /// Runs the user-space implementation; it returns when its mount is up and serves it from the background.
     pub(super) fn mount_in_user_space(&self, boot: &Boot, target: &Path) -> io::Result<()> {
+        fuse::check_marks(&self.work(boot))?;
+        fuse::check_layer(&head_of(self.tree))?;
+        for layer in &self.layers {
+            fuse::check_layer(Path::new(layer))?;
+        }
         let output = std::process::Command::new("fuse-overlayfs")
             .arg("-o")
             .arg(self.layered(&self.bottom(), boot))

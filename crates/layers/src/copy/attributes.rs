@@ -55,12 +55,7 @@ pub(super) fn of_file(from: &File, to: &Path, metadata: &Metadata) -> io::Result
     give(to, metadata, &attributes).map(drop)
 }
 
-fn copy(
-    from: &Path,
-    to: &Path,
-    metadata: &Metadata,
-    is_wanted: fn(&OsStr) -> bool,
-) -> io::Result<Vec<(OsString, Vec<u8>)>> {
+fn copy(from: &Path, to: &Path, metadata: &Metadata, is_wanted: fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, Vec<u8>)>> {
     let list = |buffer: &mut [u8]| rustix::fs::llistxattr(from, buffer);
     let mut attributes = read(list, |name, buffer| rustix::fs::lgetxattr(from, name, buffer))?;
     attributes.retain(|(name, _)| is_wanted(name));

@@ -75,8 +75,8 @@ impl Copied {
     pub(super) fn read(copy: &Path) -> Result<Option<Self>, PathError> {
         let path = copied::beside(copy);
         let Some(bytes) = if_there(fs::read(&path)).map_err(on("read", &path))? else { return Ok(None) };
-        let originals = copied::decode(&bytes)
-            .ok_or_else(|| on("understand", &path)(io::Error::from(io::ErrorKind::InvalidData)))?;
+        let originals =
+            copied::decode(&bytes).ok_or_else(|| on("understand", &path)(io::Error::from(io::ErrorKind::InvalidData)))?;
         Ok(Some(Self { originals }))
     }
 

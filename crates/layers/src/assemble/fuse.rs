@@ -1,0 +1,80 @@
+//! Makes sure that fuse-overlayfs reads its layers as they were meant.
+//!
+//! It marks deletions by devices 0:0 and opaque directories by attributes that no program inside can make. Where the file system
+//! has neither, it uses files named `.wh.<name>` instead. It *reads* those everywhere, and `user.overlay.opaque` too, and programs
+//! can make both (by mkdir, link, symlink or rename; by setfattr). Mounted over such a file, it would show something else than
+//! the sandbox had, so it is not.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, lgetxattr, lremovexattr, lsetxattr, mknodat};
+use rustix::io::Errno;
+
+const WHITEOUT: &[u8] = b".wh.";
+const OPAQUE_FILES: [&[u8]; 2] = [b".wh..wh..opq", b".wh..opq"];
+const OPAQUE: [&str; 2] = ["trusted.overlay.opaque", "user.fuseoverlayfs.opaque"];
+const FORGED_OPAQUE: &str = "user.overlay.opaque";
+const PROBE: [&str; 2] = ["trusted.overlay.probe", "user.fuseoverlayfs.probe"];
+
+/// Fails where marks would be made of ordinary files.
+pub(super) fn check_marks(work: &Path) -> io::Result<()> {
+    let probe = work.join("probe");
+    mknodat(CWD, &probe, FileType::CharacterDevice, Mode::empty(), 0).map_err(|errno| no_marks("deletions", errno))?;
+    fs::remove_file(&probe)?;
+    let set = |name| lsetxattr(work, name, b"y", XattrFlags::empty()).and_then(|()| lremovexattr(work, name));
+    set(PROBE[0]).or_else(|_| set(PROBE[1])).map_err(|errno| no_marks("replaced directories", errno))
+}
+
+fn no_marks(what: &str, errno: Errno) -> io::Error {
+    let error = io::Error::from(errno);
+    io::Error::other(format!("on this file system fuse-overlayfs would mark {what} by files that programs can make too ({error})"))
+}
+
+/// Fails if something in a layer would be taken for a mark that it is not.
+pub(super) fn check_layer(root: &Path) -> io::Result<()> {
+    let mut pending = vec![PathBuf::new()];
+    while let Some(inside) = pending.pop() {
+        let directory = root.join(&inside);
+        if has(&directory, FORGED_OPAQUE)? {
+            return Err(misread(&inside, "has the attribute user.overlay.opaque"));
+        }
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            let (name, kind) = (entry.file_name(), entry.file_type()?);
+            let path = inside.join(&name);
+            if name.as_bytes().starts_with(WHITEOUT) && !is_own(&directory, &entry)? {
+                return Err(misread(&path, "has a name that begins with '.wh.'"));
+            }
+            if kind.is_dir() {
+                pending.push(path);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether fuse-overlayfs put it there.
+fn is_own(directory: &Path, entry: &fs::DirEntry) -> io::Result<bool> {
+    if !OPAQUE_FILES.contains(&entry.file_name().as_bytes()) {
+        return Ok(false);
+    }
+    let metadata = entry.metadata()?;
+    let is_empty = metadata.is_file() && metadata.len() == 0 || metadata.file_type().is_char_device() && metadata.rdev() == 0;
+    Ok(is_empty && (has(directory, OPAQUE[0])? || has(directory, OPAQUE[1])?))
+}
+
+fn has(directory: &Path, attribute: &str) -> io::Result<bool> {
+    match lgetxattr(directory, attribute, &mut [0_u8; 16][..]) {
+        Ok(_) | Err(Errno::RANGE) => Ok(true),
+        Err(Errno::NODATA | Errno::NOTSUP) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn misread(path: &Path, why: &str) -> io::Error {
+    io::Error::other(format!("'{}' in the sandbox {why}, which fuse-overlayfs would take for a deletion", path.display()))
+}
