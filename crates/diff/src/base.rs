@@ -105,6 +105,12 @@ impl Bases {
         path.ancestors().any(|a| self.get(a).is_some_and(|r| r.absent))
     }
 
+    /// The device and inode of a directory that the sandbox is known to have seen at this path.
+    pub(crate) fn directory_seen(&self, path: &Path) -> Option<(u64, u64)> {
+        let is_seen = |r: &&Record| r.node.kind == Kind::Directory && !r.absent && !r.unknown && !r.is_on_the_way();
+        self.get(path).filter(is_seen).map(|r| (r.node.dev, r.node.ino))
+    }
+
     #[must_use]
     pub(crate) fn made(&self, path: &Path) -> Made {
         self.get(path).map_or(Made::Nothing, |r| r.made)

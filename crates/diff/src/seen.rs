@@ -22,6 +22,7 @@ use std::sync::{Mutex, OnceLock};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use whatif_sys::file_handle::FileHandle;
 
+use crate::base::Bases;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
 use crate::scan::Tree;
@@ -58,6 +59,13 @@ pub(crate) struct Touched<'a> {
     pub at: Option<Time>,
 }
 
+/// The tree a path lies in, and what was found out about it before.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub tree: &'a Tree,
+    pub bases: &'a Bases,
+}
+
 impl<'a> Seen<'a> {
     #[must_use]
     pub fn new(
@@ -79,14 +87,14 @@ impl<'a> Seen<'a> {
     }
 
     /// Whether the sandbox saw what reality has.
-    pub(crate) fn shows(&self, tree: &Tree, touched: &Touched<'_>) -> bool {
+    pub(crate) fn shows(&self, place: Place<'_>, touched: &Touched<'_>) -> bool {
         let since = if touched.at.is_some_and(|at| at >= self.tick) { self.fresh_at } else { self.made_at };
         let Some(directory) = touched.path.parent() else { return true };
         if touched.now.kind == Kind::Directory {
-            return self.is_same_directory(tree, touched.path, since);
+            return self.is_same_directory(place, touched.path, since);
         }
         let stayed = touched.now.ctime <= since || changed_at(directory).is_some_and(|ctime| ctime <= since);
-        (stayed && self.is_same_directory(tree, directory, since)) || self.was_copied_from(tree, touched)
+        (stayed && self.is_same_directory(place, directory, since)) || self.was_copied_from(place.tree, touched)
     }
 
     /// The file that was copied up says, or the view, whose copy it is.
@@ -101,29 +109,34 @@ impl<'a> Seen<'a> {
     }
 
     /// Whether the sandbox saw, at this path, the directory that reality has there.
-    fn is_same_directory(&self, tree: &Tree, path: &Path, since: Time) -> bool {
+    fn is_same_directory(&self, place: Place<'_>, path: &Path, since: Time) -> bool {
         let Some(parent) = path.parent() else { return true };
         let key = (path.to_owned(), since);
         let known = self.directories.lock().ok().and_then(|known| known.get(&key).copied());
         if let Some(known) = known {
             return known;
         }
-        let is_same = self.look_at_directory(tree, path, parent, since);
+        let is_same = self.look_at_directory(place, path, parent, since);
         if let Ok(mut known) = self.directories.lock() {
             known.insert(key, is_same);
         }
         is_same
     }
 
-    fn look_at_directory(&self, tree: &Tree, path: &Path, parent: &Path, since: Time) -> bool {
+    fn look_at_directory(&self, place: Place<'_>, path: &Path, parent: &Path, since: Time) -> bool {
         let Some(now) = node(path) else { return false };
+        // An apply that takes part of it moves its time; it is still the one that was found to be seen before.
+        if place.bases.directory_seen(path).is_some_and(|known| known == (now.dev, now.ino)) {
+            return true;
+        }
         if let Some((_, known)) = self.project.filter(|(project, _)| *project == path && since == self.fresh_at) {
             return (now.dev, now.ino) == known;
         }
         let stayed = now.ctime <= since || changed_at(parent).is_some_and(|ctime| ctime <= since);
-        if stayed && self.is_same_directory(tree, parent, since) {
+        if stayed && self.is_same_directory(place, parent, since) {
             return true;
         }
+        let tree = place.tree;
         let copied = path.strip_prefix(&tree.path).ok().zip(tree.layers.first());
         if copied.is_some_and(|(relative, head)| is_origin(tree.marks, &head.join(relative), path)) {
             return true;

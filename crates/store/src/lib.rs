@@ -82,7 +82,7 @@ pub trait Store: std::fmt::Debug {
 }
 
 /// Told of what was recorded. It must not fail: the records are what counts.
-pub trait Witness: std::fmt::Debug {
+pub trait Witness: Send + std::fmt::Debug {
     fn sandbox(&self, sandbox: &Sandbox);
     fn snapshot(&self, snapshot: &Snapshot);
     fn snapshot_removed(&self, snapshot: &Snapshot);

@@ -10,7 +10,7 @@ use crate::attributes::Attributes;
 use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
-use crate::seen::Touched;
+use crate::seen::{Place, Touched};
 
 impl Walk<'_> {
     /// A directory that both sides have.
@@ -184,7 +184,7 @@ impl Walk<'_> {
             return true;
         }
         let after = after.map(|state| (&state.node, state.at.as_path()));
-        seen.shows(self.tree, &Touched { path, now, after, at })
+        seen.shows(Place { tree: self.tree, bases: self.scope.bases }, &Touched { path, now, after, at })
     }
 
     /// The path within the tree.
