@@ -12,6 +12,7 @@ mod faults;
 mod inside;
 mod inventory;
 pub mod network_clients;
+pub mod nothing_lost;
 mod outer_root;
 pub mod outside;
 pub mod power_cut;

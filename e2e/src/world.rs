@@ -48,7 +48,7 @@ impl World {
     #[must_use]
     fn new(who: Who) -> Self {
         // Not in /tmp: a sandbox has a /tmp of its own.
-        let dir = fresh_directory(Path::new("/var/tmp"));
+        let dir = fresh_directory(&std::env::var_os("WHATIF_TEST_DIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from));
         let we = rustix::process::geteuid();
         let uid = if who == Who::User && we.is_root() { ORDINARY } else { we.as_raw() };
         let home = dir.join("home");

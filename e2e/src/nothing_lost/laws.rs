@@ -1,0 +1,105 @@
+//! When information was lost, brought back or made up. Pure: surveys in, complaints out.
+
+use std::collections::BTreeSet;
+
+use super::survey::{Survey, Token};
+
+/// What a sandbox did so far: all that an apply of it may do to reality.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Work {
+    /// Every token that its edits put somewhere in its view, moved ones among them, or took out of it.
+    pub added: BTreeSet<Token>,
+    pub removed: BTreeSet<Token>,
+    /// Those that were somewhere else before.
+    pub moved: BTreeSet<Token>,
+    /// Put there, still there, and not yet real.
+    pub pending: BTreeSet<Token>,
+    /// Paths that it made, deleted, or gave another mode, and that were not applied since.
+    pub looks: BTreeSet<String>,
+}
+
+impl Work {
+    /// One command of the sandbox, with what it showed before and afterwards.
+    pub fn note(&mut self, before: &Survey, after: &Survey) {
+        let (old, new) = (before.tokens(), after.tokens());
+        let gained: BTreeSet<Token> = new.difference(&old).cloned().collect();
+        self.removed.extend(old.difference(&new).cloned());
+        self.pending.retain(|token| new.contains(token));
+        self.pending.extend(gained.iter().cloned());
+        self.added.extend(gained);
+        let moved: BTreeSet<Token> = new.into_iter().filter(|token| before.places(token) != after.places(token)).collect();
+        self.added.extend(moved.iter().cloned());
+        self.moved.extend(moved);
+        self.looks.extend(before.other_modes(after));
+    }
+
+    /// Either of two may have happened.
+    pub fn or(mut self, other: &Self) -> Self {
+        self.added.extend(other.added.iter().cloned());
+        self.removed.extend(other.removed.iter().cloned());
+        self.moved.extend(other.moved.iter().cloned());
+        self.looks.extend(other.looks.iter().cloned());
+        self.pending.retain(|token| other.pending.contains(token));
+        self
+    }
+}
+
+/// How much of a sandbox's work an apply takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    Whole,
+    /// Of what was moved perhaps only that it is gone from where it was. Then the sandbox alone has it.
+    Part,
+}
+
+/// An apply that succeeded, or was carried forward after it was killed.
+pub(super) fn of_apply(before: &Survey, after: &Survey, work: &Work, extent: Extent) -> Vec<String> {
+    let (old, new) = (before.tokens(), after.tokens());
+    let may_go = |t: &Token| work.removed.contains(t) || (extent == Extent::Part && work.moved.contains(t));
+    let lost = old.difference(&new).filter(|t| !may_go(t));
+    let lost = lost.map(|t| format!("reality lost {t}, which the sandbox never removed; it was in {:?}", before.places(t)));
+    let made_up = new.difference(&old).filter(|t| !work.added.contains(*t));
+    let made_up = made_up.map(|t| format!("reality got {t}, which the sandbox did not write, in {:?}", after.places(t)));
+    let modes = before.common(after).filter(|(path, old, new)| old.mode != new.mode && !work.looks.contains(*path));
+    let modes = modes.map(|(path, old, new)| format!("mode of {path} went from {:o} to {:o}", old.mode, new.mode));
+    let owners = before.common(after).filter(|(_, old, new)| old.owner != new.owner);
+    let owners = owners.map(|(path, old, new)| format!("owner of {path} went from {:?} to {:?}", old.owner, new.owner));
+    lost.chain(made_up).chain(modes).chain(owners).chain(leftovers(after)).collect()
+}
+
+/// Everything that a sandbox had to give is real.
+pub(super) fn of_whole_apply(after: &Survey, work: &Work) -> Vec<String> {
+    let real = after.tokens();
+    work.pending.difference(&real).map(|t| format!("{t} was applied and is not in reality")).collect()
+}
+
+/// An undo: what it takes back is what its apply did, and nothing that came since.
+pub(super) fn of_undo(applied: (&Survey, &Survey), before: &Survey, after: &Survey) -> Vec<String> {
+    if before == applied.1 {
+        let differences = after.differences(applied.0);
+        return differences.into_iter().map(|d| format!("an undo did not restore {d}")).collect();
+    }
+    let (was, is) = (applied.0.tokens(), applied.1.tokens());
+    let (old, new) = (before.tokens(), after.tokens());
+    let lost = old.difference(&new).filter(|t| !is.contains(*t) || was.contains(*t));
+    let lost = lost.map(|t| format!("an undo removed {t}, which its apply did not bring; it was in {:?}", before.places(t)));
+    let made_up = new.difference(&old).filter(|t| !was.contains(*t) || is.contains(*t));
+    let made_up = made_up.map(|t| format!("an undo brought {t} back, which its apply did not remove, in {:?}", after.places(t)));
+    lost.chain(made_up).chain(leftovers(after)).collect()
+}
+
+/// Nothing but an apply and an undo writes reality.
+pub(super) fn untouched(before: &Survey, after: &Survey) -> Vec<String> {
+    after.differences(before).into_iter().map(|d| format!("reality changed: {d}")).collect()
+}
+
+/// What a sandbox wrote is there as long as it does not remove it.
+pub(super) fn of_view(view: &Survey, work: &Work) -> Vec<String> {
+    let tokens = view.tokens();
+    work.pending.difference(&tokens).map(|t| format!("the sandbox lost {t}")).collect()
+}
+
+/// Our own files lie where nobody finds them.
+fn leftovers(survey: &Survey) -> impl Iterator<Item = String> {
+    survey.paths().filter(|path| path.contains(".whatif-")).map(|path| format!("left in reality: {path}"))
+}

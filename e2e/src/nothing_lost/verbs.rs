@@ -1,0 +1,342 @@
+//! What is done to sandboxes, and which laws hold for it.
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+use std::time::Duration;
+
+use super::laws::{self, Extent, Work};
+use super::life::{Backend, Done, Life, Sandbox};
+use super::survey::Survey;
+use crate::{Outcome, Terminal};
+
+/// How a command is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Undisturbed,
+    /// `kill -9` after so many microseconds.
+    Killed(u64),
+    /// The so many-th of these reading calls fails.
+    Error { call: &'static str, number: usize, error: &'static str },
+}
+
+/// With the first of them what was rejected stays out; the others take everything, or what they say.
+const CHOICES: [&str; 10] = [
+    "--risky", "--all", "--all", "--all", "--commit", "--files=d0/**", "--skip=d1/**", "--exclude=**/f1", "--ours=**", "--theirs=**",
+];
+const READING_CALLS: [&str; 7] = ["statx", "openat", "openat2", "getdents64", "read", "lgetxattr", "llistxattr"];
+const ERRORS: [&str; 4] = ["EIO", "EMFILE", "EACCES", "ENOMEM"];
+
+impl Life<'_> {
+    pub(super) fn make(&mut self) {
+        let name = self.fresh_name("s");
+        let backend = self.backend.word();
+        self.quiet(&["new", &name, "--backend", backend]);
+        self.sandboxes.insert(name, Sandbox::default());
+    }
+
+    pub(super) fn squash(&mut self, name: &str) {
+        // Which fuse-overlayfs cannot read.
+        if self.backend != Backend::Fuse {
+            self.quiet(&["squash", name]);
+        }
+    }
+
+    /// A command that must work and must not touch reality.
+    #[track_caller]
+    pub(super) fn quiet(&mut self, arguments: &[&str]) {
+        let real = self.reality();
+        let outcome = self.whatif(arguments);
+        self.must_work(&outcome);
+        self.expect_untouched(&real);
+    }
+
+    pub(super) fn apply(&mut self, name: &str) {
+        let choice = *self.random.pick(&CHOICES);
+        let mut arguments = vec!["--json", "apply", name, "--yes", choice];
+        if !["--files=d0/**", "--risky"].contains(&choice) {
+            arguments.push("--all");
+        }
+        arguments.dedup();
+        let before = self.reality();
+        let commit = self.commit();
+        let work = self.work_of(name);
+        let (outcome, fate) = self.try_out(&arguments);
+        let after = self.reality();
+        match &outcome {
+            // Nothing fits the pattern, a conflict, a failure: nothing was written.
+            Some(outcome) if outcome.code != 0 && before == after => return,
+            Some(outcome) if outcome.code != 0 && !outcome.stderr.contains("\"applied\"") => {
+                self.expect(laws::untouched(&before, &after));
+            }
+            _ => {}
+        }
+        if before == after && fate != Fate::Undisturbed {
+            return;
+        }
+        if choice == "--commit" && outcome.as_ref().is_some_and(|o| o.code == 0) {
+            self.expect_committed(&before, &after);
+        } else if outcome.is_some() && choice != "--commit" {
+            assert_eq!(self.commit(), commit, "only --commit commits");
+        }
+        if choice == "--risky" {
+            self.expect_rejected_stay(name, &before, &after);
+        }
+        // A person who says --theirs gives up what reality has there.
+        if choice != "--theirs=**" {
+            let extent = if ["--all", "--commit"].contains(&choice) { Extent::Whole } else { Extent::Part };
+            self.expect(laws::of_apply(&before, &after, &work, extent));
+        }
+        let is_whole = outcome.as_ref().is_some_and(|o| o.code == 0 && takes_all(o)) && choice == "--all";
+        if is_whole {
+            self.expect(laws::of_whole_apply(&after, &work));
+        }
+        let was_real = before.tokens();
+        if before != after {
+            self.done.push(Done { before, after: after.clone(), sandbox: name.to_owned(), work });
+        }
+        let real = after.tokens();
+        if let Some(sandbox) = self.sandboxes.get_mut(name) {
+            // What reality's version replaced is settled, too.
+            if choice == "--ours=**" {
+                sandbox.work.pending.clear();
+            }
+            let (lost, moved) = (was_real.difference(&real).cloned(), &sandbox.work.moved);
+            sandbox.work.pending.extend(lost.filter(|token| moved.contains(token) && !sandbox.work.removed.contains(token)));
+            sandbox.work.pending.retain(|token| !real.contains(token));
+            if is_whole {
+                sandbox.work.looks.clear();
+            }
+        }
+    }
+
+    /// The commit that reality stands at; nothing without a repository.
+    fn commit(&self) -> String {
+        self.w.program("/usr/bin/git").args(["-c", "safe.directory=*", "rev-parse", "HEAD"]).cwd(&self.project).go().stdout
+    }
+
+    /// Every line that an apply brought is in the commit it made.
+    fn expect_committed(&self, before: &Survey, after: &Survey) {
+        let grep = ["-c", "safe.directory=*", "grep", "-haoE", "\\bt[0-9]+\\b", "HEAD"];
+        let committed = self.w.program("/usr/bin/git").args(grep).cwd(&self.project).go().stdout;
+        let committed: BTreeSet<&str> = committed.lines().collect();
+        let (old, new) = (before.tokens(), after.tokens());
+        let missing = new.difference(&old).filter(|t| t.starts_with('t') && !committed.contains(t.as_str()));
+        self.expect(missing.map(|t| format!("{t} was applied and not committed")).collect());
+    }
+
+    fn expect_rejected_stay(&self, name: &str, before: &Survey, after: &Survey) {
+        let Some(sandbox) = self.sandboxes.get(name) else { return };
+        let taken = sandbox.rejected.iter().filter(|path| before.get(path) != after.get(path));
+        self.expect(taken.map(|path| format!("{path} was rejected and applied")).collect());
+    }
+
+    /// A person looks through the changes and does not want the first one.
+    pub(super) fn reject(&mut self, name: &str) {
+        if self.work_of(name).pending.is_empty() {
+            return;
+        }
+        self.note(format!("review {name}: reject the first change"));
+        let mut terminal = Terminal::with_whatif(self.w, &["review", name]);
+        terminal.expect("undecided");
+        terminal.type_in("xq");
+        terminal.expect("rejected");
+        assert_eq!(terminal.ends(), 0);
+        let decided = self.w.whatif(["--json", "review", name]).cwd(&self.project).go().ok().json();
+        let decided = decided["decisions"].as_array().cloned().unwrap_or_default();
+        let rejected = decided.iter().filter(|d| d["verdict"] == "rejected").filter_map(|d| d["path"].as_str());
+        let plain = rejected.filter(|path| path.bytes().all(|b| b.is_ascii_graphic()));
+        let paths: Vec<String> = plain.map(|path| format!("b'./{path}'")).collect();
+        if let Some(sandbox) = self.sandboxes.get_mut(name) {
+            sandbox.rejected.extend(paths);
+        }
+    }
+
+    pub(super) fn undo(&mut self) {
+        let Some(done) = self.done.last().cloned() else { return };
+        let before = self.reality();
+        let (outcome, fate) = self.try_out(&["--json", "undo", "--yes"]);
+        let after = self.reality();
+        if before == after {
+            let worked = outcome.as_ref().is_some_and(|o| o.code == 0);
+            assert!(!worked || fate != Fate::Undisturbed || done.before == done.after, "an undo did nothing");
+            return;
+        }
+        if let Some(outcome) = &outcome
+            && outcome.code != 0
+            && !outcome.stderr.contains("\"applied\"")
+        {
+            self.expect(laws::untouched(&before, &after));
+        }
+        self.expect(laws::of_undo((&done.before, &done.after), &before, &after));
+        // An undo is undone by the next one: reality goes back and forth.
+        self.done.pop();
+        self.done.push(Done { before, after, sandbox: done.sandbox.clone(), work: done.work.clone() });
+        if let Some(sandbox) = self.sandboxes.get_mut(&done.sandbox) {
+            sandbox.work.looks.extend(done.work.looks);
+        }
+    }
+
+    pub(super) fn snapshot(&mut self, name: &str) {
+        let label = self.fresh_name("l");
+        let real = self.reality();
+        let (outcome, _) = self.try_out(&["--json", "snapshot", name, &label]);
+        self.expect_untouched(&real);
+        let work = self.work_of(name);
+        if outcome.is_some_and(|o| o.code == 0)
+            && let Some(sandbox) = self.sandboxes.get_mut(name)
+        {
+            sandbox.labels.insert(label, work);
+        }
+        self.look(name);
+    }
+
+    pub(super) fn roll_back(&mut self, name: &str) {
+        let Some((label, work)) = self.label(name) else { return };
+        let real = self.reality();
+        let (outcome, fate) = self.try_out(&["--json", "rollback", name, &label]);
+        self.expect_untouched(&real);
+        let now = match outcome {
+            Some(outcome) if outcome.code == 0 => work,
+            Some(_) if fate == Fate::Undisturbed => return self.look(name),
+            _ => self.work_of(name).or(&work),
+        };
+        let real = real.tokens();
+        if let Some(sandbox) = self.sandboxes.get_mut(name) {
+            sandbox.work = now;
+            sandbox.work.pending.retain(|token| !real.contains(token));
+        }
+        self.look(name);
+    }
+
+    pub(super) fn fork(&mut self, name: &str) {
+        let new = self.fresh_name("fork");
+        let (source, work) = match self.label(name) {
+            Some((label, work)) if self.random.once_in(2) => (format!("{name}@{label}"), work),
+            _ => (name.to_owned(), self.work_of(name)),
+        };
+        let real = self.reality();
+        let (outcome, _) = self.try_out(&["--json", "fork", &source, &new]);
+        self.expect_untouched(&real);
+        if outcome.is_some_and(|o| o.code == 0) {
+            self.adopt(new, work);
+        } else {
+            self.w.whatif(["rm", &new]).cwd(&self.project).go();
+        }
+        self.look(name);
+    }
+
+    pub(super) fn rebase(&mut self, name: &str) {
+        let real = self.reality();
+        let (outcome, fate) = self.try_out(&["--json", "rebase", name]);
+        if let Some(outcome) = outcome.filter(|_| fate == Fate::Undisturbed) {
+            // Something may run in it, which it says.
+            assert!([0, 1, 125].contains(&outcome.code), "{}", outcome.stderr);
+        }
+        self.expect_untouched(&real);
+        self.look(name);
+    }
+
+    /// Written to a file and read back as another sandbox.
+    pub(super) fn carry(&mut self, name: &str) {
+        let (new, file) = (self.fresh_name("import"), self.w.dir.join("carried.whatif"));
+        let file = file.to_string_lossy().into_owned();
+        let work = self.work_of(name);
+        self.quiet(&["export", name, "-o", &file]);
+        self.quiet(&["import", &file, "--name", &new]);
+        let _ = std::fs::remove_file(file);
+        self.adopt(new, work);
+    }
+
+    fn adopt(&mut self, name: String, work: Work) {
+        let real = self.reality().tokens();
+        let mut sandbox = Sandbox { work, ..Sandbox::default() };
+        sandbox.work.pending.retain(|token| !real.contains(token));
+        self.sandboxes.insert(name.clone(), sandbox);
+        self.look(&name);
+    }
+
+    pub(super) fn remove(&mut self, name: &str) {
+        self.quiet(&["rm", name]);
+        self.sandboxes.remove(name);
+    }
+
+    pub(super) fn lose_the_keeper(&mut self, name: &str) {
+        self.note(format!("kill -9 the keeper of {name}"));
+        self.w.kill_keeper(name);
+    }
+
+    /// From now on something lives in it.
+    pub(super) fn occupy(&mut self, name: &str) {
+        self.start(name);
+        self.quiet(&["exec", name, "-d", "--", "/bin/sleep", "1000"]);
+    }
+
+    /// What it reads now it may see for long.
+    pub(super) fn read(&mut self, name: &str) {
+        self.start(name);
+        self.quiet(&["exec", name, "--", "/bin/sh", "-c", "find . -type f -exec cat {} + > /dev/null"]);
+    }
+
+    pub(super) fn start(&mut self, name: &str) {
+        self.quiet(&["start", name]);
+    }
+
+    /// What it wrote is there.
+    #[track_caller]
+    pub(super) fn look(&mut self, name: &str) {
+        let view = self.view(name);
+        self.expect(laws::of_view(&view, &self.work_of(name)));
+    }
+
+    fn label(&mut self, name: &str) -> Option<(String, Work)> {
+        let labels: Vec<_> = self.sandboxes.get(name)?.labels.clone().into_iter().collect();
+        (!labels.is_empty()).then(|| self.random.pick(&labels).clone())
+    }
+
+    /// Runs a command, undisturbed or not. Nothing is known of the outcome of one that was killed; what it left was recovered.
+    fn try_out(&mut self, arguments: &[&str]) -> (Option<Outcome>, Fate) {
+        let fate = self.fate();
+        match fate {
+            Fate::Undisturbed => (Some(self.whatif(arguments)), fate),
+            Fate::Killed(after) => {
+                self.note(format!("{} (killed after {after} µs)", arguments.join(" ")));
+                let call = self.w.whatif(arguments.iter().copied()).cwd(&self.project);
+                let mut child = call.streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
+                std::thread::sleep(Duration::from_micros(after));
+                let _ = child.kill();
+                let _ = child.wait();
+                let recovered = self.whatif(&["ls"]);
+                self.must_work(&recovered);
+                (None, fate)
+            }
+            Fate::Error { call, number, error } => {
+                self.note(format!("{} ({call} {number} fails with {error})", arguments.join(" ")));
+                let point = crate::Point { call: call.to_owned(), number };
+                let outcome = self.w.with_fault(&point, crate::Fault::Error(error), arguments).cwd(&self.project).go();
+                self.note(format!("  → {}", outcome.code));
+                let recovered = self.whatif(&["ls"]);
+                self.must_work(&recovered);
+                (Some(outcome), fate)
+            }
+        }
+    }
+
+    fn fate(&mut self) -> Fate {
+        match self.random.below(12) {
+            0 | 1 => Fate::Killed(self.random.below(40_000) as u64),
+            2 | 3 => Fate::Error {
+                call: *self.random.pick(&READING_CALLS),
+                number: 1 + self.random.below(60),
+                error: *self.random.pick(&ERRORS),
+            },
+            _ => Fate::Undisturbed,
+        }
+    }
+}
+
+/// Whether nothing was left out.
+fn takes_all(outcome: &Outcome) -> bool {
+    let document = outcome.json();
+    let left_out = &document["left_out"];
+    left_out.is_null() || left_out.as_array().is_some_and(Vec::is_empty) || left_out.as_object().is_some_and(serde_json::Map::is_empty)
+}
