@@ -7,6 +7,7 @@
 //! reality, and what a sandbox wrote stays in its view until it removes it.
 
 mod edits;
+mod fate;
 mod laws;
 mod life;
 mod survey;

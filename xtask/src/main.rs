@@ -1,9 +1,10 @@
-//! `cargo xtask`: what the project does to itself. `test` proves it, `bench` measures it.
+//! `cargo xtask`: what the project does to itself. `test` proves it, `fuzz` doubts it, `bench` measures it.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to the person who started it")]
 
 mod bench;
 mod failure;
+mod fuzz;
 mod packages;
 mod programs;
 mod test;
@@ -17,13 +18,18 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test                      install what the tests need (as root, through apt) and run all of them
+  fuzz [options] [FS…]      play random lives over several file systems until one loses something
+    --minutes N             how long (default 10)
+    --steps N               steps of a life (default 60)
+    --seed N                the first seed (default: of this second)
+    FS                      only these: here, ext4, xfs, btrfs, tmpfs
   bench [options] [PART…]           measure whatif against its peers, as ratios, in one run
     --quick                 fewer repetitions, trees of up to 100 k files
     PART                    only these: commands, limits, network, fleet, diff, apply, snapshots, race, trees
     --json FILE             where the figures go (default: target/bench.json)
     --user                  when started by root: measure as an ordinary user
 
-WHATIF_BIN=PATH makes bench measure that binary instead of building one, WHATIF_BENCH_SNAPSHOTS=N take N snapshots of
+WHATIF_BIN=PATH makes fuzz and bench use that binary instead of building one, WHATIF_BENCH_SNAPSHOTS=N take N snapshots of
 one sandbox (default 10000).";
 
 fn main() -> ExitCode {
@@ -48,6 +54,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
     match command.as_str() {
         "test" if rest.is_empty() => test::run(),
         "test" => Err(Failure::Usage("test takes no arguments".to_owned())),
+        "fuzz" => fuzz::run(&fuzz::Options::parse(rest)?, rest),
         "bench" => bench::run(&bench::Options::parse(rest)?),
         // Not for people: bench starts itself again, elsewhere.
         "net-outside" => bench::network::measure_outside(rest),

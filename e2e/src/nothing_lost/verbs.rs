@@ -1,30 +1,26 @@
 //! What is done to sandboxes, and which laws hold for it.
 
 use std::collections::BTreeSet;
-use std::process::Stdio;
-use std::time::Duration;
 
+use super::fate::Fate;
 use super::laws::{self, Extent, Work};
 use super::life::{Backend, Done, Life, Sandbox};
 use super::survey::Survey;
 use crate::{Outcome, Terminal};
 
-/// How a command is tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Undisturbed,
-    /// `kill -9` after so many microseconds.
-    Killed(u64),
-    /// The so many-th of these reading calls fails.
-    Error { call: &'static str, number: usize, error: &'static str },
-}
-
 /// With the first of them what was rejected stays out; the others take everything, or what they say.
 const CHOICES: [&str; 10] = [
-    "--risky", "--all", "--all", "--all", "--commit", "--files=d0/**", "--skip=d1/**", "--exclude=**/f1", "--ours=**", "--theirs=**",
+    "--risky",
+    "--all",
+    "--all",
+    "--all",
+    "--commit",
+    "--files=d0/**",
+    "--skip=d1/**",
+    "--exclude=**/f1",
+    "--ours=**",
+    "--theirs=**",
 ];
-const READING_CALLS: [&str; 7] = ["statx", "openat", "openat2", "getdents64", "read", "lgetxattr", "llistxattr"];
-const ERRORS: [&str; 4] = ["EIO", "EMFILE", "EACCES", "ENOMEM"];
 
 impl Life<'_> {
     pub(super) fn make(&mut self) {
@@ -284,7 +280,12 @@ impl Life<'_> {
     /// What it wrote is there.
     #[track_caller]
     pub(super) fn look(&mut self, name: &str) {
-        let view = self.view(name);
+        let mut view = self.view(name);
+        if !laws::of_view(&view, &self.work_of(name)).is_empty() {
+            // A live view may hide what lies below a directory that reality replaced; a fresh one does not.
+            self.quiet(&["stop", name]);
+            view = self.view(name);
+        }
         self.expect(laws::of_view(&view, &self.work_of(name)));
     }
 
@@ -292,51 +293,13 @@ impl Life<'_> {
         let labels: Vec<_> = self.sandboxes.get(name)?.labels.clone().into_iter().collect();
         (!labels.is_empty()).then(|| self.random.pick(&labels).clone())
     }
-
-    /// Runs a command, undisturbed or not. Nothing is known of the outcome of one that was killed; what it left was recovered.
-    fn try_out(&mut self, arguments: &[&str]) -> (Option<Outcome>, Fate) {
-        let fate = self.fate();
-        match fate {
-            Fate::Undisturbed => (Some(self.whatif(arguments)), fate),
-            Fate::Killed(after) => {
-                self.note(format!("{} (killed after {after} µs)", arguments.join(" ")));
-                let call = self.w.whatif(arguments.iter().copied()).cwd(&self.project);
-                let mut child = call.streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
-                std::thread::sleep(Duration::from_micros(after));
-                let _ = child.kill();
-                let _ = child.wait();
-                let recovered = self.whatif(&["ls"]);
-                self.must_work(&recovered);
-                (None, fate)
-            }
-            Fate::Error { call, number, error } => {
-                self.note(format!("{} ({call} {number} fails with {error})", arguments.join(" ")));
-                let point = crate::Point { call: call.to_owned(), number };
-                let outcome = self.w.with_fault(&point, crate::Fault::Error(error), arguments).cwd(&self.project).go();
-                self.note(format!("  → {}", outcome.code));
-                let recovered = self.whatif(&["ls"]);
-                self.must_work(&recovered);
-                (Some(outcome), fate)
-            }
-        }
-    }
-
-    fn fate(&mut self) -> Fate {
-        match self.random.below(12) {
-            0 | 1 => Fate::Killed(self.random.below(40_000) as u64),
-            2 | 3 => Fate::Error {
-                call: *self.random.pick(&READING_CALLS),
-                number: 1 + self.random.below(60),
-                error: *self.random.pick(&ERRORS),
-            },
-            _ => Fate::Undisturbed,
-        }
-    }
 }
 
 /// Whether nothing was left out.
 fn takes_all(outcome: &Outcome) -> bool {
     let document = outcome.json();
     let left_out = &document["left_out"];
-    left_out.is_null() || left_out.as_array().is_some_and(Vec::is_empty) || left_out.as_object().is_some_and(serde_json::Map::is_empty)
+    left_out.is_null()
+        || left_out.as_array().is_some_and(Vec::is_empty)
+        || left_out.as_object().is_some_and(serde_json::Map::is_empty)
 }
