@@ -62,12 +62,14 @@ fn files_below(directory: &Path) -> BTreeSet<PathBuf> {
     files
 }
 
-/// Files of the state directory, apart from the database and what sandboxes consist of.
+/// Files of the state directory, apart from the database, what sandboxes consist of, and the versions of files that are being
+/// exchanged: a change of one of those is an edit, and stays.
 fn records(w: &World) -> BTreeSet<PathBuf> {
     let mut records = files_below(&w.state);
     records.retain(|path| {
         let path = path.strip_prefix(&w.state).expect("it lies in there").to_string_lossy().into_owned();
-        !["state.db", "sandboxes/", "spare/", "cache/", "reserve"].iter().any(|other| path.starts_with(other))
+        let is_other = ["state.db", "sandboxes/", "spare/", "cache/", "reserve"].iter().any(|other| path.starts_with(other));
+        !is_other && !path.ends_with(".new")
     });
     records
 }

@@ -23,7 +23,7 @@ as_root_and_user!(
     what_cannot_be_moved_between_directories_is_applied_all_the_same,
 );
 
-as_root!(an_apply_into_a_quota_of_its_own_works);
+as_root!();
 as_user!(an_apply_into_a_directory_of_the_group_can_be_undone);
 
 const APPLY: [&str; 4] = ["apply", "s", "--all", "--yes"];
@@ -331,21 +331,6 @@ fn directories_that_cannot_be_written_come_and_go(w: &World) {
     w.whatif(UNDO).go().ok();
     Tree::of(&w.project, Detail::Times).assert_is(&before, "undone");
     w.outside("chmod -R u+w .").ok();
-}
-
-/// Names cannot be moved from one project quota into another.
-fn an_apply_into_a_quota_of_its_own_works(w: &World) {
-    needs!(w, "chattr");
-    w.outside("mkdir d; echo x > d/x; echo y > d/y").ok();
-    if w.outside("chattr -p 4242 +P d && echo z > d/z").code != 0 {
-        skip("this file system knows no project quotas");
-        return;
-    }
-    w.sandbox_with("s", "echo X > d/x; rm d/y; echo n > d/n; mkdir d/new; echo i > d/new/i");
-    w.whatif(APPLY).go().ok();
-    assert_eq!(w.outside("cat d/x d/n d/new/i; ls -A d").ok().text(), "X\nn\ni\nn\nnew\nx\nz");
-    w.whatif(UNDO).go().ok();
-    assert_eq!(w.outside("cat d/x d/y; ls -A d").ok().text(), "x\ny\nx\ny\nz");
 }
 
 /// A directory of somebody else that the group may write to. Its times are not ours to set, and neither is another name for

@@ -176,7 +176,9 @@ fn a_missing_copy_is_no_deletion(w: &World) {
     let script = "echo 1 > first";
     w.whatif(["run", "--backend", "copy", "--keep", "--quiet", "--name", "s", "--", "/bin/sh", "-c", script]).go().ok();
     let directory = PathBuf::from(w.json(["show", "s"])["directory"].as_str().expect("it has one"));
-    for head in fs::read_dir(directory.join("head")).expect("it has a head").map(|e| e.expect("an entry").path()) {
+    let entries = fs::read_dir(directory.join("head")).expect("it has a head").map(|e| e.expect("an entry").path());
+    // Without its inventory a copy counts as one of an earlier version: what differs from reality is a conflict.
+    for head in entries.filter(|entry| entry.is_dir()) {
         delete(w, &head);
         refuses(w.whatif(["apply", "s", "--yes"]).go(), &head);
         nothing_happened(w);

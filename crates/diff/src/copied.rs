@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use whatif_types::copied::{self, Original};
 
@@ -12,6 +12,21 @@ use crate::change::State;
 use crate::marks::Marks;
 use crate::node::{Kind, Node};
 use crate::unreadable::Unreadable;
+
+/// The directories of reality that do not look any more as they did when this copy of their tree was made.
+pub fn changed_directories(copy: &Path, tree: &Path) -> io::Result<Vec<PathBuf>> {
+    let looks = |n: &Node| (n.mode, n.uid, n.gid);
+    let mut changed = Vec::new();
+    for (path, known) in Copied::load(copy)?.originals {
+        let path = tree.join(path);
+        if known.node.kind == Kind::Directory
+            && Node::of(&path)?.is_some_and(|now| now.kind == Kind::Directory && looks(&now) != looks(&known.node))
+        {
+            changed.push(path);
+        }
+    }
+    Ok(changed)
+}
 
 /// The originals of one tree, by paths relative to it.
 pub(crate) struct Copied {

@@ -9,7 +9,7 @@ pub mod base;
 mod between;
 pub mod change;
 pub mod content;
-mod copied;
+pub mod copied;
 pub mod digest;
 pub mod ignored;
 pub mod marks;

@@ -261,6 +261,19 @@ impl Engine {
         Bases::load_chain(&chain).map_err(|e| EngineError::io("use", &own, e))
     }
 
+    /// The directories that reality gave other looks since they were copied for the sandbox.
+    pub(crate) fn directories_changed_since_copied(&self, sandbox: &Sandbox) -> Result<Vec<PathBuf>, EngineError> {
+        let directory = self.directory(sandbox)?;
+        let mut changed = Vec::new();
+        for tree in self.trees(sandbox, &directory, View::Whole)?.iter().filter(|tree| tree.copied) {
+            if let Some(copy) = tree.layers.first() {
+                let found = whatif_diff::copied::changed_directories(copy, &tree.path);
+                changed.extend(found.map_err(|e| EngineError::io("read", copy, e))?);
+            }
+        }
+        Ok(changed)
+    }
+
     /// The trees with the directories that make up each. All that should be there is.
     fn trees(&self, sandbox: &Sandbox, directory: &Path, view: View<'_>) -> Result<Vec<Tree>, EngineError> {
         let (has_head, stack) = match view {

@@ -81,6 +81,9 @@ impl Engine {
         let in_project = |path: &&Path| path.starts_with(&sandbox.project);
         let changed = bases.changed_directories()?.into_iter();
         drift.extend(changed.filter(in_project).map(|path| (path.to_owned(), Moved::Changed)));
+        let copied = self.directories_changed_since_copied(&sandbox)?.into_iter();
+        let is_news = |path: &PathBuf| in_project(&path.as_path()) && bases.get(path).is_none();
+        drift.extend(copied.filter(is_news).map(|path| (path, Moved::Changed)));
         // Where the sandbox changed something, what it started from is known exactly.
         for change in set.changes.iter().filter(|c| c.has_drifted()) {
             let kind = if change.reality.is_some() { Moved::Changed } else { Moved::Deleted };
