@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use whatif_e2e::{Detail, Fault, Point, Tree, World, as_root, as_root_and_user, as_user, eventually, needs, sample, skip};
+use whatif_e2e::{Detail, Fault, Point, Tree, World, as_root_and_user, as_user, eventually, needs, sample, skip};
 
 as_root_and_user!(
     a_sandbox_has_its_work_again_after_a_killed_undo,
@@ -23,7 +23,6 @@ as_root_and_user!(
     what_cannot_be_moved_between_directories_is_applied_all_the_same,
 );
 
-as_root!();
 as_user!(an_apply_into_a_directory_of_the_group_can_be_undone);
 
 const APPLY: [&str; 4] = ["apply", "s", "--all", "--yes"];

@@ -69,7 +69,8 @@ fn history(w: &World, backend: &str) {
     w.listing_of("s@busy").assert_is(&busy, &format!("{backend}: the copy"));
     assert!(w.whatif(["ps", "s"]).go().ok().stdout.contains("sleep 1000"));
     assert_same(&reality, &canary(&[&w.project]));
-    // And reality takes it.
+    // And reality takes it. What runs in a sandbox cannot follow where the directory it renamed was.
+    w.whatif(["stop", "s"]).go().ok();
     let fork = w.fork("s@stage-2", "fork");
     w.exec(&fork, "echo fork > fork").ok();
     let inside = w.listing(&fork);

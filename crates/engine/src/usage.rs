@@ -105,6 +105,8 @@ impl Engine {
             let hint = match self.heaviest(sandbox, &own_layers(&lineage, sandbox)) {
                 // It went meanwhile.
                 Err(EngineError::NoSuchSandbox { .. }) => continue,
+                // Another command may be replacing its head. If it is really missing, `ls` and `doctor` say so.
+                Err(EngineError::Incomplete { .. }) => None,
                 other => other?,
             };
             sandboxes.push(SandboxUsage {

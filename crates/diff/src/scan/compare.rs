@@ -8,6 +8,7 @@ use super::Unchanged;
 use super::walk::{Finding, Walk};
 use crate::attributes::Attributes;
 use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
+use crate::copied::Copied;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
 use crate::seen::{Place, Touched};
@@ -173,8 +174,29 @@ impl Walk<'_> {
             let kind = if before.is_some() { ChangeKind::Type } else { ChangeKind::Add };
             let change = Change::new(full.to_owned(), kind, before, Some(after.clone()));
             finding.missed.push(Change { base: Base::Lost, reality: known.cloned(), ..change });
+        } else if after.node.kind == Kind::Directory {
+            self.note_behind(copied, full, known, after, finding);
         }
         true
+    }
+
+    /// Reality may have given the original of a copied directory other looks.
+    fn note_behind(&self, copied: &Copied, full: &Path, known: Option<&Node>, after: &State, finding: &mut Finding) {
+        let inside = self.inside(full);
+        let (Some(known), Some(original)) = (known, copied.original(inside)) else { return };
+        if known.ctime == original.ctime {
+            return;
+        }
+        let now = State::new(known.clone(), full.to_owned(), Marks::None);
+        match self.scope.bases.start_of_copied(copied, full, inside, Some(&now), Some(after)) {
+            Ok((before, base)) => {
+                let is_behind = !matches!(difference(Some(&now), Some(after), self.scope.as_root), Ok(None));
+                if is_behind && base == Base::Kept {
+                    self.note_unchanged(full.to_owned(), Some(now), before, base, Some(after.clone()), finding);
+                }
+            }
+            Err(unreadable) => finding.unreadable(full, unreadable.cause),
+        }
     }
 
     /// Whether reality is what the sandbox saw, where nothing was kept that tells. A copy was made from reality itself.
