@@ -1,13 +1,30 @@
 //! Reality and several sandboxes, edited at random with every verb in between: nothing is ever lost, brought back or made up.
 //!
-//! Each backend plays one short life for each identity. `WHATIF_RANDOM=1000` for more lives, `WHATIF_SEED=7` for one in
-//! particular, `WHATIF_STEPS=200` for longer ones,
+//! `cargo xtask fuzz` plays them. Without it: `cargo test --package whatif-e2e --test nothing_lost -- --ignored`, with
+//! `WHATIF_RANDOM=1000` for more lives, `WHATIF_SEED=7` for one in particular, `WHATIF_STEPS=200` for longer ones,
 //! `WHATIF_TEST_DIR` for another file system.
 
 use whatif_e2e::nothing_lost::{Backend, Life};
-use whatif_e2e::{World, as_root_and_user, needs};
+use whatif_e2e::{Who, World, needs};
 
-as_root_and_user!(over_overlayfs, over_fuse, over_copies);
+macro_rules! lives {
+    ($($name:ident),+) => {
+        $(mod $name {
+            #[test]
+            #[ignore = "played by `cargo xtask fuzz` until it runs for hours without a finding"]
+            fn as_root() {
+                super::World::with(super::Who::Root, super::$name);
+            }
+            #[test]
+            #[ignore = "played by `cargo xtask fuzz` until it runs for hours without a finding"]
+            fn as_user() {
+                super::World::with(super::Who::User, super::$name);
+            }
+        })+
+    };
+}
+
+lives!(over_overlayfs, over_fuse, over_copies);
 
 fn over_overlayfs(w: &World) {
     play(w, Backend::Overlay, 3);

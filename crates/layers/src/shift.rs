@@ -21,7 +21,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, XattrFlags, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use whatif_sys::absence::{self, OrAbsent};
-use whatif_types::{LayerId, SandboxId};
+use whatif_types::{LayerId, SandboxId, copied};
 
 use crate::state_dir::{NOTE, NOTE_ATTRIBUTE, SHIFT, SandboxLock, StateDir, make_private};
 use crate::{PathError, copy, durable, on, parts, remove};
@@ -292,13 +292,15 @@ pub fn read_note(path: &Path) -> Result<Note, PathError> {
     serde_json::from_slice(&text).map_err(io::Error::from).map_err(on("understand", path))
 }
 
-/// Whether a head has anything in its trees.
+/// Whether a sandbox wrote anything into a head. What was copied there has an inventory beside it, and was copied by us: nothing
+/// runs before the record is written.
 fn holds_work(head: &Path) -> Result<bool, PathError> {
     if !is_there(head) {
         return Ok(false);
     }
     for root in children(head)? {
-        if !children(&root)?.is_empty() {
+        let is_directory = fs::symlink_metadata(&root).map_err(on("examine", &root))?.is_dir();
+        if is_directory && !is_there(&copied::beside(&root)) && !children(&root)?.is_empty() {
             return Ok(true);
         }
     }

@@ -68,7 +68,8 @@ fn edit(random: &mut Random, n: u64) -> String {
         13 | 14 => format!("{is_file} && chmod {} {a}", random.pick(&["755", "644", "600", "664"])),
         15 | 16 => format!("[ -d {directory} ] && chmod {} {directory}", random.pick(&["755", "700", "750", "775"])),
         17 | 18 => format!("[ ! -L {place} ] && setfattr -n user.k{} -v x{n} {place}", random.below(3)),
-        19 => format!("[ ! -L {place} ] && setfacl -m u:{}:r {place}", 100_000 + n),
+        // An ordinary user's sandbox has no names for other users: what it copies loses them.
+        19 => format!("[ \"$(id -u)\" = 0 ] && [ ! -L {place} ] && setfacl -m u:{}:r {place}", 100_000 + n),
         20 => format!("[ -d {a} ] || ln -sfn nowhere-l{n} {a}"),
         21 => format!("rm -rf {directory} && mkdir {directory} && echo t{n} > {directory}/new"),
         22 => format!("mkdir -p new{m}/deep && echo t{n} > new{m}/deep/f", m = n % 5),

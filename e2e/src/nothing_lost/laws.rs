@@ -44,18 +44,11 @@ impl Work {
     }
 }
 
-/// How much of a sandbox's work an apply takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
-    Whole,
-    /// Of what was moved perhaps only that it is gone from where it was. Then the sandbox alone has it.
-    Part,
-}
-
 /// An apply that succeeded, or was carried forward after it was killed.
-pub(super) fn of_apply(before: &Survey, after: &Survey, work: &Work, extent: Extent) -> Vec<String> {
+pub(super) fn of_apply(before: &Survey, after: &Survey, work: &Work) -> Vec<String> {
     let (old, new) = (before.tokens(), after.tokens());
-    let may_go = |t: &Token| work.removed.contains(t) || (extent == Extent::Part && work.moved.contains(t));
+    // Of what was moved perhaps only that it is gone from where it was becomes real. Then the sandbox alone has it.
+    let may_go = |t: &Token| work.removed.contains(t) || work.moved.contains(t);
     let lost = old.difference(&new).filter(|t| !may_go(t));
     let lost = lost.map(|t| format!("reality lost {t}, which the sandbox never removed; it was in {:?}", before.places(t)));
     let made_up = new.difference(&old).filter(|t| !work.added.contains(*t));

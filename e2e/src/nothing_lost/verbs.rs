@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::fate::Fate;
-use super::laws::{self, Extent, Work};
+use super::laws::{self, Work};
 use super::life::{Backend, Done, Life, Sandbox};
 use super::survey::Survey;
 use crate::{Outcome, Terminal};
@@ -79,8 +79,7 @@ impl Life<'_> {
         }
         // A person who says --theirs gives up what reality has there.
         if choice != "--theirs=**" {
-            let extent = if ["--all", "--commit"].contains(&choice) { Extent::Whole } else { Extent::Part };
-            self.expect(laws::of_apply(&before, &after, &work, extent));
+            self.expect(laws::of_apply(&before, &after, &work));
         }
         let is_whole = outcome.as_ref().is_some_and(|o| o.code == 0 && takes_all(o)) && choice == "--all";
         if is_whole {
@@ -128,7 +127,8 @@ impl Life<'_> {
 
     /// A person looks through the changes and does not want the first one.
     pub(super) fn reject(&mut self, name: &str) {
-        if self.work_of(name).pending.is_empty() {
+        let changes = self.whatif(&["diff", name, "--name-only"]);
+        if changes.stdout.is_empty() {
             return;
         }
         self.note(format!("review {name}: reject the first change"));
@@ -164,9 +164,8 @@ impl Life<'_> {
             self.expect(laws::untouched(&before, &after));
         }
         self.expect(laws::of_undo((&done.before, &done.after), &before, &after));
-        // An undo is undone by the next one: reality goes back and forth.
+        // The next one takes back the apply before.
         self.done.pop();
-        self.done.push(Done { before, after, sandbox: done.sandbox.clone(), work: done.work.clone() });
         if let Some(sandbox) = self.sandboxes.get_mut(&done.sandbox) {
             sandbox.work.looks.extend(done.work.looks);
         }
