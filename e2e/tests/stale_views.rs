@@ -4,6 +4,7 @@
 use whatif_e2e::{World, as_root_and_user, eventually, needs};
 
 as_root_and_user!(
+    what_reality_puts_into_a_replaced_directory_is_not_lost,
     an_apply_of_another_sandbox_is_merged_with_an_edit_in_place,
     an_apply_of_another_sandbox_is_merged_with_an_edit_by_rename,
     an_undo_of_another_sandbox_is_seen,
@@ -269,4 +270,19 @@ fn files_made_just_before_are_no_conflict(w: &World) {
         w.apply(&[&name]).ok();
         assert!(w.read(format!("p{n}/q/f")).contains("nine"));
     }
+}
+
+/// A directory that the sandbox replaced hides what reality puts into its own; a name that both give is a conflict.
+fn what_reality_puts_into_a_replaced_directory_is_not_lost(w: &World) {
+    w.outside("mkdir d; echo old > d/old").ok();
+    w.new_sandbox("s");
+    w.exec("s", "mv d aside && cp -a aside d && rm -rf aside; echo new > d/new").ok();
+    w.whatif(["apply", "s", "--all", "--yes"]).go().ok();
+    w.outside("mv d aside && cp -a aside d && rm -rf aside; echo theirs > d/both").ok();
+    w.whatif(["stop", "s"]).go().ok();
+    w.whatif(["rebase", "s"]).go();
+    w.whatif(["start", "s"]).go().ok();
+    w.exec("s", "echo mine > d/both").ok();
+    w.whatif(["apply", "s", "--all", "--yes"]).go().exits(1);
+    assert_eq!(w.read("d/both"), "theirs\n");
 }

@@ -78,6 +78,8 @@ struct Views {
     uppers: Vec<Part>,
     before: Option<OwnedFd>,
     lower: Lower,
+    /// Nothing of reality shows through, even where nothing is hidden by that.
+    is_covered: bool,
     /// If nothing came or went since the last look: the directories in it, where something may have.
     unchanged: Option<Vec<OsString>>,
 }
@@ -289,7 +291,13 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let sub = self.below(&visit, &views, &name, entry.as_ref(), known.as_ref(), through.as_ref());
-            let touched = entry.as_ref().map_or(visit.touched, |e| e.touched);
+            // Where nothing of reality shows through, the sandbox decided about every name when it put the directory there. What
+            // reality got since was never seen, however late the sandbox gave the same name to something.
+            let touched = match &entry {
+                None => visit.touched,
+                Some(entry) if is_plain && !views.is_covered => entry.touched,
+                Some(entry) => [entry.touched, visit.touched].into_iter().flatten().min(),
+            };
             let after = match (entry.map(|e| e.said), &views.lower) {
                 (Some(Said::Here { upper, node }), _) => {
                     let part = &views.uppers[upper];
@@ -383,6 +391,7 @@ impl<'a> Walk<'a> {
         let full = if visit.path.as_os_str().is_empty() { self.tree.path.clone() } else { self.tree.path.join(&visit.path) };
         let in_place = if before.is_some() { Lower::Plain } else { Lower::Nothing };
         let mut lost = None;
+        let is_covered = look_up.lower.is_none();
         let lower = match look_up.lower.or_else(|| hides_nothing.then(|| visit.path.clone())) {
             // Whether it is there is known.
             Some(path) if path.as_os_str() == visit.path.as_os_str() => in_place,
@@ -424,7 +433,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        Ok(Views { uppers, before, lower, unchanged })
+        Ok(Views { uppers, before, lower, is_covered, unchanged })
     }
 
     /// Whether an entry of a layer was made by the sandbox, rather than being reality's, copied up.
