@@ -20,7 +20,7 @@ enum Sign {
     PythonModule(&'static str),
 }
 
-const COMPONENTS: [Component; 26] = [
+const COMPONENTS: [Component; 30] = [
     program("bubblewrap", "bwrap"),
     program("fuse-overlayfs", "fuse-overlayfs"),
     program("strace", "strace"),
@@ -37,6 +37,10 @@ const COMPONENTS: [Component; 26] = [
     program("curl", "curl"),
     program("attr", "setfattr"),
     program("acl", "setfacl"),
+    program("libcap2-bin", "setcap"),
+    program("e2fsprogs", "mkfs.ext4"),
+    program("xfsprogs", "mkfs.xfs"),
+    program("btrfs-progs", "mkfs.btrfs"),
     program("util-linux", "nsenter"),
     program("util-linux", "setpriv"),
     program("procps", "ps"),
