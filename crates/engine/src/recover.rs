@@ -110,7 +110,7 @@ impl Engine {
         let path = self.state.transient().join(id.as_str());
         match self.store.get(id)? {
             // Commands run only once there is a record, so this one was lost. `gc` names the sandbox.
-            None if self.state.was_being_made(id) && holds_work(&path) => {
+            None if self.state.was_being_made(id) && !self.state.is_filled(id)? && holds_work(&path) => {
                 self.state.settle(id)?;
                 Ok(())
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, mknodat, utimensat};
 use whatif_apply::{Attributes, Change as Act, Operation, Plan, Source};
-use whatif_layers::{copy, remove};
+use whatif_layers::{StateDir, copy, remove};
 use whatif_types::network::NetWish;
 use whatif_types::sandbox::Position;
 use whatif_types::{Limits, Sandbox};
@@ -38,6 +38,7 @@ impl Engine {
         validated.net = sandbox.details.net;
         validated.network = NetWish { publish: Vec::new(), secrets: Vec::new(), ..sandbox.details.network.clone() };
         let fill = |directory: &Path| {
+            StateDir::mark_filled(directory)?;
             let filling = Filling { sandbox, heads: directory.join("head"), plan };
             filling.run().map_err(|e| EngineError::io("prepare", directory, e))
         };

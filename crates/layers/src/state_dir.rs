@@ -31,6 +31,8 @@ use crate::{PathError, durable, on, spares};
 
 /// An attribute that says which process a directory in `transient/` belongs to.
 const OWNER: &str = "user.whatif.owner";
+/// A file that says that everything in a new sandbox's directory was put there from another sandbox.
+const FILLED: &str = "filled";
 /// Applies lie beside sandboxes while they are under way.
 const APPLY: &str = "apply-";
 pub(crate) const SHIFT: &str = "shift-";
@@ -260,6 +262,16 @@ impl StateDir {
     /// Whether a directory in `transient/` belongs, or belonged, to a command that was making it; one that is being deleted does not.
     pub fn was_being_made(&self, id: &SandboxId) -> bool {
         rustix::fs::getxattr(self.transient_path(id), OWNER, &mut [0_u8; 16][..]).is_ok()
+    }
+
+    /// Says of the directory of a new sandbox that it holds nothing of its own until it has a record.
+    pub fn mark_filled(directory: &Path) -> Result<(), PathError> {
+        File::create(directory.join(FILLED)).map(drop).map_err(on("mark", directory))
+    }
+
+    pub fn is_filled(&self, id: &SandboxId) -> Result<bool, PathError> {
+        let mark = self.transient_path(id).join(FILLED);
+        absence::exists(&mark).map_err(on("examine", &mark))
     }
 
     /// Takes the lock of a directory in `transient/` if its owner is gone. A child that a killed owner was just starting
