@@ -39,6 +39,7 @@ pub(crate) struct Copied {
 
 struct Known {
     node: Node,
+    attributes: Option<Attributes>,
     copy: Option<copied::Copy>,
 }
 
@@ -57,7 +58,8 @@ impl Copied {
         for original in originals {
             this.add_name(&original.path);
             let node = Node::from(&original);
-            this.originals.insert(original.path.into_os_string(), Known { node, copy: original.copy });
+            let attributes = original.attributes.map(carried);
+            this.originals.insert(original.path.into_os_string(), Known { node, attributes, copy: original.copy });
         }
         Ok(this)
     }
@@ -85,14 +87,14 @@ impl Copied {
         self.originals.get(path.as_os_str()).map(|known| &known.node)
     }
 
-    /// The extended attributes of a directory when it was copied.
-    pub(crate) fn attributes(&self, path: &Path) -> Option<Attributes> {
-        self.copy(path).filter(|copy| Kind::of_mode(copy.mode) == Kind::Directory).map(carried)
+    /// Its extended attributes then, if they are known.
+    pub(crate) fn attributes(&self, path: &Path) -> Option<&Attributes> {
+        self.originals.get(path.as_os_str())?.attributes.as_ref()
     }
 
     /// Whether an entry is a copy of what reality had at its path.
     pub(crate) fn is_copy(&self, path: &Path, now: &Node) -> bool {
-        self.copy(path).is_some_and(|copy| copy.ino == now.ino)
+        self.copy(path).is_some_and(|copy| copy.is(now.ino, now.btime))
     }
 
     fn copy(&self, path: &Path) -> Option<&copied::Copy> {
@@ -101,27 +103,27 @@ impl Copied {
 
     /// Whether a directory was copied, and is gone or another one now: nothing in it is what reality has at its path.
     pub(crate) fn is_replaced(&self, path: &Path, now: Option<&Node>) -> bool {
-        self.original(path).is_some() && self.copy(path).zip(now).is_none_or(|(copy, now)| copy.ino != now.ino)
+        self.original(path).is_some() && !now.is_some_and(|now| self.is_copy(path, now))
     }
 
     /// Whether the sandbox has given an entry no other owner.
     pub(crate) fn has_same_owner(&self, path: &Path, now: &Node) -> bool {
-        self.copy(path).is_some_and(|copy| (copy.ino, copy.uid, copy.gid) == (now.ino, now.uid, now.gid))
+        self.copy(path).is_some_and(|copy| copy.is(now.ino, now.btime) && (copy.uid, copy.gid) == (now.uid, now.gid))
     }
 
     /// Whether the sandbox has the very copy that was made, untouched. Of a directory that says nothing about what is in it.
     pub(crate) fn is_untouched(&self, path: &Path, after: &State) -> Result<bool, Unreadable> {
-        let Some(copy) = self.copy(path).filter(|copy| copy.ino == after.node.ino) else { return Ok(false) };
+        let Some(copy) = self.copy(path).filter(|copy| copy.is(after.node.ino, after.node.btime)) else { return Ok(false) };
         if after.node.kind != Kind::Directory {
             return Ok(copy.ctime == after.node.ctime);
         }
         let looks = (copy.mode & 0o7777, copy.uid, copy.gid);
-        Ok(looks == (after.node.mode, after.node.uid, after.node.gid) && carried(copy) == *after.attributes()?)
+        Ok(looks == (after.node.mode, after.node.uid, after.node.gid) && self.attributes(path) == Some(after.attributes()?))
     }
 }
 
-fn carried(copy: &copied::Copy) -> Attributes {
-    copy.attributes.iter().filter(|(name, _)| is_carried(name.as_encoded_bytes(), Marks::None)).cloned().collect()
+fn carried(attributes: copied::Attributes) -> Attributes {
+    attributes.into_iter().filter(|(name, _)| is_carried(name.as_encoded_bytes(), Marks::None)).collect()
 }
 
 impl From<&Original> for Node {

@@ -260,17 +260,22 @@ impl Engine {
             let unfinished = head.with_file_name(format!("{UNFINISHED_HEAD}{tree}"));
             let made = match (head.is_dir(), heads) {
                 (true, Heads::MayExist) => continue,
-                (true, Heads::AreNew) => &head,
-                // A sandbox that is being made is nobody's until it is whole, but one that starts again is somebody's work: a
-                // head that a killed start left half copied, or without its attributes, would pass for changes.
-                (false, Heads::MayExist) if wish.known_trees.is_some() => {
+                (true, Heads::AreNew) if depth.is_none() => &head,
+                (false, Heads::AreNew) if depth.is_none() => {
+                    make_private(&head)?;
+                    &head
+                }
+                // A sandbox that is being made is nobody's until it is whole.
+                (false, _) if wish.known_trees.is_none() => {
+                    make_private(&head)?;
+                    &head
+                }
+                // One that starts again or gets other layers holds work: a head that a killed command left half copied, or
+                // without its attributes, would pass for changes.
+                _ => {
                     remove::tree(&unfinished)?;
                     make_private(&unfinished)?;
                     &unfinished
-                }
-                (false, _) => {
-                    make_private(&head)?;
-                    &head
                 }
             };
             let topmost = wish.stack.iter().rev().map(|l| self.state.layer_path(l).join(tree.to_string())).find(|l| l.is_dir());

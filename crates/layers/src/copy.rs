@@ -11,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType};
+use whatif_types::copied::Attributes;
 
 pub use self::attributes::{copy_attributes, copy_looks};
 pub use self::inventory::Copied;
@@ -50,27 +51,28 @@ pub fn into_directory(from: &Path, to: &Path, depth: Depth, excluded: &[PathBuf]
                     pending.push((path.clone(), inside.clone()));
                 }
                 made.push((path, inside, metadata));
-            } else if let Some(original) = copy_original(&path, &copy, &metadata)? {
-                copied.add(&inside, &original, &copy, Vec::new())?;
+            } else if let Some((original, attributes)) = copy_original(&path, &copy, &metadata)? {
+                copied.add(&inside, &original, &copy, attributes)?;
             }
         }
     }
     // Deepest first: giving a directory its mode and times must come after its content.
     for (path, inside, metadata) in made.iter().rev() {
         let copy = to.join(inside);
-        let attributes = attributes::of_directory(path, &copy, metadata)?;
+        let attributes = attributes::of_name(path, &copy, metadata)?;
         copied.add(inside, metadata, &copy, attributes)?;
     }
     Ok(copied)
 }
 
 /// Copies one entry of reality. Returns what exactly was copied; nothing if it cannot be, or is gone.
-fn copy_original(from: &Path, to: &Path, metadata: &Metadata) -> Result<Option<Metadata>, PathError> {
+fn copy_original(from: &Path, to: &Path, metadata: &Metadata) -> Result<Option<(Metadata, Attributes)>, PathError> {
+    // What was written within the present tick of the clock could be written again without getting another time.
+    inventory::wait_until_after(inventory::ctime(metadata));
     if metadata.is_symlink() {
         let Some(target) = if_there(fs::read_link(from)).map_err(on("read", from))? else { return Ok(None) };
         std::os::unix::fs::symlink(target, to).map_err(on("create", to))?;
-        attributes::of_link(from, to, metadata)?;
-        return Ok(Some(metadata.clone()));
+        return Ok(Some((metadata.clone(), attributes::of_name(from, to, metadata)?)));
     }
     if !metadata.is_file() {
         return Ok(None);
@@ -81,9 +83,10 @@ fn copy_original(from: &Path, to: &Path, metadata: &Metadata) -> Result<Option<M
     if !metadata.is_file() {
         return Ok(None);
     }
+    inventory::wait_until_after(inventory::ctime(&metadata));
     content::copy(&source, &metadata, to).map_err(on("copy", from))?;
-    attributes::of_file(&source, to, &metadata).map_err(on("copy the attributes of", from))?;
-    Ok(Some(metadata))
+    let attributes = attributes::of_file(&source, to, &metadata).map_err(on("copy the attributes of", from))?;
+    Ok(Some((metadata, attributes)))
 }
 
 /// Copies one tree of a layer into the existing, empty directory `to`, marks and all.

@@ -292,19 +292,23 @@ pub fn read_note(path: &Path) -> Result<Note, PathError> {
     serde_json::from_slice(&text).map_err(io::Error::from).map_err(on("understand", path))
 }
 
-/// Whether a sandbox wrote anything into a head. What was copied there has an inventory beside it, and was copied by us: nothing
-/// runs before the record is written.
+/// Whether a sandbox wrote anything into a head. What was copied there has an inventory next to it, or still has the name of
+/// what is unfinished: nothing runs before the record is written.
 fn holds_work(head: &Path) -> Result<bool, PathError> {
     if !is_there(head) {
         return Ok(false);
     }
     for root in children(head)? {
         let is_directory = fs::symlink_metadata(&root).map_err(on("examine", &root))?.is_dir();
-        if is_directory && !is_there(&copied::beside(&root)) && !children(&root)?.is_empty() {
+        if is_directory && !is_unfinished(&root) && !is_there(&copied::beside(&root)) && !children(&root)?.is_empty() {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+fn is_unfinished(root: &Path) -> bool {
+    root.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(UNFINISHED_HEAD.as_bytes()))
 }
 
 /// What cannot be looked at is there.
@@ -324,7 +328,7 @@ fn children(directory: &Path) -> Result<Vec<PathBuf>, PathError> {
 /// Removes the roots of trees that hold nothing: they have the attributes of a stack that the sandbox leaves.
 fn strip(head: &Path) -> Result<(), PathError> {
     for root in children(head)? {
-        if root.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(UNFINISHED_HEAD.as_bytes())) {
+        if is_unfinished(&root) {
             remove::tree(&root)?;
             continue;
         }

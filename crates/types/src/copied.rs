@@ -4,19 +4,23 @@
 //! deleted later looks like one that the sandbox made.
 //!
 //! ```text
-//! file     "whatif copied 1\n", then entries
+//! file     "whatif copied 2\n", then entries
 //! entry    length of the path, path relative to the tree (empty for the tree itself), mode, uid, gid, nlink, size, blocks, dev,
-//!          ino, mtime and ctime of the original; 1 and ino, ctime, mode, uid and gid of the copy, or 0 if it was changed since;
-//!          the number of attributes of the copy's directory, and each one's name and value with their lengths
+//!          ino, mtime and ctime of the original; 0 if its attributes are not known, or 1, their number, and each one's name and
+//!          value with their lengths; 0 if the copy was changed since, or 1 and its ino, ctime, mode, uid, gid, and 0 or 1 and
+//!          the time of its birth
 //! ```
 //!
 //! Numbers are LEB128; seconds are stored as unsigned. The last bytes are "end\n": an inventory that was cut short is none.
+//!
+//! Version 1 had the attributes of directories only, after the copy's gid, and no times of birth.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8] = b"whatif copied 1\n";
+const MAGIC: &[u8] = b"whatif copied 2\n";
+const MAGIC_1: &[u8] = b"whatif copied 1\n";
 const END: &[u8] = b"end\n";
 
 /// Where the inventory of a copied tree lies: next to the copy, in the same head or layer.
@@ -29,6 +33,9 @@ pub fn beside(copy: &Path) -> PathBuf {
 
 /// Seconds and nanoseconds.
 pub type Time = (i64, u32);
+
+/// Extended attributes, by name.
+pub type Attributes = Vec<(OsString, Vec<u8>)>;
 
 /// One entry of reality that was copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +53,8 @@ pub struct Original {
     pub ino: u64,
     pub mtime: Time,
     pub ctime: Time,
+    /// Those of its attributes that the copy got; None if an earlier version did not write them down.
+    pub attributes: Option<Attributes>,
     /// None once the sandbox has replaced or changed it.
     pub copy: Option<Copy>,
 }
@@ -58,8 +67,16 @@ pub struct Copy {
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
-    /// Only of directories, whose times say nothing about themselves.
-    pub attributes: Vec<(OsString, Vec<u8>)>,
+    /// When this inode was made, where the file system tells: numbers of inodes are used again.
+    pub btime: Option<Time>,
+}
+
+impl Copy {
+    /// Whether this inode is the one that the copy was made as.
+    #[must_use]
+    pub fn is(&self, ino: u64, btime: Option<Time>) -> bool {
+        self.ino == ino && self.btime.zip(btime).is_none_or(|(known, now)| known == now)
+    }
 }
 
 #[must_use]
@@ -72,19 +89,19 @@ pub fn encode(originals: &[Original]) -> Vec<u8> {
         small.into_iter().chain(large).for_each(|n| write_number(n, &mut out));
         write_time(original.mtime, &mut out);
         write_time(original.ctime, &mut out);
-        let Some(copy) = &original.copy else {
-            write_number(0, &mut out);
-            continue;
-        };
-        write_number(1, &mut out);
-        write_number(copy.ino, &mut out);
-        write_time(copy.ctime, &mut out);
-        [copy.mode, copy.uid, copy.gid].into_iter().for_each(|n| write_number(n.into(), &mut out));
-        write_number(copy.attributes.len() as u64, &mut out);
-        for (name, value) in &copy.attributes {
-            write_bytes(name.as_bytes(), &mut out);
-            write_bytes(value, &mut out);
-        }
+        write_option(original.attributes.as_ref(), &mut out, |attributes, out| {
+            write_number(attributes.len() as u64, out);
+            for (name, value) in attributes {
+                write_bytes(name.as_bytes(), out);
+                write_bytes(value, out);
+            }
+        });
+        write_option(original.copy.as_ref(), &mut out, |copy, out| {
+            write_number(copy.ino, out);
+            write_time(copy.ctime, out);
+            [copy.mode, copy.uid, copy.gid].into_iter().for_each(|n| write_number(n.into(), out));
+            write_option(copy.btime, out, write_time);
+        });
     }
     out.extend(END);
     out
@@ -93,10 +110,14 @@ pub fn encode(originals: &[Original]) -> Vec<u8> {
 /// None if this is not a whole inventory.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Option<Vec<Original>> {
-    let mut rest = Reader(bytes.strip_prefix(MAGIC)?.strip_suffix(END)?);
+    let (rest, version) = match bytes.strip_prefix(MAGIC) {
+        Some(rest) => (rest, 2),
+        None => (bytes.strip_prefix(MAGIC_1)?, 1),
+    };
+    let mut rest = Reader(rest.strip_suffix(END)?);
     let mut originals = Vec::new();
     while !rest.0.is_empty() {
-        originals.push(Original {
+        let original = Original {
             path: PathBuf::from(OsString::from_vec(rest.bytes()?)),
             mode: rest.small()?,
             uid: rest.small()?,
@@ -108,10 +129,19 @@ pub fn decode(bytes: &[u8]) -> Option<Vec<Original>> {
             ino: rest.number()?,
             mtime: rest.time()?,
             ctime: rest.time()?,
-            copy: if rest.number()? == 0 { None } else { Some(rest.copy()?) },
-        });
+            attributes: None,
+            copy: None,
+        };
+        originals.push(if version == 1 { rest.end_of_version_1(original)? } else { rest.end(original)? });
     }
     Some(originals)
+}
+
+fn write_option<T>(value: Option<T>, out: &mut Vec<u8>, write: impl Fn(T, &mut Vec<u8>)) {
+    write_number(value.is_some().into(), out);
+    if let Some(value) = value {
+        write(value, out);
+    }
 }
 
 fn write_number(mut number: u64, out: &mut Vec<u8>) {
@@ -163,14 +193,40 @@ impl Reader<'_> {
         Some(bytes.to_vec())
     }
 
+    fn is_some(&mut self) -> Option<bool> {
+        self.number().map(|n| n != 0)
+    }
+
+    fn attributes(&mut self) -> Option<Attributes> {
+        (0..self.number()?).map(|_| Some((OsString::from_vec(self.bytes()?), self.bytes()?))).collect()
+    }
+
     fn copy(&mut self) -> Option<Copy> {
         let (ino, ctime) = (self.number()?, self.time()?);
-        let (mode, uid, gid) = (self.small()?, self.small()?, self.small()?);
-        let mut attributes = Vec::new();
-        for _ in 0..self.number()? {
-            attributes.push((OsString::from_vec(self.bytes()?), self.bytes()?));
+        Some(Copy { ino, ctime, mode: self.small()?, uid: self.small()?, gid: self.small()?, btime: None })
+    }
+
+    fn end(&mut self, mut original: Original) -> Option<Original> {
+        if self.is_some()? {
+            original.attributes = Some(self.attributes()?);
         }
-        Some(Copy { ino, ctime, mode, uid, gid, attributes })
+        if self.is_some()? {
+            let copy = self.copy()?;
+            let btime = if self.is_some()? { Some(self.time()?) } else { None };
+            original.copy = Some(Copy { btime, ..copy });
+        }
+        Some(original)
+    }
+
+    fn end_of_version_1(&mut self, mut original: Original) -> Option<Original> {
+        const KIND: u32 = 0o170_000;
+        const DIRECTORY: u32 = 0o040_000;
+        if self.is_some()? {
+            original.copy = Some(self.copy()?);
+            let attributes = self.attributes()?;
+            original.attributes = (original.mode & KIND == DIRECTORY).then_some(attributes);
+        }
+        Some(original)
     }
 }
 
@@ -192,17 +248,60 @@ mod tests {
             ino: 77,
             mtime: (-5, 999_999_999),
             ctime: (1_700_000_000, 1),
+            attributes: None,
             copy: None,
         };
-        let attributes = vec![("user.x".into(), b"\0y".to_vec()), ("user.empty".into(), Vec::new())];
-        let copy = Some(Copy { ino: 9, ctime: (1, 2), mode: 0o40_755, uid: 3, gid: 4, attributes });
-        let directory = Original { path: PathBuf::new(), mode: 0o40_755, copy, ..file.clone() };
-        let all = vec![directory, file];
+        let attributes = Some(vec![("user.x".into(), b"\0y".to_vec()), ("user.empty".into(), Vec::new())]);
+        let copy = Copy { ino: 9, ctime: (1, 2), mode: 0o40_755, uid: 3, gid: 4, btime: Some((5, 6)) };
+        let link = Original { attributes: Some(Vec::new()), copy: Some(Copy { btime: None, ..copy.clone() }), ..file.clone() };
+        let directory = Original { path: PathBuf::new(), mode: 0o40_755, attributes, copy: Some(copy), ..file.clone() };
+        let all = vec![directory, file, link];
         let bytes = encode(&all);
         assert_eq!(decode(&bytes), Some(all));
         assert_eq!(decode(&encode(&[])), Some(Vec::new()));
         for cut in 0..bytes.len() {
             assert_eq!(decode(&bytes[..cut]), None, "cut at {cut}");
         }
+    }
+
+    /// Written by hand, as version 1 wrote it.
+    #[test]
+    fn an_inventory_of_version_1_is_read() {
+        let mut bytes = MAGIC_1.to_vec();
+        let entry = |path: &str, mode: u32, bytes: &mut Vec<u8>| {
+            write_bytes(path.as_bytes(), bytes);
+            [mode, 1, 2, 3].into_iter().for_each(|n| write_number(n.into(), bytes));
+            [4, 5, 6, 7].into_iter().for_each(|n| write_number(n, bytes));
+            write_time((8, 9), bytes);
+            write_time((10, 11), bytes);
+        };
+        let copy = |bytes: &mut Vec<u8>| {
+            [1, 12].into_iter().for_each(|n| write_number(n, bytes));
+            write_time((13, 14), bytes);
+            [0o755, 15, 16].into_iter().for_each(|n| write_number(n, bytes));
+        };
+        entry("d", 0o40_755, &mut bytes);
+        copy(&mut bytes);
+        write_number(1, &mut bytes);
+        write_bytes(b"user.x", &mut bytes);
+        write_bytes(b"y", &mut bytes);
+        entry("d/f", 0o100_644, &mut bytes);
+        copy(&mut bytes);
+        write_number(0, &mut bytes);
+        entry("gone", 0o40_755, &mut bytes);
+        write_number(0, &mut bytes);
+        bytes.extend(END);
+        let read = decode(&bytes).expect("an inventory");
+        let attributes: Vec<_> = read.iter().map(|o| o.attributes.clone()).collect();
+        assert_eq!(attributes, [Some(vec![("user.x".into(), b"y".to_vec())]), None, None]);
+        assert_eq!(read[1].copy, Some(Copy { ino: 12, ctime: (13, 14), mode: 0o755, uid: 15, gid: 16, btime: None }));
+        assert_eq!((&read[2].path, &read[2].copy), (&PathBuf::from("gone"), &None));
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_inode() {
+        let copy = Copy { ino: 9, ctime: (1, 2), mode: 0, uid: 0, gid: 0, btime: Some((1, 2)) };
+        assert!(copy.is(9, Some((1, 2))) && copy.is(9, None));
+        assert!(!copy.is(9, Some((1, 3))) && !copy.is(8, Some((1, 2))));
     }
 }

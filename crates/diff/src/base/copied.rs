@@ -5,7 +5,6 @@ use std::path::Path;
 use super::{Bases, Record, start_from};
 use crate::change::{Base, State};
 use crate::copied::Copied;
-use crate::node::Kind;
 use crate::unreadable::Unreadable;
 
 impl Bases {
@@ -23,17 +22,15 @@ impl Bases {
             return self.start_of(path, now, after, (i64::MAX, 0));
         }
         if let Some(node) = copied.original(inside) {
-            let attributes = copied.attributes(inside);
+            let attributes = copied.attributes(inside).cloned();
             let record = Record { attributes, identity_only: true, ..Record::new(path, node.clone()) };
             return start_from(&record, None, now, after);
         }
-        let is_directory = |s: Option<&State>| s.is_some_and(|s| s.node.kind == Kind::Directory);
         Ok(match now {
             _ if !copied.is_known => (now.cloned(), Base::Lost),
             None => (None, Base::Reality),
             // Reality got it since, in a directory that the sandbox took away.
             Some(_) if after.is_none() => (now.cloned(), Base::Lost),
-            Some(_) if is_directory(now) && is_directory(after) => (now.cloned(), Base::Reality),
             // Both made it.
             Some(_) => (None, Base::Kept),
         })

@@ -37,7 +37,11 @@ impl Walk<'_> {
         let differs = !matches!(difference(Some(&now), Some(&after), owners_matter), Ok(None));
         // A directory gets the attributes of the one below when it is copied up. So as long as reality's has not changed since, or
         // both are the same, it is known what the sandbox started from.
-        let is_known = !differs || (self.copied.is_none() && now.node.ctime <= self.since(touched));
+        let is_known = match &self.copied {
+            // What the inventory says stays true when reality and the sandbox come to look the same.
+            Some(copied) => !differs && copied.original(self.inside(&full)).is_none(),
+            None => !differs || now.node.ctime <= self.since(touched),
+        };
         if is_known && self.scope.bases.get(&full).is_none() && !self.scope.bases.was_absent(&full) {
             finding.found.unchanged.push(Unchanged { now: now.clone(), equal_to: None });
         }

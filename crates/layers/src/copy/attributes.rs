@@ -1,6 +1,6 @@
 //! Mode, owner, extended attributes and times of a copy.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Gid, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
+use whatif_types::copied::Attributes;
 
 use super::is_gone;
 use crate::{PathError, on};
@@ -29,8 +30,8 @@ fn is_look(name: &OsStr) -> bool {
     !marks.iter().any(|p| name.as_bytes().starts_with(p.as_bytes()))
 }
 
-/// Of a directory of reality, which may be gone by now. Returns the extended attributes that the copy got.
-pub(super) fn of_directory(from: &Path, to: &Path, metadata: &Metadata) -> Result<Vec<(OsString, Vec<u8>)>, PathError> {
+/// Of a directory or link of reality, which may be gone by now. Returns the extended attributes that the copy got.
+pub(super) fn of_name(from: &Path, to: &Path, metadata: &Metadata) -> Result<Attributes, PathError> {
     match copy(from, to, metadata, |_| true) {
         Err(error) if is_gone(&error) => give(to, metadata, &[]),
         other => other,
@@ -38,31 +39,21 @@ pub(super) fn of_directory(from: &Path, to: &Path, metadata: &Metadata) -> Resul
     .map_err(on("copy the attributes of", from))
 }
 
-/// Of a link of reality, which may be gone by now.
-pub(super) fn of_link(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), PathError> {
-    match copy(from, to, metadata, |_| true) {
-        Err(error) if is_gone(&error) => give(to, metadata, &[]),
-        other => other,
-    }
-    .map(drop)
-    .map_err(on("copy the attributes of", from))
-}
-
-/// Of the file that is held, whatever its name leads to by now.
-pub(super) fn of_file(from: &File, to: &Path, metadata: &Metadata) -> io::Result<()> {
+/// The same of the file that is held, whatever its name leads to by now.
+pub(super) fn of_file(from: &File, to: &Path, metadata: &Metadata) -> io::Result<Attributes> {
     let at = PathBuf::from(format!("/proc/self/fd/{}", from.as_fd().as_raw_fd()));
     let attributes = read(|buffer| rustix::fs::flistxattr(from, buffer), |name, buffer| rustix::fs::getxattr(&at, name, buffer))?;
-    give(to, metadata, &attributes).map(drop)
+    give(to, metadata, &attributes)
 }
 
-fn copy(from: &Path, to: &Path, metadata: &Metadata, is_wanted: fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, Vec<u8>)>> {
+fn copy(from: &Path, to: &Path, metadata: &Metadata, is_wanted: fn(&OsStr) -> bool) -> io::Result<Attributes> {
     let list = |buffer: &mut [u8]| rustix::fs::llistxattr(from, buffer);
     let mut attributes = read(list, |name, buffer| rustix::fs::lgetxattr(from, name, buffer))?;
     attributes.retain(|(name, _)| is_wanted(name));
     give(to, metadata, &attributes)
 }
 
-fn give(to: &Path, metadata: &Metadata, attributes: &[(OsString, Vec<u8>)]) -> io::Result<Vec<(OsString, Vec<u8>)>> {
+fn give(to: &Path, metadata: &Metadata, attributes: &[(std::ffi::OsString, Vec<u8>)]) -> io::Result<Attributes> {
     let owner = (Some(Uid::from_raw(metadata.uid())), Some(Gid::from_raw(metadata.gid())));
     match rustix::fs::chownat(CWD, to, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW) {
         // A user's copy of a file of another user belongs to the user, as with `cp`.
@@ -94,7 +85,7 @@ fn give(to: &Path, metadata: &Metadata, attributes: &[(OsString, Vec<u8>)]) -> i
 fn read(
     list: impl Fn(&mut [u8]) -> rustix::io::Result<usize>,
     get: impl Fn(&OsStr, &mut [u8]) -> rustix::io::Result<usize>,
-) -> io::Result<Vec<(OsString, Vec<u8>)>> {
+) -> io::Result<Attributes> {
     let names = match fitting(list) {
         Ok(names) => names,
         Err(Errno::NOTSUP) => return Ok(Vec::new()),

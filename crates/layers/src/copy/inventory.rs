@@ -1,14 +1,13 @@
 //! The inventory of a copied tree, which tells later what the sandbox changed and what reality did.
 
-use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
-use whatif_types::copied::{self, Copy, Original, Time};
+use whatif_types::copied::{self, Attributes, Copy, Original, Time};
 
 use super::if_there;
 use crate::{PathError, on};
@@ -20,13 +19,7 @@ pub struct Copied {
 }
 
 impl Copied {
-    pub(super) fn add(
-        &mut self,
-        inside: &Path,
-        original: &Metadata,
-        copy: &Path,
-        attributes: Vec<(OsString, Vec<u8>)>,
-    ) -> Result<(), PathError> {
+    pub(super) fn add(&mut self, inside: &Path, original: &Metadata, copy: &Path, attributes: Attributes) -> Result<(), PathError> {
         let made = fs::symlink_metadata(copy).map_err(on("examine", copy))?;
         self.originals.push(Original {
             path: inside.to_owned(),
@@ -40,7 +33,8 @@ impl Copied {
             ino: original.ino(),
             mtime: (original.mtime(), original.mtime_nsec() as u32),
             ctime: (original.ctime(), original.ctime_nsec() as u32),
-            copy: Some(describe(&made, attributes)),
+            attributes: Some(attributes),
+            copy: Some(describe(&made)),
         });
         Ok(())
     }
@@ -49,7 +43,7 @@ impl Copied {
     pub fn finished(&mut self, inside: &Path, copy: &Path) -> Result<(), PathError> {
         let made = fs::symlink_metadata(copy).map_err(on("examine", copy))?;
         if let Some(original) = self.originals.iter_mut().find(|o| o.path == inside) {
-            original.copy = Some(describe(&made, Vec::new()));
+            original.copy = Some(describe(&made));
         }
         Ok(())
     }
@@ -87,26 +81,31 @@ impl Copied {
             let (source, copy) = (from.join(&original.path), to.join(&original.path));
             let Some(found) = if_there(fs::symlink_metadata(&source)).map_err(on("examine", &source))? else { continue };
             // The time of a directory says what happened in it, and nothing about itself.
-            if found.ino() == known.ino && (found.is_dir() || ctime(&found) == known.ctime) {
+            if known.is(found.ino(), btime(&found)) && (found.is_dir() || ctime(&found) == known.ctime) {
                 let made = fs::symlink_metadata(&copy).map_err(on("examine", &copy))?;
-                let (ino, ctime) = (made.ino(), ctime(&made));
-                original.copy = Some(Copy { ino, ctime, ..known });
+                let (ino, ctime, btime) = (made.ino(), ctime(&made), btime(&made));
+                original.copy = Some(Copy { ino, ctime, btime, ..known });
             }
         }
         Ok(self)
     }
 }
 
-fn describe(made: &Metadata, attributes: Vec<(OsString, Vec<u8>)>) -> Copy {
-    Copy { ino: made.ino(), ctime: ctime(made), mode: made.mode(), uid: made.uid(), gid: made.gid(), attributes }
+fn describe(made: &Metadata) -> Copy {
+    Copy { ino: made.ino(), ctime: ctime(made), mode: made.mode(), uid: made.uid(), gid: made.gid(), btime: btime(made) }
 }
 
-fn ctime(metadata: &Metadata) -> Time {
+fn btime(metadata: &Metadata) -> Option<Time> {
+    let since = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some((since.as_secs().cast_signed(), since.subsec_nanos()))
+}
+
+pub(super) fn ctime(metadata: &Metadata) -> Time {
     (metadata.ctime(), metadata.ctime_nsec() as u32)
 }
 
 /// File systems take their times from a clock that moves in ticks of up to 10 ms.
-fn wait_until_after(time: Time) {
+pub(super) fn wait_until_after(time: Time) {
     const LONGEST: usize = 50;
     for _ in 0..LONGEST {
         let now = clock_gettime(ClockId::RealtimeCoarse);

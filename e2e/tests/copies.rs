@@ -1,0 +1,140 @@
+//! What a copied tree remembers of the reality it was made from, where it was found to forget something. Where the others can
+//! be asked the same, all backends are.
+
+use whatif_e2e::{Fault, Point, World, as_root, as_root_and_user, needs};
+
+as_root_and_user!(
+    an_attribute_that_reality_gave_a_file_stays,
+    an_attribute_that_reality_gave_a_moved_directory_is_not_lost,
+    a_directory_that_both_made_differently_is_a_conflict,
+    what_a_fork_changed_is_its_change_after_another_apply_was_undone,
+    a_directory_swapped_in_is_not_what_was_copied,
+    a_snapshot_that_was_killed_while_copying_is_taken_back,
+);
+as_root!(what_root_makes_in_the_tree_of_another_belongs_to_them);
+
+fn backends(w: &World) -> Vec<&'static str> {
+    let has_fuse = w.has("fuse-overlayfs") && w.outside("exec 3<>/dev/fuse").code == 0;
+    if has_fuse { vec!["overlay", "copy", "fuse"] } else { vec!["overlay", "copy"] }
+}
+
+fn make(w: &World, name: &str, backend: &str) {
+    w.whatif(["new", name, "--backend", backend]).go().ok();
+}
+
+fn an_attribute_that_reality_gave_a_file_stays(w: &World) {
+    needs!(w, "setfattr");
+    for backend in backends(w) {
+        w.outside("rm -rf -- *; printf '1\\n2\\n3\\n' > f; echo 1 > g").ok();
+        make(w, backend, backend);
+        w.exec(backend, "cat f g").ok();
+        w.outside("setfattr -n user.k -v x f; setfattr -n user.k -v x g").ok();
+        w.exec(backend, "echo 4 >> f; chmod 600 g").ok();
+        w.apply(&[backend, "--all"]);
+        assert_eq!(w.outside("getfattr --only-values -n user.k f g").ok().stdout, "xx", "{backend}");
+        w.whatif(["rm", backend]).go().ok();
+    }
+}
+
+/// A copy of the copy has to know what the directory was, although the sandbox has it no more.
+fn an_attribute_that_reality_gave_a_moved_directory_is_not_lost(w: &World) {
+    needs!(w, "setfattr");
+    w.outside("mkdir -p d/g; echo 1 > d/g/f").ok();
+    make(w, "s", "copy");
+    w.exec("s", "true").ok();
+    w.outside("setfattr -n user.k -v x d/g").ok();
+    w.exec("s", "mv d/g moved").ok();
+    for moment in ["at first", "after a snapshot", "after another"] {
+        w.apply(&["s", "--all"]).exits(1);
+        assert_eq!(w.outside("getfattr --only-values -n user.k d/g").ok().stdout, "x", "{moment}");
+        w.snapshot("s", &moment.replace(' ', "-"));
+    }
+}
+
+fn a_directory_that_both_made_differently_is_a_conflict(w: &World) {
+    needs!(w, "setfattr");
+    let inside = |name: &str| w.exec(name, "mkdir d; echo 1 > d/inside").ok();
+    let outside = || w.outside("mkdir d; chmod 700 d; setfattr -n user.k -v x d; echo 1 > d/outside").ok();
+    // What reality makes first is seen through an overlay.
+    for (backend, is_reality_first) in [("overlay", false), ("copy", false), ("copy", true)] {
+        w.outside("rm -rf -- *; echo 1 > f").ok();
+        make(w, backend, backend);
+        w.whatif(["exec", backend, "-d", "--", "sleep", "1000"]).go().ok();
+        if is_reality_first {
+            outside();
+            inside(backend);
+        } else {
+            inside(backend);
+            outside();
+        }
+        w.apply(&[backend, "--all"]).exits(1);
+        let looks = w.outside("stat -c %a d; getfattr --only-values -n user.k d; ls d").ok().stdout;
+        assert_eq!(looks, "700\nxoutside\n", "{backend}, reality first: {is_reality_first}");
+        w.whatif(["rm", backend]).go().ok();
+    }
+}
+
+/// While reality looked the same as the fork by itself, the fork was looked at.
+fn what_a_fork_changed_is_its_change_after_another_apply_was_undone(w: &World) {
+    for backend in backends(w) {
+        w.outside("rm -rf -- *; mkdir d; echo 1 > d/f").ok();
+        make(w, "s", backend);
+        w.exec("s", "chmod 750 d").ok();
+        w.fork("s", "fork");
+        w.exec("fork", "true").ok();
+        w.apply(&["s", "--all"]).ok();
+        w.exec("fork", "ls d").ok();
+        w.whatif(["diff", "fork"]).go().ok();
+        w.whatif(["undo", "--yes"]).go().ok();
+        w.apply(&["fork", "--all"]).ok();
+        assert_eq!(w.outside("stat -c %a d").ok().stdout, "750\n", "{backend}");
+        w.whatif(["rm", "s", "fork"]).go().ok();
+    }
+}
+
+/// Two directories that were written within one tick of the clock have files of the same size and time.
+fn a_directory_swapped_in_is_not_what_was_copied(w: &World) {
+    for backend in backends(w) {
+        w.outside("rm -rf -- *; mkdir d other; echo 1 > d/f; echo 2 > other/f; touch -d @1700000000.5 d/f other/f").ok();
+        make(w, backend, backend);
+        w.whatif(["exec", backend, "-d", "--", "sleep", "1000"]).go().ok();
+        w.exec(backend, "cat d/f").ok();
+        w.outside("mv d away; mv other d").ok();
+        w.exec(backend, "echo mine > d/f").ok();
+        w.apply(&[backend, "--all"]).exits(1);
+        assert_eq!(w.read("d/f"), "2\n", "{backend}");
+        w.whatif(["rm", backend]).go().ok();
+    }
+}
+
+/// The new head of a copy takes long to make: what is half copied is no work of the sandbox.
+fn a_snapshot_that_was_killed_while_copying_is_taken_back(w: &World) {
+    needs!(w, "strace");
+    w.outside("mkdir d; for i in 1 2 3 4 5 6 7 8; do echo $i > d/$i; done").ok();
+    make(w, "s", "copy");
+    w.exec("s", "echo mine > d/1; rm d/2").ok();
+    for command in [&["snapshot", "s", "label"][..], &["fork", "s", "f"]] {
+        for number in [1, 4, 8] {
+            w.whatif(["start", "s"]).go().ok();
+            let point = Point { call: "utimensat".to_owned(), number };
+            w.with_fault(&point, Fault::Kill, command).cwd(&w.project).go();
+            let context = format!("{command:?} killed at the {number}th file");
+            let seen = w.whatif(["exec", "s", "--", "/bin/sh", "-c", "cat d/1; ls d | wc -l"]).go();
+            assert_eq!((seen.code, seen.stdout.as_str()), (0, "mine\n7\n"), "{context}: {}", seen.stderr);
+            let changed = w.whatif(["diff", "s", "--name-only"]).go().ok().stdout;
+            assert_eq!(changed, "d/1\nd/2\n", "{context}");
+        }
+    }
+}
+
+/// The number of an inode that was deleted is used again at once.
+fn what_root_makes_in_the_tree_of_another_belongs_to_them(w: &World) {
+    for backend in backends(w) {
+        w.outside("rm -rf -- *; mkdir d; echo 1 > d/f; echo 1 > g; chown -R 1234:1234 .").ok();
+        make(w, backend, backend);
+        w.exec(backend, "rm -rf d && mkdir d && echo 2 > d/new; rm g && echo 3 > g").ok();
+        w.apply(&[backend, "--all"]).ok();
+        assert_eq!(w.outside("stat -c '%u %n' . d d/new g").ok().stdout, "1234 .\n1234 d\n1234 d/new\n1234 g\n", "{backend}");
+        w.whatif(["rm", backend]).go().ok();
+    }
+}
