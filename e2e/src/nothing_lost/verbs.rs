@@ -67,6 +67,12 @@ impl Life<'_> {
             _ => {}
         }
         if before == after && fate != Fate::Undisturbed {
+            // Reality's version may have been settled on before it was killed, and that shows nowhere.
+            if choice == "--ours=**"
+                && let Some(sandbox) = self.sandboxes.get_mut(name).filter(|_| outcome.is_none())
+            {
+                sandbox.work.pending.clear();
+            }
             return;
         }
         if choice == "--commit" && outcome.as_ref().is_some_and(|o| o.code == 0) {
