@@ -9,6 +9,7 @@ mod finish;
 mod in_place;
 mod look_anew;
 mod marks;
+mod parents;
 mod plan;
 mod select;
 
@@ -235,9 +236,11 @@ impl Engine {
         let selection = select::select(&set, request, &review, &config.policy, &roots)?;
         let lines = self.context.config.policy.auto_approve.is_some().then(|| selection.lines());
         let was_rebased = sandbox.details.based_at.is_some();
-        let decided = decide::all(&selection.chosen, request, &roots, was_rebased)?;
+        let decider = decide::Decider::new(request, &roots, was_rebased)?;
+        let decided = decider.all(&selection.chosen)?;
         let bases = self.bases(&sandbox)?;
-        let scope = plan::Scope { sandbox: &sandbox, set: &set, times: config.apply.times };
+        let left_out = &selection.left_out;
+        let scope = plan::Scope { sandbox: &sandbox, set: &set, decider: &decider, left_out, times: config.apply.times };
         let mut planned = plan::plan(&scope, decided)?;
         let whole = in_place::Whole::of(&set, &planned);
         let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();

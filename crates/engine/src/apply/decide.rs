@@ -97,47 +97,62 @@ enum Settled {
     Open,
 }
 
-pub(super) fn all<'a>(
-    chosen: &[Chosen<'a>],
-    request: &ApplyRequest,
-    roots: &[&Path],
+/// Decides about changes, as the request wants conflicts to be settled.
+pub(super) struct Decider {
+    ours: Patterns,
+    theirs: Patterns,
+    skip: Patterns,
     was_rebased: bool,
-) -> Result<Vec<Decided<'a>>, EngineError> {
-    let patterns = |list: &[String]| Patterns::new(list, roots).map_err(EngineError::from);
-    let (ours, theirs, skip) = (patterns(&request.ours)?, patterns(&request.theirs)?, patterns(&request.skip)?);
-    let settled = |path: &Path| {
-        if skip.matches(path) {
-            Settled::Skip
-        } else if ours.matches_literally(path) {
-            Settled::OursByName
-        } else if ours.matches(path) {
-            Settled::Ours
-        } else if theirs.matches(path) {
-            Settled::Theirs
-        } else {
-            Settled::Open
+}
+
+impl Decider {
+    pub(super) fn new(request: &ApplyRequest, roots: &[&Path], was_rebased: bool) -> Result<Self, EngineError> {
+        let patterns = |list: &[String]| Patterns::new(list, roots).map_err(EngineError::from);
+        let (ours, theirs, skip) = (patterns(&request.ours)?, patterns(&request.theirs)?, patterns(&request.skip)?);
+        Ok(Self { ours, theirs, skip, was_rebased })
+    }
+
+    pub(super) fn all<'a>(&self, chosen: &[Chosen<'a>]) -> Result<Vec<Decided<'a>>, EngineError> {
+        let mut decided = Vec::with_capacity(chosen.len());
+        for choice in chosen {
+            // A rename is a deletion and an addition again.
+            if let Some(deletion) = &choice.change.deletion {
+                decided.push(one(deletion, None, self.settled(&deletion.path))?);
+            }
+            decided.push(self.one(choice.change, choice.hunks.as_deref())?);
         }
-    };
-    let mut decided = Vec::with_capacity(chosen.len());
-    for choice in chosen {
-        // A rename is a deletion and an addition again.
-        if let Some(deletion) = &choice.change.deletion {
-            decided.push(one(deletion, None, settled(&deletion.path))?);
-        }
-        let settled = settled(&choice.change.path);
-        let mut one = one(choice.change, choice.hunks.as_deref(), settled)?;
-        if was_rebased && settled != Settled::Skip && crate::rebase::has_markers(choice.change)? {
-            one.result = Result3::Conflict(Conflict {
-                path: choice.change.path.clone(),
+        Ok(decided)
+    }
+
+    /// Of a rename only the addition.
+    pub(super) fn one<'a>(&self, change: &'a Change, hunks: Option<&[usize]>) -> Result<Decided<'a>, EngineError> {
+        let settled = self.settled(&change.path);
+        let mut decided = one(change, hunks, settled)?;
+        if self.was_rebased && settled != Settled::Skip && crate::rebase::has_markers(change)? {
+            decided.result = Result3::Conflict(Conflict {
+                path: change.path.clone(),
                 why: "the markers of a rebase are still in it",
                 reality: Side::Changed,
                 sandbox: Side::Changed,
                 regions: Vec::new(),
             });
         }
-        decided.push(one);
+        Ok(decided)
     }
-    Ok(decided)
+
+    fn settled(&self, path: &Path) -> Settled {
+        if self.skip.matches(path) {
+            Settled::Skip
+        } else if self.ours.matches_literally(path) {
+            Settled::OursByName
+        } else if self.ours.matches(path) {
+            Settled::Ours
+        } else if self.theirs.matches(path) {
+            Settled::Theirs
+        } else {
+            Settled::Open
+        }
+    }
 }
 
 fn one<'a>(change: &'a Change, hunks: Option<&[usize]>, settled: Settled) -> Result<Decided<'a>, EngineError> {

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use whatif_apply::{Attributes, Change as Act, Expected, Identity, Operation, Plan, Source};
 use whatif_diff::content::LONGEST_TEXT;
-use whatif_diff::scan::reality;
 use whatif_diff::{Change, ChangeKind, ChangeSet, Kind, Node, State};
 use whatif_types::Sandbox;
 use whatif_types::config::Times;
 use whatif_types::text::Text;
 
-use super::decide::{Conflict, Decided, NewBase, Result3, Side};
+use super::decide::{Conflict, Decided, Decider, NewBase, Result3, Side};
+use super::parents::{self, Parents, Standing};
 use super::select::{LeftOut, Reason};
 use super::{BaseAfter, Step, What};
 use crate::EngineError;
@@ -22,6 +22,9 @@ use crate::merge::Looks;
 pub(super) struct Scope<'a> {
     pub sandbox: &'a Sandbox,
     pub set: &'a ChangeSet,
+    pub decider: &'a Decider,
+    /// What was not chosen, and why.
+    pub left_out: &'a [LeftOut],
     pub times: Times,
 }
 
@@ -39,18 +42,19 @@ pub(super) struct Planned {
     pub bases: Vec<BaseAfter>,
 }
 
-struct Planner<'a> {
-    scope: &'a Scope<'a>,
-    planned: Planned,
+pub(super) struct Planner<'a> {
+    pub(super) scope: &'a Scope<'a>,
+    pub(super) planned: Planned,
+    pub(super) parents: Parents<'a>,
+    /// What will be gone.
+    removed: HashSet<PathBuf>,
     /// Where each path is in the plan.
     index: HashMap<PathBuf, usize>,
-    /// Directories that are there.
-    standing: HashSet<OsString>,
     /// The first operation for each file of the sandbox that has several names.
     linked: HashMap<(u64, u64), usize>,
 }
 
-pub(super) fn plan(scope: &Scope<'_>, decided: Vec<Decided<'_>>) -> Result<Planned, EngineError> {
+pub(super) fn plan<'a>(scope: &'a Scope<'a>, decided: Vec<Decided<'a>>) -> Result<Planned, EngineError> {
     let plan = Plan { roots: Vec::new(), operations: Vec::new(), about: serde_json::Value::Null };
     let planned = Planned {
         plan,
@@ -62,11 +66,15 @@ pub(super) fn plan(scope: &Scope<'_>, decided: Vec<Decided<'_>>) -> Result<Plann
         settled: Vec::new(),
         bases: Vec::new(),
     };
-    let mut planner = Planner { scope, planned, index: HashMap::new(), standing: HashSet::new(), linked: HashMap::new() };
-    let removed = removals(&decided);
+    let (parents, removed) = (Parents::default(), removals(&decided));
+    let mut planner = Planner { scope, planned, parents, removed, index: HashMap::new(), linked: HashMap::new() };
+    let filled = parents::filled(scope.set);
     for one in decided {
-        planner.one(one, &removed)?;
+        if let Some(one) = planner.postpone(one, &filled)? {
+            planner.one(one)?;
+        }
     }
+    planner.end_postponed()?;
     planner.planned.steps.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(planner.planned)
 }
@@ -83,35 +91,43 @@ fn removals(decided: &[Decided<'_>]) -> HashSet<PathBuf> {
     decided.iter().filter(goes).map(|d| d.change.path.clone()).collect()
 }
 
-impl Planner<'_> {
-    fn one(&mut self, decided: Decided<'_>, removed: &HashSet<PathBuf>) -> Result<(), EngineError> {
+impl<'a> Planner<'a> {
+    pub(super) fn one(&mut self, decided: Decided<'a>) -> Result<(), EngineError> {
+        let path = &decided.change.path;
+        match decided.result {
+            Result3::Conflict(conflict) => self.planned.conflicts.push(conflict),
+            Result3::Skip => self.leave_out(path, Reason::Skipped),
+            Result3::KeepReality => self.keep_reality(decided.change)?,
+            Result3::Nothing => self.planned.unchanged.push(path.clone()),
+            _ => match self.above(path)? {
+                Standing::Stands => self.write(decided)?,
+                Standing::LeftOut(Reason::KeptReality) => self.keep_reality(decided.change)?,
+                Standing::LeftOut(reason) => self.leave_out(path, reason),
+                Standing::Conflict => {}
+            },
+        }
+        Ok(())
+    }
+
+    /// What the sandbox has here is its base from now on, so nothing is left of the change.
+    pub(super) fn keep_reality(&mut self, change: &Change) -> Result<(), EngineError> {
+        if let Some(after) = &change.after {
+            let (bytes, looks) = (text_of(after, &change.path)?, Looks::of(after)?);
+            self.base(change, NewBase { bytes, looks, reconciled: true });
+        }
+        self.planned.settled.push(change.path.clone());
+        self.leave_out(&change.path, Reason::KeptReality);
+        Ok(())
+    }
+
+    /// Everything above it is there.
+    pub(super) fn write(&mut self, decided: Decided<'_>) -> Result<(), EngineError> {
         let Decided { change, now, result, is_part } = decided;
         let path = &change.path;
         let act = match result {
-            Result3::Conflict(conflict) => {
-                self.planned.conflicts.push(conflict);
-                return Ok(());
-            }
-            Result3::Skip => {
-                self.leave_out(path, Reason::Skipped);
-                return Ok(());
-            }
-            Result3::KeepReality => {
-                // What the sandbox has here is its base from now on, so nothing is left of the change.
-                if let Some(after) = &change.after {
-                    let (bytes, looks) = (text_of(after, path)?, Looks::of(after)?);
-                    self.base(change, NewBase { bytes, looks, reconciled: true });
-                }
-                self.planned.settled.push(path.clone());
-                self.leave_out(path, Reason::KeptReality);
-                return Ok(());
-            }
-            Result3::Nothing => {
-                self.planned.unchanged.push(path.clone());
-                return Ok(());
-            }
+            Result3::Conflict(_) | Result3::Skip | Result3::KeepReality | Result3::Nothing => return Ok(()),
             Result3::Remove => {
-                if is_kept_by_others(path, now.as_ref(), removed)? {
+                if is_kept_by_others(path, now.as_ref(), &self.removed)? {
                     self.leave_out(path, Reason::NotEmpty);
                     return Ok(());
                 }
@@ -133,7 +149,7 @@ impl Planner<'_> {
                 let Some(after) = &change.after else { return Ok(()) };
                 if now.as_ref().is_some_and(|n| n.node.kind == Kind::Directory)
                     && after.node.kind != Kind::Directory
-                    && is_kept_by_others(path, now.as_ref(), removed)?
+                    && is_kept_by_others(path, now.as_ref(), &self.removed)?
                 {
                     let conflict = Conflict {
                         path: path.clone(),
@@ -151,9 +167,7 @@ impl Planner<'_> {
                 self.take(change, now.as_ref(), after, &looks)?
             }
         };
-        if self.parents(path)? {
-            self.operation(path, now.as_ref(), act);
-        }
+        self.operation(path, now.as_ref(), act);
         Ok(())
     }
 
@@ -216,38 +230,6 @@ impl Planner<'_> {
         (first != next).then_some(first)
     }
 
-    /// Sees to it that the directories above exist; false if that is impossible.
-    fn parents(&mut self, path: &Path) -> Result<bool, EngineError> {
-        let Some(parent) = path.parent() else { return Ok(true) };
-        if self.index.contains_key(parent) || self.standing.contains(parent.as_os_str()) {
-            return Ok(true);
-        }
-        let now = reality(parent)?;
-        if now.as_ref().is_some_and(|n| n.node.kind == Kind::Directory) {
-            self.standing.insert(parent.as_os_str().to_owned());
-            return Ok(true);
-        }
-        let in_sandbox = self.scope.set.find(parent).and_then(|c| c.after.clone().map(|after| (c, after)));
-        let Some((change, after)) = in_sandbox.filter(|(_, after)| after.node.kind == Kind::Directory) else {
-            let conflict = Conflict {
-                path: path.to_owned(),
-                why: "its directory is gone in reality",
-                reality: Side::Deleted,
-                sandbox: Side::Changed,
-                regions: Vec::new(),
-            };
-            self.planned.conflicts.push(conflict);
-            return Ok(false);
-        };
-        let change = change.clone();
-        if !self.parents(parent)? {
-            return Ok(false);
-        }
-        let act = self.take(&change, now.as_ref(), &after, &Looks::of(&after)?)?;
-        self.operation(parent, now.as_ref(), act);
-        Ok(true)
-    }
-
     fn operation(&mut self, path: &Path, now: Option<&State>, change: Act) {
         if self.index.contains_key(path) {
             return;
@@ -301,7 +283,7 @@ impl Planner<'_> {
         }
     }
 
-    fn leave_out(&mut self, path: &Path, reason: Reason) {
+    pub(super) fn leave_out(&mut self, path: &Path, reason: Reason) {
         self.planned.left_out.push(LeftOut { path: path.to_owned(), reason });
     }
 }

@@ -1,0 +1,1 @@
+mkdir x hollow; ln -s /etc/passwd x/l

@@ -1,0 +1,1 @@
+mkdir d; echo x > d/x; ln d/x d/y
