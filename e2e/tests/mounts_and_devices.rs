@@ -10,7 +10,11 @@ as_root_and_user!(
     cgroups_are_out_of_reach,
     setuid_programs_gain_nothing,
 );
-as_root!(a_mount_made_outside_later_does_not_appear_inside);
+as_root!(
+    a_mount_made_outside_later_does_not_appear_inside,
+    a_mount_made_outside_later_is_no_obstacle,
+    directories_beside_a_mount_may_come_and_go
+);
 
 /// NS-04.
 fn the_root_cannot_be_left(w: &World) {
@@ -78,6 +82,42 @@ fn a_mount_made_outside_later_does_not_appear_inside(w: &World) {
     );
     let outcome = w.program("/usr/bin/unshare").args(["--mount", "--propagation", "private", "/bin/sh", "-c", &script]).go().ok();
     assert_eq!(outcome.text(), "from-outside", "seen once outside, never inside");
+}
+
+/// Its place is a plain directory in the sandbox so far.
+fn a_mount_made_outside_later_is_no_obstacle(w: &World) {
+    let script = "mkdir place; \"$0\" new later; \"$0\" exec later -- touch made; mount -t tmpfs none place; echo real > place/f; \"$0\" snapshot later; \
+                  \"$0\" exec later -- sh -c 'cat place/f; echo own > place/g'; \"$0\" snapshot later; umount place; \
+                  \"$0\" exec later -- cat place/g; \"$0\" rm --yes later";
+    let unshare = ["--mount", "--propagation", "private", "/bin/sh", "-euc", script];
+    let outcome = w.program("/usr/bin/unshare").args(unshare).args([&w.bin]).go().ok();
+    assert!(outcome.stdout.contains("real\n") && outcome.stdout.contains("own\n"), "{outcome:?}");
+}
+
+/// Where a mount lies in a directory that an ordinary user may write, each of its subdirectories is put in place by itself.
+fn directories_beside_a_mount_may_come_and_go(w: &World) {
+    needs!(w, "setpriv");
+    let script = r#"
+        mkdir -p theirs/project theirs/state shared/mount; chmod 755 .; chmod 777 shared; chown -R 65534:65534 theirs
+        mount -t tmpfs none shared/mount
+        while :; do mkdir shared/one shared/two; rmdir shared/one shared/two; done & churn=$!
+        trap 'kill $churn' EXIT
+        as_them() {
+            setpriv --reuid=65534 --regid=65534 --clear-groups env -C theirs/project HOME="$PWD/theirs" WHATIF_HOME="$PWD/theirs/state" "$@"
+        }
+        as_them "$0" new --backend overlay s
+        for round in 1 2 3 4 5 6 7 8; do
+            as_them "$0" run --rm --quiet --backend overlay -- sh -c 'echo new > f'
+            as_them "$0" snapshot s
+            as_them "$0" exec s -- sh -c "echo $round >> g"
+        done
+        as_them "$0" stop s; as_them "$0" start s
+        as_them "$0" exec s -- cat g
+        as_them "$0" rm --yes s
+    "#;
+    let unshare = ["--mount", "--propagation", "private", "/bin/sh", "-euc", script];
+    let outcome = w.program("/usr/bin/unshare").args(unshare).args([&w.bin]).go().ok();
+    assert!(outcome.stdout.contains("1\n2\n3\n4\n5\n6\n7\n8\n"), "{outcome:?}");
 }
 
 /// NS-08.

@@ -11,6 +11,7 @@ as_root_and_user!(
     an_edit_by_hand_is_not_lost,
     an_edit_by_hand_is_not_lost_over_fuse,
     an_edit_by_hand_is_seen_by_a_sandbox_that_rested_a_while,
+    an_edit_by_hand_is_seen_through_layers,
     a_swapped_directory_is_not_lost,
     a_replaced_link_is_not_lost,
     a_replaced_file_is_not_deleted_unasked,
@@ -119,6 +120,35 @@ fn an_edit_by_hand_is_seen_by_a_sandbox_that_rested_a_while(w: &World) {
     w.exec("b", BY_RENAME).ok();
     w.apply(&["b"]).ok();
     assert_both(w, "a.txt");
+}
+
+/// Beneath layers lies an overlay of its own, which remembers as much as the one above.
+fn an_edit_by_hand_is_seen_through_layers(w: &World) {
+    seen(w, "overlay");
+    w.exec("b", "echo > made").ok();
+    w.whatif(["snapshot", "b", "s"]).go().ok();
+    w.whatif(["fork", "b@s", "forked"]).go().ok();
+    w.whatif(["template", "save", "b", "t"]).go().ok();
+    w.whatif(["new", "templated", "--template", "t"]).go().ok();
+    let all = ["b", "forked", "templated"];
+    for name in all {
+        w.exec(name, "cat a.txt; ls -l d").ok();
+    }
+    w.outside("sed -i s/^1$/one/ a.txt; mv d gone; mkdir d; echo new > d/new; rm other/b").ok();
+    for name in all {
+        eventually(&format!("the view of {name} is fresh again"), || w.exec(name, "cat a.txt").ok().stdout.contains("one"));
+        w.exec(name, "cat d/new; test ! -e d/a.txt -a ! -e other/b").ok();
+    }
+    w.exec("b", "rm d/new").ok();
+    w.exec("forked", BY_RENAME).ok();
+    w.exec("templated", "sed -i s/^5$/five/ a.txt").ok();
+    w.outside("sed -i s/^3$/three/ a.txt; echo newer > d/newer; mv d/newer d/new").ok();
+    w.apply(&["b"]).exits(1);
+    assert_eq!(w.read("d/new"), "newer\n");
+    w.apply(&["forked"]).ok();
+    w.apply(&["templated"]).ok();
+    let text = w.read("a.txt");
+    assert!(["one", "three", "five", "nine"].iter().all(|line| text.contains(line)), "a line was lost:\n{text}");
 }
 
 fn a_swapped_directory_is_not_lost(w: &World) {

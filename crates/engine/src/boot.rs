@@ -18,7 +18,7 @@ use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{masks, remove};
 use whatif_provider::{Launch, LaunchError, Launched, Provider};
-use whatif_sys::absence;
+use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection, TreeMask, Work};
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::Viewed;
@@ -294,8 +294,14 @@ impl Engine {
                 // Its root looks as what shows through it does.
                 (None, topmost) => {
                     let shown = topmost.as_deref().unwrap_or(&place.path);
-                    let metadata = fs::symlink_metadata(shown).map_err(|e| EngineError::io("examine", shown, e))?;
-                    copy::copy_looks(shown, made, &metadata)?;
+                    let looked = fs::symlink_metadata(shown).or_absent().map_err(|e| EngineError::io("examine", shown, e))?;
+                    if let Some(metadata) = looked {
+                        match copy::copy_looks(shown, made, &metadata) {
+                            // Reality has just removed it, and the sandbox does without.
+                            Err(error) if error.source.means_absent() => {}
+                            other => other?,
+                        }
+                    }
                 }
             }
             if made != &head {

@@ -44,7 +44,7 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd, net: NetMode) -> 
     let became = become_sandbox(&boot, prepared.as_ref(), listeners);
     // It was sent meanwhile; whoever could not has gone.
     let bounds = if bounded { take_bounds(&mut birth)? } else { Bounds::default() };
-    let Became { head, listeners, .. } = match became {
+    let Became { head, inner, listeners, .. } = match became {
         Ok(became) => {
             birth.send(&Reply::Booted { version: PROTOCOL_VERSION, protection: became.protection.clone() }, &[])?;
             became
@@ -72,6 +72,7 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd, net: NetMode) -> 
         head,
         farewell,
         network,
+        inner,
     })?)
 }
 
@@ -135,6 +136,7 @@ fn tell_of_panics(birth: &OwnedFd) -> io::Result<()> {
 struct Became {
     protection: Protection,
     head: Option<OwnedFd>,
+    inner: Vec<OwnedFd>,
     listeners: Listeners,
 }
 
@@ -142,14 +144,14 @@ fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>, listeners: Result<Li
     let mut listeners = listeners?;
     native::join(prepared).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
     network::listen_for_host(&mut listeners, &boot.reach).map_err(|e| failed("listen for a service of the host", &e))?;
-    let Assembled { mut protection, underlay, project, head } =
+    let Assembled { mut protection, inner, underlay, project, head } =
         assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
     native::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
     let (often_used, listed) = (project.as_ref().map(AsFd::as_fd), head.as_ref().map(AsFd::as_fd));
     let reach = Reach { beneath: underlay.as_fd(), often_used, listed };
     let confinement = native::confine(boot.identity, reach).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;
-    Ok(Became { protection, head, listeners })
+    Ok(Became { protection, head, inner, listeners })
 }
 
 fn not_assembled(error: &AssembleError) -> Failed {

@@ -14,6 +14,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use whatif_apply::Plan;
 use whatif_diff::Node;
 use whatif_keeper::Client;
+use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::sandbox::Viewed;
 use whatif_types::{Backend, Sandbox, Status};
 
@@ -64,6 +65,11 @@ pub(crate) fn enter(sandbox: &Sandbox) -> Option<OwnedFd> {
     keeper_pidfd(sandbox).map(|_| root)
 }
 
+fn forget_what_was_looked_up(sandbox: &Sandbox, client: &mut Client) -> Result<(), EngineError> {
+    let inner = client.inner()?;
+    Helper::start()?.refresh(sandbox, &inner)
+}
+
 impl Engine {
     /// Notes that reality was changed by an apply or undo. Views that are older are made fresh before they are used again.
     pub(crate) fn note_move(&self) {
@@ -90,7 +96,8 @@ impl Engine {
 
     /// Before a command: lets a sandbox in which nothing runs see reality as it is now.
     pub(crate) fn freshen(&self, sandbox: &Sandbox, client: &mut Client) -> Result<(), EngineError> {
-        if sandbox.details.backend != Backend::Overlay {
+        // A keeper of an earlier version does not have all that is needed.
+        if sandbox.details.backend != Backend::Overlay || sandbox.details.keeper_version != PROTOCOL_VERSION {
             return Ok(());
         }
         let directory = self.directory(sandbox)?;
@@ -106,7 +113,7 @@ impl Engine {
         // Nothing starts until everything was forgotten; what starts then looks it up again.
         let is_idle = client.freeze()?.is_empty();
         let fresh = viewed_now(&sandbox.project);
-        let done = if is_idle { Helper::start()?.refresh(sandbox) } else { Ok(()) };
+        let done = if is_idle { forget_what_was_looked_up(sandbox, client) } else { Ok(()) };
         client.thaw()?;
         done?;
         if is_idle {

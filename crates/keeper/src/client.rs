@@ -261,6 +261,22 @@ impl Client {
         self.done()
     }
 
+    /// Gives the keeper the overlays that lie beneath others, in place of those it has.
+    pub fn hold_inner(&mut self, inner: &[OwnedFd]) -> Result<(), ClientError> {
+        let descriptors: Vec<_> = inner.iter().map(AsFd::as_fd).collect();
+        self.send(&Request::HoldInner { count: inner.len() }, &descriptors)?;
+        self.done()
+    }
+
+    /// The overlays that lie beneath others.
+    pub fn inner(&mut self) -> Result<Vec<OwnedFd>, ClientError> {
+        self.send(&Request::Inner, &[])?;
+        match self.reply()? {
+            Reply::Inner { count } => (0..count).map(|_| self.channel.take_descriptor().ok_or(ClientError::OutOfTurn)).collect(),
+            _ => Err(ClientError::OutOfTurn),
+        }
+    }
+
     pub fn thaw(&mut self) -> Result<(), ClientError> {
         self.send(&Request::Thaw, &[])?;
         self.done()

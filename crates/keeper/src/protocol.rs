@@ -85,6 +85,13 @@ pub enum Request {
     /// The layers of the sandbox that this client holds still are about to change. From here on others may not even look; and
     /// should this client leave without `Thaw`, the sandbox ends, since nobody knows what it stands on.
     ChangeLayers,
+    /// So many overlays lie beneath those of the sandbox's trees from here on, in place of earlier ones. They come along as
+    /// descriptors, and are kept for `Inner`.
+    HoldInner {
+        count: usize,
+    },
+    /// The overlays that lie beneath others.
+    Inner,
     Thaw,
     /// Ends every process at once, but not the keeper. The answer names them.
     EndAll,
@@ -198,6 +205,10 @@ pub enum Reply {
     /// The sockets come along: IPv4, then IPv6 if there is any.
     Socket,
     Who(Option<Who>),
+    /// They come along.
+    Inner {
+        count: usize,
+    },
     /// To clients with a command in the foreground, unasked: somebody inside wants the network, and there is no supervisor.
     NetworkWanted,
     /// The opened file comes along.

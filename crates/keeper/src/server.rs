@@ -71,6 +71,8 @@ pub struct Parts {
     pub farewell: Option<OwnedFd>,
     /// What a supervisor of the sandbox's network needs.
     pub network: Vec<(Role, OwnedFd)>,
+    /// Overlays that lie beneath those of the sandbox's trees.
+    pub inner: Vec<OwnedFd>,
 }
 
 struct Server {
@@ -80,6 +82,7 @@ struct Server {
     commands: Commands,
     lifetime: Lifetime,
     network: Network,
+    inner: Vec<OwnedFd>,
     stopping: Option<Stopping>,
     frozen: Option<Frozen>,
     /// Requests that wait until nobody is frozen.
@@ -111,6 +114,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         commands: Commands::new(parts.environment, own_bounds(&parts.limits), parts.group, watch),
         lifetime: Lifetime::new(&parts.limits, parts.farewell),
         network: Network::new(parts.network),
+        inner: parts.inner,
         stopping: None,
         frozen: None,
         deferred: Vec::new(),

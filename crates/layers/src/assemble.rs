@@ -61,10 +61,20 @@ const STATE: &str = "state";
 const LAYERS: &str = "layers";
 const MASKS: &str = "masks";
 
+/// What came of mounting the places of a plan.
+#[derive(Debug, Default)]
+struct Mounted {
+    protection: Protection,
+    /// Overlays of reality that lie beneath others. Nothing leads to them, and they remember what was looked up, too.
+    inner: Vec<OwnedFd>,
+}
+
 /// A sandbox's view that stands.
 #[derive(Debug)]
 pub struct Assembled {
     pub protection: Protection,
+    /// Overlays of reality that lie beneath others, for `restack::refresh`.
+    pub inner: Vec<OwnedFd>,
     /// A file system with nothing but a place for the root in it. The next root will be mounted at the same place (see `restack`):
     /// whoever is confined to what lies beneath this is confined to the sandbox, whatever its root is by then.
     pub underlay: OwnedFd,
@@ -90,8 +100,7 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
 
     // 4. The places of the plan, and what the kernel shows of itself.
     mask_layers::make(&boot.masks, boot.identity)?;
-    let mut protection = Protection::default();
-    let root = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), &[], &mut protection)?;
+    let (root, Mounted { protection, inner }) = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), &[])?;
     for (link, target) in &boot.plan.run_links {
         let _ = rustix::fs::symlinkat(target, &root, relative(link));
     }
@@ -119,9 +128,9 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
     rustix::process::chroot(".").map_err(step("enter the new root"))?;
 
     // 6. Mounting "succeeds" in more ways than working.
-    verify::plan(boot, &protection)?;
+    verify::plan(boot, &clones, &protection)?;
     let project = open_project(boot, &root, &protection);
-    Ok(Assembled { protection, underlay, project, head })
+    Ok(Assembled { protection, inner, underlay, project, head })
 }
 
 fn open_project(boot: &Boot, root: &OwnedFd, protection: &Protection) -> Option<OwnedFd> {
@@ -184,13 +193,13 @@ fn put_together(
     clones: &Clones,
     at: &Path,
     carried: &[(PathBuf, OwnedFd)],
-    protection: &mut Protection,
-) -> Result<OwnedFd, AssembleError> {
+) -> Result<(OwnedFd, Mounted), AssembleError> {
+    let mut mounted = Mounted::default();
     // Overlays keep the credentials of who mounts them; over idmapped layers those must be ids the mapping knows.
     if let Identity::Mapped { base, .. } = boot.identity {
         whatif_sys::filesystem_ids::assume(base, base).map_err(step("assume the sandbox's file ids"))?;
     }
-    trees::mount_root(boot, clones, &boot.plan.places[0].kind, at)?;
+    trees::mount_root(boot, clones, &boot.plan.places[0].kind, at, &mut mounted)?;
     let root = rustix::fs::open(at, mounts::DIRECTORY, Mode::empty()).map_err(step("open the new root"))?;
     for place in &boot.plan.places[1..] {
         match restack::carried(carried, &place.path) {
@@ -198,10 +207,14 @@ fn put_together(
                 let target = mounts::target(&root, relative(&place.path)).map_err(step("open a private place"))?;
                 attach_on(clone, &target).map_err(step("carry over a private place"))?;
             }
-            None => trees::mount_place(boot, clones, (&root, at), place, protection)?,
+            None => match trees::mount_place(boot, clones, (&root, at), place, &mut mounted) {
+                // Reality has not waited for us.
+                Err(_) if clones.lost(boot, place) => {}
+                other => other?,
+            },
         }
     }
-    Ok(root)
+    Ok((root, mounted))
 }
 
 fn make_runtime_dir(boot: &Boot, root: &OwnedFd) -> Result<(), AssembleError> {

@@ -3,6 +3,7 @@
 //! It is told step by step over its standard input, so that the engine can write down in between what has become true. Once it is
 //! written down, nobody has to wait for the rest: the helper does that by itself, with the locks of whoever sent it.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -37,7 +38,7 @@ pub enum Order {
     /// Leave everything as it was.
     GiveUp,
     /// In place of all others: let the kernel forget what it looked up for these trees. The same descriptors come along as for
-    /// `Enter`.
+    /// `Enter`, and after them the overlays that lie beneath others.
     Refresh { trees: Vec<Text>, as_root: bool },
 }
 
@@ -106,7 +107,8 @@ fn refresh(channel: &mut Channel, trees: &[Text], as_root: bool, sandbox: Namesp
         enter_user_namespace(sandbox)?;
     }
     let trees: Vec<PathBuf> = trees.iter().map(Text::to_path).collect();
-    restack::refresh(&trees, sandbox)?;
+    let inner: Vec<OwnedFd> = std::iter::from_fn(|| channel.take_descriptor()).collect();
+    restack::refresh(&trees, &inner, sandbox)?;
     Ok(channel.send(&Answer::Refreshed, &[])?)
 }
 
@@ -153,7 +155,12 @@ impl Held {
 fn finish(mut restack: Restack<'_>, boot: &Boot, known: &Protection, held: Held) -> Result<(), Trouble> {
     let Held { mut keeper, _lock, shift } = held;
     let changed = restack.change(known).map_err(Trouble::from);
-    let ended = changed.and_then(|()| shift.end(&boot.id).map_err(|e| Trouble::Failed(failed("end a shift", &e))));
+    // Without them it would take for fresh what is not.
+    let handed = changed.and_then(|inner| {
+        let not_taken = |e| Trouble::Failed(failed("hand over the overlays beneath the layers", &io::Error::other(e)));
+        keeper.hold_inner(&inner).map_err(not_taken)
+    });
+    let ended = handed.and_then(|()| shift.end(&boot.id).map_err(|e| Trouble::Failed(failed("end a shift", &e))));
     if let Err(trouble) = ended {
         let _ = keeper.stop(0);
         return Err(trouble);

@@ -68,6 +68,14 @@ impl Server {
                 }
                 None => Reply::Failed(refused("the sandbox is not held still")),
             },
+            Request::HoldInner { count } => match self.hold_inner(client, count) {
+                Ok(()) => Reply::Done,
+                Err(failed) => Reply::Failed(failed),
+            },
+            Request::Inner => {
+                let inner: Vec<_> = self.inner.iter().map(AsFd::as_fd).collect();
+                return self.connections.send(client, &Reply::Inner { count: inner.len() }, &inner);
+            }
             Request::Thaw => {
                 self.thaw(client);
                 Reply::Done
@@ -79,6 +87,15 @@ impl Server {
             }
         };
         self.connections.send(client, &reply, &[]);
+    }
+
+    fn hold_inner(&mut self, client: u64, count: usize) -> Result<(), Failed> {
+        if !self.frozen.as_ref().is_some_and(|f| f.by == client && f.changes_layers) {
+            return Err(refused("the layers of the sandbox do not change"));
+        }
+        let inner = (0..count).map(|_| self.connections.take_descriptor(client)).collect::<Option<_>>();
+        self.inner = inner.ok_or_else(|| refused("a descriptor is missing"))?;
+        Ok(())
     }
 
     fn start(&mut self, client: u64, exec: &Exec) -> Result<(), Failed> {

@@ -4,14 +4,15 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Dir, DirEntry, Mode, OFlags, ResolveFlags};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_string, fsmount,
     fsopen, move_mount, open_tree,
 };
+use whatif_sys::absence::MeansAbsent;
 use whatif_sys::mount::{self, Reach};
 use whatif_types::boot::Boot;
-use whatif_types::{Identity, PlaceKind};
+use whatif_types::{Identity, LayerId, Place, PlaceKind};
 
 use super::{AssembleError, Cause, step, step_of};
 
@@ -24,6 +25,8 @@ pub(super) struct Clones {
     /// All frozen layers, if the sandbox stands on any.
     pub layers: Option<OwnedFd>,
     trees: Vec<(PathBuf, OwnedFd)>,
+    /// Places that reality removed after the plan was made.
+    gone: Vec<PathBuf>,
 }
 
 impl Clones {
@@ -37,32 +40,67 @@ impl Clones {
             }
             Ok(clone)
         };
-        let mut trees = Vec::new();
-        for place in &boot.plan.places {
-            match place.kind {
-                PlaceKind::Writable { .. } => trees.push((place.path.clone(), open(&place.path, false, mapped)?)),
-                PlaceKind::ReadOnly if place.path == Path::new("/") => {
-                    trees.push((place.path.clone(), open(&place.path, true, false)?))
-                }
-                PlaceKind::ReadOnly => {
-                    // A file system that cannot be idmapped is still worth reading.
-                    let clone = open(&place.path, false, mapped).or_else(|_| open(&place.path, false, false))?;
-                    trees.push((place.path.clone(), clone));
-                }
-                PlaceKind::Skeleton { .. } | PlaceKind::Private { .. } | PlaceKind::Hidden => {}
-            }
-        }
         let layers = if boot.stack.is_empty() { None } else { Some(open(&boot.layers, false, mapped)?) };
         if let Some(layers) = &layers {
             // Whatever happens above them, nothing may ever be written to them.
             make_read_only(layers, Reach::One).map_err(step("make the layers read-only"))?;
         }
-        Ok(Self { state: open(&boot.directory, false, mapped)?, layers, trees })
+        let state = open(&boot.directory, false, mapped)?;
+        let mut clones = Self { state, layers, trees: Vec::new(), gone: Vec::new() };
+        for place in &boot.plan.places {
+            let clone = match place.kind {
+                PlaceKind::Writable { .. } => open(&place.path, false, mapped),
+                PlaceKind::ReadOnly if place.path == Path::new("/") => open(&place.path, true, false),
+                // A file system that cannot be idmapped is still worth reading.
+                PlaceKind::ReadOnly => open(&place.path, false, mapped).or_else(|_| open(&place.path, false, false)),
+                PlaceKind::Skeleton { .. } | PlaceKind::Private { .. } | PlaceKind::Hidden => continue,
+            };
+            match clone {
+                Ok(clone) => clones.trees.push((place.path.clone(), clone)),
+                Err(error) if error.source.means_absent() && clones.can_do_without(boot, place) => {
+                    clones.gone.push(place.path.clone());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(clones)
+    }
+
+    /// Whether reality has removed what lay at a place of the plan that the sandbox can do without. What is mounted on a directory
+    /// that is removed goes with it, at any moment.
+    pub(super) fn lost(&self, boot: &Boot, place: &Place) -> bool {
+        let is_removed = |clone: &OwnedFd| rustix::fs::fstat(clone).is_ok_and(|meta| meta.st_nlink == 0);
+        self.gone.contains(&place.path) || (self.tree(&place.path).is_ok_and(is_removed) && self.can_do_without(boot, place))
+    }
+
+    /// Neither the project is in it, nor anything that the sandbox did.
+    fn can_do_without(&self, boot: &Boot, place: &Place) -> bool {
+        let holds_nothing = match place.kind {
+            PlaceKind::ReadOnly => true,
+            PlaceKind::Writable { tree } => {
+                let part = tree.to_string();
+                let layer = |id: &LayerId| self.layers.as_ref().is_some_and(|l| is_empty(l, &Path::new(id.as_str()).join(&part)));
+                is_empty(&self.state, &Path::new("head").join(&part)) && boot.stack.iter().all(layer)
+            }
+            _ => false,
+        };
+        holds_nothing && !boot.project.starts_with(&place.path)
     }
 
     pub(super) fn tree(&self, path: &Path) -> io::Result<&OwnedFd> {
         self.trees.iter().find(|(p, _)| p == path).map(|(_, fd)| fd).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+/// What cannot be looked at may hold anything.
+fn is_empty(at: &OwnedFd, path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = match rustix::fs::openat(at, path, flags, Mode::empty()) {
+        Err(rustix::io::Errno::NOENT) => return true,
+        other => other.and_then(Dir::read_from),
+    };
+    let is_own = |entry: &DirEntry| matches!(entry.file_name().to_bytes(), b"." | b"..");
+    directory.is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_own(&entry))))
 }
 
 fn clone_real(path: &Path, recursive: bool) -> rustix::io::Result<OwnedFd> {

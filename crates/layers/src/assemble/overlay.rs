@@ -2,14 +2,16 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
+use whatif_sys::mount::Reach;
 use whatif_types::boot::Boot;
 
-use super::mounts::{Clones, attach};
+use super::mounts::{self, Clones, attach};
 use super::{LAYERS, MASKS, STATE, fuse, head_of};
 use crate::remove;
 
@@ -49,23 +51,23 @@ pub(super) fn lay_out(boot: &Boot, clones: &Clones, path: &Path, tree: usize) ->
 
 impl Lowers {
     /// The kernel refuses a lower layer that lies within another one, as a state directory lies within `/`. Then reality and
-    /// its mask become one read-only overlay, whose root lies within nothing, and the layers are stacked on that.
-    pub(super) fn mount(&self, boot: &Boot, target: &Path) -> io::Result<()> {
+    /// its mask become one read-only overlay, whose root lies within nothing, and the layers are stacked on that. It is returned.
+    pub(super) fn mount(&self, boot: &Boot, target: &Path) -> io::Result<Option<OwnedFd>> {
         if !self.layers.is_empty() && self.overlap {
-            return self.mount_nested(boot, target);
+            return self.mount_nested(boot, target).map(Some);
         }
         match overlay(&self.options(&self.bottom(), boot), target) {
             // By way of a bind mount the layers may lie within the base under another name.
             Err(Errno::LOOP) if !self.layers.is_empty() => {
                 // The kernel has marked the work directory as used before it found that out.
                 remove::contents(&self.work(boot)).map_err(|e| e.source)?;
-                self.mount_nested(boot, target)
+                self.mount_nested(boot, target).map(Some)
             }
-            other => Ok(other?),
+            other => Ok(other.map(|()| None)?),
         }
     }
 
-    fn mount_nested(&self, boot: &Boot, target: &Path) -> io::Result<()> {
+    fn mount_nested(&self, boot: &Boot, target: &Path) -> io::Result<OwnedFd> {
         let inner = format!("{}.inner", self.tree);
         rustix::fs::mkdir(&inner, Mode::RWXU)?;
         let mask = match &self.mask {
@@ -83,7 +85,8 @@ impl Lowers {
             if boot.identity.started_by_root() { "redirect_dir=follow" } else { "userxattr" }
         );
         overlay(&options, Path::new(&inner))?;
-        Ok(overlay(&self.options(&inner, boot), target)?)
+        overlay(&self.options(&inner, boot), target)?;
+        Ok(mounts::clone_at(CWD, Path::new(&inner), Reach::One)?)
     }
 
     /// Runs the user-space implementation; it returns when its mount is up and serves it from the background.

@@ -15,10 +15,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, Mode, StatxAttributes, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsPickFlags, MountPropagationFlags, OpenTreeFlags, UnmountFlags, fsconfig_reconfigure, fspick, mount_change, open_tree, unmount,
+    FsPickFlags, MountPropagationFlags, OpenTreeFlags, UnmountFlags, fsconfig_reconfigure, fsconfig_set_flag, fspick, mount_change,
+    open_tree, unmount,
 };
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use whatif_sys::mount::{self, Reach};
@@ -26,7 +27,7 @@ use whatif_types::boot::{Boot, Protection};
 use whatif_types::{Place, PlaceKind};
 
 use super::mounts::{self, Clones, attach_on, target};
-use super::{AssembleError, ROOT, cover, mask_layers, put_together, raise_stage, relative, set_stage, step, verify};
+use super::{AssembleError, Mounted, ROOT, cover, mask_layers, put_together, raise_stage, relative, set_stage, step, verify};
 use crate::shift::{SPARE_HEAD, SPARE_WORK};
 
 /// Where a sandbox is, taken from its keeper.
@@ -57,8 +58,9 @@ const KERNEL_VIEWS: [&str; 3] = ["/dev", "/proc", "/sys"];
 const STAGE: &str = "/sys";
 
 /// Lets the kernel forget what it looked up for these trees: reconfiguring a file system drops all names that nobody holds, and with
-/// them the files and directories of reality that were found under them. Nothing else changes.
-pub fn refresh(trees: &[PathBuf], sandbox: Namespaces<'_>) -> Result<(), AssembleError> {
+/// them the files and directories of reality that were found under them. Nothing else changes. `inner` are the overlays that lie
+/// beneath those of the trees; they come last, when nothing above them holds what they found.
+pub fn refresh(trees: &[PathBuf], inner: &[OwnedFd], sandbox: Namespaces<'_>) -> Result<(), AssembleError> {
     move_into_link_name_space(sandbox.mount, Some(LinkNameSpaceType::Mount))
         .map_err(step("enter the sandbox's mount namespace"))?;
     for path in trees {
@@ -71,10 +73,21 @@ pub fn refresh(trees: &[PathBuf], sandbox: Namespaces<'_>) -> Result<(), Assembl
         if rustix::fs::fstatfs(&tree).map_err(|e| step(said())(e))?.f_type as u64 != verify::OVERLAYFS {
             continue;
         }
-        let picked = fspick(&tree, "", FsPickFlags::FSPICK_EMPTY_PATH | FsPickFlags::FSPICK_CLOEXEC);
-        picked.and_then(|context| fsconfig_reconfigure(context.as_fd())).map_err(|e| step(said())(e))?;
+        reconfigure(&tree, false).map_err(|e| step(said())(e))?;
+    }
+    for overlay in inner {
+        reconfigure(overlay, true).map_err(step("look up reality beneath the layers again"))?;
     }
     Ok(())
+}
+
+fn reconfigure(overlay: &OwnedFd, has_no_head: bool) -> Result<(), Errno> {
+    let picked = fspick(overlay, "", FsPickFlags::FSPICK_EMPTY_PATH | FsPickFlags::FSPICK_CLOEXEC)?;
+    if has_no_head {
+        // It cannot become writable, and that would be asked for.
+        fsconfig_set_flag(picked.as_fd(), "ro")?;
+    }
+    fsconfig_reconfigure(picked.as_fd())
 }
 
 impl<'a> Restack<'a> {
@@ -103,9 +116,11 @@ impl<'a> Restack<'a> {
         let mut trees = Vec::new();
         for (path, opened) in opened {
             match opened {
-                Ok(tree) => trees.push((path.clone(), tree)),
-                // A mount that came to reality since: the first root has no such tree.
-                Err(Errno::NOENT) => {}
+                // Otherwise a mount that came to reality since: the first root has no such tree.
+                Ok(tree) if is_mount(&tree).map_err(step(format!("examine {}", path.display())))? => {
+                    trees.push((path.clone(), tree));
+                }
+                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => {}
                 Err(errno) => return Err(step(format!("open {}", path.display()))(errno)),
             }
         }
@@ -145,24 +160,29 @@ impl<'a> Restack<'a> {
         mask_layers::make(&self.boot.masks, self.boot.identity)
     }
 
-    /// Puts the second root together, and in the place of the first. It must offer what the sandbox is `known` to have.
-    pub fn change(&mut self, known: &Protection) -> Result<(), AssembleError> {
-        let (root, protection) = self.prepare()?;
-        if protection.read_only != known.read_only {
+    /// Puts the second root together, and in the place of the first. It must offer what the sandbox is `known` to have. Returns the
+    /// overlays that lie beneath others.
+    pub fn change(&mut self, known: &Protection) -> Result<Vec<OwnedFd>, AssembleError> {
+        let (root, Mounted { protection, inner }) = self.prepare()?;
+        let is_there = |(path, _): &&(PathBuf, String)| {
+            let place = self.boot.plan.places.iter().find(|place| place.path == *path);
+            place.is_none_or(|place| !self.clones.lost(self.boot, place))
+        };
+        if !protection.read_only.iter().filter(is_there).eq(known.read_only.iter().filter(is_there)) {
             return Err(step("find everything as writable as it was")(Errno::ROFS));
         }
-        self.switch(&root, &protection)
+        self.switch(&root, &protection)?;
+        Ok(inner)
     }
 
-    fn prepare(&mut self) -> Result<(OwnedFd, Protection), AssembleError> {
-        let mut protection = Protection::default();
-        let root = put_together(self.boot, &self.clones, Path::new(ROOT), &self.carried, &mut protection)?;
+    fn prepare(&mut self) -> Result<(OwnedFd, Mounted), AssembleError> {
+        let (root, mounted) = put_together(self.boot, &self.clones, Path::new(ROOT), &self.carried)?;
         for path in KERNEL_VIEWS.map(Path::new) {
             let clone = carried(&self.carried, path).ok_or(Errno::NOENT).map_err(step(format!("carry over {}", path.display())))?;
             let place = target(&root, relative(path)).map_err(step(format!("open {}", path.display())))?;
             attach_on(clone, &place).map_err(step(format!("carry over {}", path.display())))?;
         }
-        Ok((root, protection))
+        Ok((root, mounted))
     }
 
     /// Takes clones of what lives in memory only, with everything mounted beneath it.
@@ -200,7 +220,7 @@ impl<'a> Restack<'a> {
         // The way to "." ends at what was mounted there last, which is the old root; the stage lies in it.
         unmount(".", UnmountFlags::DETACH).map_err(step("detach the old root"))?;
         rustix::process::chdir("/").map_err(step("enter the new root"))?;
-        verify::plan(self.boot, protection)?;
+        verify::plan(self.boot, &self.clones, protection)?;
         if self.boot.identity.started_by_root() {
             self.cover_again(root).map_err(step("cover the underlay"))?;
         }
@@ -226,6 +246,11 @@ impl<'a> Restack<'a> {
         let underlay = rustix::fs::openat(root, "..", mounts::DIRECTORY, Mode::empty())?;
         cover(&underlay, root)
     }
+}
+
+fn is_mount(directory: &OwnedFd) -> Result<bool, Errno> {
+    let found = statx(directory, "", AtFlags::EMPTY_PATH, StatxFlags::empty())?;
+    Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 /// What was carried over for this path.

@@ -7,16 +7,25 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode};
 use rustix::io::Errno;
 use whatif_sys::mount::Reach;
-use whatif_types::boot::{Boot, Protection};
+use whatif_types::boot::Boot;
 use whatif_types::{Backend, Place, PlaceKind};
 
 use super::mounts::{self, Clones, attach, attach_on, detached_tmpfs, make_read_only};
-use super::{AssembleError, Cause, head_of, overlay, relative, step, step_of};
+use super::{AssembleError, Cause, Mounted, head_of, overlay, relative, step, step_of};
 
-pub(super) fn mount_root(boot: &Boot, clones: &Clones, kind: &PlaceKind, at: &Path) -> Result<(), AssembleError> {
+pub(super) fn mount_root(
+    boot: &Boot,
+    clones: &Clones,
+    kind: &PlaceKind,
+    at: &Path,
+    mounted: &mut Mounted,
+) -> Result<(), AssembleError> {
     let real_root = Path::new("/");
     match kind {
-        PlaceKind::Writable { tree } => mount_tree(boot, clones, real_root, *tree, at),
+        PlaceKind::Writable { tree } => {
+            mounted.inner.extend(mount_tree(boot, clones, real_root, *tree, at)?);
+            Ok(())
+        }
         _ => {
             let clone = clones.tree(real_root).map_err(step("find the clone of /"))?;
             make_read_only(clone, Reach::Recursive).map_err(step("make / read-only"))?;
@@ -30,7 +39,7 @@ pub(super) fn mount_place(
     clones: &Clones,
     (root, at): (&OwnedFd, &Path),
     place: &Place,
-    protection: &mut Protection,
+    mounted: &mut Mounted,
 ) -> Result<(), AssembleError> {
     let path = relative(&place.path);
     let shown = place.path.display();
@@ -48,15 +57,17 @@ pub(super) fn mount_place(
     };
     match &place.kind {
         PlaceKind::Writable { tree } => {
-            let mounted = mount_tree(boot, clones, &place.path, *tree, &at.join(path));
             let other_mount = boot.identity.started_by_root() && boot.plan.backend == Backend::Overlay;
-            match mounted {
+            match mount_tree(boot, clones, &place.path, *tree, &at.join(path)) {
                 // Some file systems (FAT, some network ones) cannot be overlaid; they are shown, not written, and `show` says so.
                 Err(error) if other_mount => {
-                    protection.read_only.push((place.path.clone(), error.source.to_string()));
+                    mounted.protection.read_only.push((place.path.clone(), error.source.to_string()));
                     mount_read_only(clones, &place.path, &target)
                 }
-                other => other,
+                inner => {
+                    mounted.inner.extend(inner?);
+                    Ok(())
+                }
             }
         }
         PlaceKind::Skeleton { tree } => bind_head(*tree, &target).map_err(step(format!("mount {shown}"))),
@@ -87,16 +98,18 @@ fn hide(target: &OwnedFd) -> io::Result<()> {
     Ok(attach_on(&mounts::cover(is_directory)?, target)?)
 }
 
-fn mount_tree(boot: &Boot, clones: &Clones, path: &Path, tree: usize, target: &Path) -> Result<(), AssembleError> {
+/// `Some` is the overlay of reality that lies beneath the one of the tree.
+fn mount_tree(boot: &Boot, clones: &Clones, path: &Path, tree: usize, target: &Path) -> Result<Option<OwnedFd>, AssembleError> {
     let shown = path.display();
     if boot.plan.backend == Backend::Copy {
         let target = rustix::fs::open(target, mounts::DIRECTORY, Mode::empty()).map_err(step(format!("open {shown}")))?;
-        return bind_head(tree, &target).map_err(step(format!("mount the copy of {shown}")));
+        return bind_head(tree, &target).map(|()| None).map_err(step(format!("mount the copy of {shown}")));
     }
     let lowers = overlay::lay_out(boot, clones, path, tree).map_err(step(format!("prepare the layers of {shown}")))?;
     match boot.plan.backend {
         Backend::Fuse => {
-            lowers.mount_in_user_space(boot, target).map_err(step_of(Cause::Layers, format!("mount fuse-overlayfs on {shown}")))
+            let mounted = lowers.mount_in_user_space(boot, target);
+            mounted.map(|()| None).map_err(step_of(Cause::Layers, format!("mount fuse-overlayfs on {shown}")))
         }
         _ => lowers.mount(boot, target).map_err(step_of(Cause::Layers, format!("mount an overlay on {shown}"))),
     }
