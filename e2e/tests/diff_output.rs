@@ -1,7 +1,7 @@
 //! What `whatif diff` shows: to people, to programs, and to git.
 
 use serde_json::{Value, json};
-use whatif_e2e::{World, as_root_and_user, change};
+use whatif_e2e::{World, as_root_and_user, change, needs};
 
 as_root_and_user!(
     name_only_is_one_path_a_line,
@@ -16,6 +16,9 @@ as_root_and_user!(
     ignored_directories_are_one_line_with_their_count,
     changes_outside_the_project_are_counted,
     drift_is_listed,
+    who_gets_access_is_said,
+    the_files_of_a_renamed_directory_are_paired_in_their_places,
+    a_path_that_is_nowhere_is_a_mistake,
     two_sandboxes_are_compared,
     a_living_sandbox_has_a_diff,
     the_latest_sandbox_of_the_project_is_meant,
@@ -229,4 +232,49 @@ fn a_sandbox_that_is_not_there_is_a_mistake(w: &World) {
     w.sandbox_with("s", "echo x > f");
     let unknown = w.whatif(["diff", "nobody..s"]).go();
     assert!(unknown.code != 0 && unknown.stderr.contains("nobody"), "{unknown:?}");
+}
+
+/// Whatever else is done to a file, and in a patch beside it.
+fn who_gets_access_is_said(w: &World) {
+    needs!(w, "setfacl", "setfattr");
+    w.outside("echo k > keep; seq 9 > a.txt").ok();
+    // A sandbox of an ordinary user knows no ids but its own.
+    let id = if w.is_root() { 12 } else { w.uid() };
+    let script = format!("setfacl -m u:{id}:rwx keep; echo x >> a.txt; setfacl -m g:{id}:r a.txt; setfattr -n user.q -v w a.txt");
+    w.sandbox_with("s", &script);
+    let shown = w.whatif(["diff", "s", "--stat"]).go().ok().stdout;
+    let line = |path: &str| shown.lines().find(|l| l.contains(path)).unwrap_or_else(|| panic!("{path}:\n{shown}")).to_owned();
+    assert!(line("keep").contains(&format!("access for user {id}: rwx")), "{shown}");
+    assert!(line("a.txt").contains(&format!("access for group {id}: r--; attribute user.q set")), "{shown}");
+    let document = w.json(["diff", "s"]);
+    let attributes = |path: &str| change(&document, path)["attributes"].clone();
+    assert_eq!(attributes("keep")[0]["name"], "system.posix_acl_access", "{document:#}");
+    assert!(attributes("keep")[0]["new"].as_str().is_some_and(|list| list.contains(&format!("u:{id}:rwx"))), "{document:#}");
+    assert_eq!(attributes("a.txt")[1], json!({ "name": "user.q", "old": null, "new": "w" }), "{document:#}");
+    w.whatif(["diff", "s", "--patch"]).go().ok().says(&format!("access for user {id}: rwx"));
+    if w.is_root() {
+        w.sandbox_with("owned", "echo new > new; echo given > given; chown 7:7 given");
+        let shown = w.whatif(["diff", "owned", "--stat"]).go().ok().stdout;
+        assert_eq!(shown.matches("owner 7:7").count(), 1, "{shown}");
+    }
+}
+
+fn the_files_of_a_renamed_directory_are_paired_in_their_places(w: &World) {
+    w.outside("mkdir -p d/e; for i in 1 2; do seq 40 > d/$i; seq 40 > d/e/$i; done").ok();
+    w.sandbox_with("s", "mv d dd; sed -i s/^5$/x/ dd/1");
+    let document = w.json(["diff", "s"]);
+    for path in ["1", "2", "e/1", "e/2"] {
+        assert_eq!(change(&document, &format!("dd/{path}"))["old_path"], format!("d/{path}"), "{document:#}");
+    }
+}
+
+fn a_path_that_is_nowhere_is_a_mistake(w: &World) {
+    w.outside("echo f > f; echo g > g").ok();
+    w.sandbox_with("s", "echo F > f; rm g; echo new > new");
+    w.whatif(["diff", "s", "nosuch"]).go().fails_with_hint(2).says("nosuch");
+    for path in ["f", "g", "new"] {
+        w.whatif(["diff", "s", path]).go().ok();
+    }
+    w.outside("echo unchanged > unchanged").ok();
+    w.whatif(["diff", "s", "unchanged"]).go().ok();
 }

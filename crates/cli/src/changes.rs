@@ -2,6 +2,7 @@
 
 mod coloured;
 mod list;
+pub mod looks;
 mod pager;
 mod patch;
 mod pick;

@@ -207,10 +207,17 @@ impl Change {
         crate::digest::short(self.path.as_os_str())
     }
 
-    /// Reality changed here since the sandbox started from it.
+    /// Reality changed here since the sandbox started from it. For a rename: at either of its paths.
     #[must_use]
     pub fn has_drifted(&self) -> bool {
         self.base != Base::Reality
+    }
+
+    /// Where reality moved: of a rename the deletion, the addition or both, of anything else the change itself.
+    pub fn drifted_parts(&self) -> impl Iterator<Item = &Self> {
+        let moved_here = self.has_drifted() && (self.deletion.is_none() || self.reality.is_some());
+        let moved_there = self.deletion.as_deref().filter(|deletion| deletion.has_drifted());
+        [moved_there, moved_here.then_some(self)].into_iter().flatten()
     }
 }
 

@@ -11,6 +11,7 @@ pub mod change;
 pub mod content;
 pub mod copied;
 pub mod digest;
+pub mod granted;
 pub mod ignored;
 pub mod marks;
 pub mod node;

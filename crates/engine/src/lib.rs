@@ -85,6 +85,7 @@ pub use self::show::Shown;
 pub use self::stats::Used;
 pub use self::stop::DEFAULT_GRACE;
 pub use whatif_diff::content::read_up_to;
+pub use whatif_diff::granted;
 pub use whatif_diff::text::Content;
 pub use whatif_diff::{
     Base, Blocked, Change, ChangeKind, ChangeSet, Depth, Flag, Kind, Node, State, Summary, Unreadable, shown_path,

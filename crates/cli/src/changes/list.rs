@@ -7,6 +7,7 @@ use std::path::Path;
 use whatif_engine::diff::Diff;
 use whatif_engine::{Blocked, Change, ChangeKind, Flag, Kind, shown_path};
 
+use super::looks::{self, Owners};
 use crate::output::{Output, Style, bytes, counted, visible_path};
 use crate::table;
 
@@ -96,11 +97,12 @@ fn headline(diff: &Diff, risky: &[Counted<'_>], rest: &[Counted<'_>], output: &O
 }
 
 fn rows(out: &mut dyn Write, changes: &[Counted<'_>], project: &Path, output: &Output) -> io::Result<()> {
-    let rows: Vec<Vec<String>> = changes.iter().map(|c| row(c, project, output)).collect();
+    let owners = Owners::of(project);
+    let rows: Vec<Vec<String>> = changes.iter().map(|c| row(c, project, owners, output)).collect();
     writeln!(out, "{}", table::render(&rows))
 }
 
-fn row(&Counted { change, lines }: &Counted<'_>, project: &Path, output: &Output) -> Vec<String> {
+fn row(&Counted { change, lines }: &Counted<'_>, project: &Path, owners: Owners, output: &Output) -> Vec<String> {
     let (sign, style) = sign(change);
     let mut path = visible_path(shown_path(&change.path, project));
     if change.is_directory() && !path.ends_with('/') {
@@ -118,24 +120,28 @@ fn row(&Counted { change, lines }: &Counted<'_>, project: &Path, output: &Output
     };
     let mut notes: Vec<String> =
         change.flags.iter().filter(|f| !matches!(f, Flag::Deletion | Flag::Outside)).map(|f| f.in_words().to_owned()).collect();
-    if let (Some(before), Some(after)) = (&change.before, &change.after) {
-        let (old, new) = (&before.node, &after.node);
-        if old.kind == new.kind && old.mode != new.mode && new.kind != Kind::Link && change.kind != ChangeKind::Mode {
-            notes.push(format!("mode {:04o} → {:04o}", old.mode, new.mode));
-        }
-        if (old.uid, old.gid) != (new.uid, new.gid) && change.kind != ChangeKind::Owner {
-            notes.push(format!("owner {}:{} → {}:{}", old.uid, old.gid, new.uid, new.gid));
-        }
-    }
+    notes.extend(looks::mode(change).filter(|_| change.kind != ChangeKind::Mode));
+    notes.extend(looks::owner(change).filter(|_| change.kind != ChangeKind::Owner));
+    notes.extend(owners.unusual(change));
+    notes.extend(looks::attributes(change));
     match change.blocked {
         Some(Blocked::Special) => notes.push("never applied".to_owned()),
         Some(Blocked::Masked) => notes.push("hidden from the sandbox in reality: never applied".to_owned()),
         None => {}
     }
-    if change.has_drifted() {
-        notes.push(if change.reality.is_some() { "reality changed too" } else { "gone in reality" }.to_owned());
-    }
+    notes.extend(change.drifted_parts().map(|part| moved(change, part, project)));
     vec![output.paint(style, sign), path, counts, output.paint(Style::Yellow, notes.join("; "))]
+}
+
+/// What reality did at a path of a change. A rename has two, so it is said which one.
+fn moved(change: &Change, part: &Change, project: &Path) -> String {
+    let path = || visible_path(shown_path(&part.path, project));
+    match (change.deletion.is_some(), part.reality.is_some()) {
+        (false, true) => "reality changed too".to_owned(),
+        (false, false) => "gone in reality".to_owned(),
+        (true, true) => format!("reality changed {}", path()),
+        (true, false) => format!("{} is gone in reality", path()),
+    }
 }
 
 /// A letter and a colour.
@@ -155,10 +161,8 @@ fn sign(change: &Change) -> (&'static str, Style) {
 /// What lines cannot tell.
 fn details(change: &Change) -> String {
     match (change.kind, &change.before, &change.after) {
-        (ChangeKind::Mode, Some(before), Some(after)) => format!("mode {:04o} → {:04o}", before.node.mode, after.node.mode),
-        (ChangeKind::Owner, Some(before), Some(after)) => {
-            format!("owner {}:{} → {}:{}", before.node.uid, before.node.gid, after.node.uid, after.node.gid)
-        }
+        (ChangeKind::Mode, ..) => looks::mode(change).unwrap_or_default(),
+        (ChangeKind::Owner, ..) => looks::owner(change).unwrap_or_default(),
         (ChangeKind::Xattr, ..) => "attributes".to_owned(),
         (ChangeKind::Special, _, Some(after)) => format!("{:?}", after.node.kind).to_lowercase(),
         (_, None, Some(after)) if after.node.kind == Kind::File => format!("binary, {}", bytes(after.node.size)),

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use whatif_engine::{Change, ChangeKind, Kind, State, Unreadable};
 use whatif_patch::Side;
 
+use super::looks;
+
 /// A patch holds both sides of one file in memory, and spells them out there. Longer ones have no lines to show either.
 const LONGEST: u64 = 32 << 20;
 
@@ -16,6 +18,8 @@ pub struct LeftOut {
     /// Too large, or nothing that git knows.
     pub unfit: Vec<PathBuf>,
     pub unreadable: Vec<Unreadable>,
+    /// What is done to a path that git knows no words for.
+    pub unsaid: Vec<(PathBuf, String)>,
 }
 
 /// Writes all changes in the project that a patch can express, and returns those it cannot.
@@ -41,13 +45,25 @@ pub fn write(out: &mut dyn Write, changes: &[&Change], project: &Path) -> io::Re
                 continue;
             }
         };
-        // What git does not know about: owners, times, and modes but for one bit.
+        let unsaid = unsaid(change);
+        if !unsaid.is_empty() {
+            left_out.unsaid.push((path.to_owned(), unsaid.join("; ")));
+        }
+        // What git does not know about: owners, times, attributes, and modes but for one bit.
         if before == after && old_path == path {
             continue;
         }
         whatif_patch::write_patch(out, side(old_path, before.as_ref()), side(path, after.as_ref()), change.similarity)?;
     }
     Ok(left_out)
+}
+
+/// Owners, attributes, and modes but for the one bit.
+fn unsaid(change: &Change) -> Vec<String> {
+    let is_executable = |s: &Option<State>| s.as_ref().is_some_and(|s| s.node.mode & 0o100 != 0);
+    let is_said = change.shown_kind() == Kind::File && is_executable(&change.before) != is_executable(&change.after);
+    let mode = looks::mode(change).filter(|_| !is_said);
+    mode.into_iter().chain(looks::owner(change)).chain(looks::attributes(change)).collect()
 }
 
 /// Git's mode and the bytes of a file or link; directories have neither.

@@ -16,6 +16,13 @@ impl Picked {
         Self { paths: paths.iter().map(|p| plain(&cwd.join(p))).collect() }
     }
 
+    /// The paths at and below which nothing changed.
+    pub fn without_change<'a>(&'a self, changes: &'a [Change]) -> impl Iterator<Item = &'a Path> {
+        let paths = |c: &'a Change| std::iter::once(c.path.as_path()).chain(c.old_path());
+        let is_changed = move |path: &PathBuf| changes.iter().flat_map(paths).any(|changed| changed.starts_with(path));
+        self.paths.iter().filter(move |path| !is_changed(path)).map(PathBuf::as_path)
+    }
+
     /// Without paths, everything.
     #[must_use]
     pub fn takes(&self, change: &Change) -> bool {

@@ -56,6 +56,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let picked = Picked::new(&paths, &engine.context.cwd);
     let depth = if args.name_only || args.patch && !output.json { Depth::Names } else { Depth::Review };
     let diff = engine.diff(&subject, depth)?;
+    refuse_unknown(&diff, &picked, engine)?;
     let extent = Extent { ignored: args.all, outside: args.outside };
     let mut unread = diff.set.unreadable.clone();
     if output.json {
@@ -71,6 +72,18 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     let is_changed = diff.set.changes.iter().any(|c| picked.takes(c) && (args.outside || !c.outside));
     Ok(if args.exit_code && is_changed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A path at which nothing changed and nothing is in reality is most likely misspelt.
+fn refuse_unknown(diff: &Diff, picked: &Picked, engine: &Engine) -> Result<(), EngineError> {
+    let unknown = picked.without_change(&diff.set.changes).find(|path| std::fs::symlink_metadata(path).is_err());
+    match unknown {
+        None => Ok(()),
+        Some(path) => Err(EngineError::Usage {
+            message: format!("{} is neither in the change set nor in reality", visible_path(shown_path(path, &engine.context.cwd))),
+            hint: format!("list what there is: whatif diff {} --name-only --all --outside", diff.title),
+        }),
+    }
 }
 
 /// Adds to `unread` what turns out to be so while it is shown.
@@ -99,6 +112,9 @@ fn show(
         let left_out = changes::write_patch(&mut out, &wanted, project)?;
         for path in left_out.unfit {
             output.note(format!("whatif: not in the patch, too large or not a file: {}", path.display()));
+        }
+        for (path, words) in left_out.unsaid {
+            output.note(format!("whatif: not in the patch: {} ({words})", visible_path(&path)));
         }
         unread.extend(left_out.unreadable);
         note_unreadable(unread, output);

@@ -7,6 +7,7 @@ use whatif_engine::{Base, Blocked, Change, ChangeKind, Content, Flag, Kind, Stat
 
 use super::theme::Tone;
 use super::tree::visible;
+use crate::changes::looks;
 use crate::output::{bytes, counted};
 
 pub type Note = (Tone, String);
@@ -33,10 +34,17 @@ pub fn of(change: &Change, project: &Path) -> Vec<Note> {
         let tone = if flag.needs_approval() { Tone::Bad } else { Tone::Warning };
         notes.push((tone, format!("! {}", flag.in_words())));
     }
+    notes.extend(looks::attributes(change).into_iter().map(|words| (Tone::Warning, words)));
     if change.ignored {
         notes.push((Tone::Warning, "ignored by the project's own rules".to_owned()));
     }
-    notes.extend(drift(change).map(|text| (Tone::Warning, text.to_owned())));
+    for part in change.drifted_parts() {
+        let which = match change.deletion {
+            Some(_) => format!("{}: ", visible(shown_path(&part.path, project).as_os_str().as_bytes())),
+            None => String::new(),
+        };
+        notes.extend(drift(part).map(|text| (Tone::Warning, format!("~ {which}{text}"))));
+    }
     notes
 }
 
@@ -97,10 +105,10 @@ fn both(change: &Change, of: impl Fn(&State) -> Option<String>) -> Option<String
 fn drift(change: &Change) -> Option<&'static str> {
     match (change.base, &change.reality) {
         (Base::Reality, _) => None,
-        (_, None) => Some("~ gone in reality since the sandbox started from it"),
-        (Base::Kept, Some(_)) => Some("~ reality changed here too; apply merges or asks"),
-        (Base::Lost, Some(_)) => Some("~ reality changed here too, and what the sandbox started from was not kept"),
-        (Base::Unknown, Some(_)) => Some("~ reality replaced it while the sandbox was running; which version it saw is not known"),
+        (_, None) => Some("gone in reality since the sandbox started from it"),
+        (Base::Kept, Some(_)) => Some("reality changed here too; apply merges or asks"),
+        (Base::Lost, Some(_)) => Some("reality changed here too, and what the sandbox started from was not kept"),
+        (Base::Unknown, Some(_)) => Some("reality replaced it while the sandbox was running; which version it saw is not known"),
     }
 }
 

@@ -5,8 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use whatif_diff::granted::{self, Attribute};
 use whatif_diff::text::Content;
-use whatif_diff::{Base, Blocked, Change, ChangeKind, Flag, Kind, State, Unreadable, shown_path};
+use whatif_diff::{Base, Blocked, Change, ChangeKind, Flag, Kind, State, Unreadable, acl, shown_path};
 use whatif_types::Status;
 use whatif_types::text::Text;
 
@@ -91,8 +92,18 @@ pub struct Told {
     pub old_size: Option<u64>,
     pub new_size: Option<u64>,
     pub link: Option<Text>,
+    /// Extended attributes that are not what they were; null if they cannot be read.
+    pub attributes: Option<Vec<ToldAttribute>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hunks: Option<Vec<ToldHunk>>,
+}
+
+/// An access control list is written as `setfacl` takes it, everything else as it is.
+#[derive(Debug, Serialize)]
+pub struct ToldAttribute {
+    pub name: Text,
+    pub old: Option<Text>,
+    pub new: Option<Text>,
 }
 
 #[derive(Debug, Serialize)]
@@ -119,7 +130,7 @@ impl Diff {
         for (change, told) in self.set.changes.iter().filter(|c| wanted(c)).zip(&changes) {
             stats.count(change, told);
         }
-        let drifted = self.set.changes.iter().filter(|c| c.has_drifted());
+        let drifted = self.set.changes.iter().flat_map(Change::drifted_parts);
         let text = |path: &Path| Text::from(shown_path(path, project));
         Document {
             sandbox: Whose {
@@ -208,8 +219,19 @@ fn told(change: &Change, project: &Path, with_hunks: bool) -> Told {
         old_size: size(&change.before),
         new_size: size(&change.after),
         link: link.as_ref().map(Text::from),
+        attributes: granted::attributes(change).ok().map(|all| all.iter().map(told_attribute).collect()),
         hunks,
     }
+}
+
+fn told_attribute(attribute: &Attribute) -> ToldAttribute {
+    let value = |value: &Option<Vec<u8>>| {
+        value.as_ref().map(|value| match attribute.is_access_list() {
+            true => Text::Plain(acl::short(value)),
+            false => Text::from(OsStr::from_bytes(value)),
+        })
+    };
+    ToldAttribute { name: Text::from(&attribute.name), old: value(&attribute.before), new: value(&attribute.after) }
 }
 
 fn told_hunk(number: usize, hunk: whatif_patch::Hunk) -> ToldHunk {
