@@ -57,7 +57,7 @@ fn are_alike(gone: &Change, new: &Change) -> bool {
     (gone.ignored, gone.outside) == (new.ignored, new.outside)
 }
 
-/// Equal bytes. Of several that fit, one with the same name is preferred.
+/// Equal bytes. Of several that fit, one with the same name is preferred, and of those the nearest.
 fn exact(changes: &[Change], gone: &[usize], new: &[usize]) -> Vec<(usize, usize, u8)> {
     let sizes = |indices: &[usize], side: Side| {
         indices.iter().filter_map(|i| side(&changes[*i])).map(|s| s.node.size).collect::<HashSet<u64>>()
@@ -76,16 +76,29 @@ fn exact(changes: &[Change], gone: &[usize], new: &[usize]) -> Vec<(usize, usize
     // All of the same name first, so that none of them is taken by a file of another name.
     for (index, beginning) in &new {
         let Some(candidates) = alike.get_mut(beginning) else { continue };
-        match candidates.take_named(name_of(&changes[*index]), |old| is_same(&changes[old], &changes[*index])) {
+        let nearness = |old: usize| distance(&changes[old].path, &changes[*index].path);
+        match candidates.take_named(name_of(&changes[*index]), nearness, |old| is_same(&changes[old], &changes[*index])) {
             Some(old) => pairs.push((old, *index, 100)),
             None => rest.push((*index, beginning)),
         }
     }
     for (index, beginning) in rest {
-        let taken = alike.get_mut(beginning).and_then(|c| c.take_any(|old| is_same(&changes[old], &changes[index])));
+        let Some(candidates) = alike.get_mut(beginning) else { continue };
+        let nearness = |old: usize| distance(&changes[old].path, &changes[index].path);
+        let taken = candidates.take_any(nearness, |old| is_same(&changes[old], &changes[index]));
         pairs.extend(taken.map(|old| (old, index, 100)));
     }
     pairs
+}
+
+/// How many directories on the way to one path are not on the way to the other. `mv d e` moves everything in it by the same.
+fn distance(one: &Path, two: &Path) -> usize {
+    let (one, two): (Vec<&OsStr>, Vec<&OsStr>) = (one.iter().collect(), two.iter().collect());
+    let shared = |pairs: &mut dyn Iterator<Item = (&&OsStr, &&OsStr)>| pairs.take_while(|(a, b)| a == b).count();
+    let shortest = one.len().min(two.len());
+    let first = shared(&mut one.iter().zip(&two));
+    let last = shared(&mut one.iter().rev().zip(two.iter().rev())).min(shortest - first);
+    one.len() + two.len() - 2 * (first + last)
 }
 
 /// How a file begins, and what else it must have in common with another one: nothing is moved between the project's work, its
@@ -152,26 +165,34 @@ impl<'c> Alike<'c> {
         self.all.push_back(index);
     }
 
-    fn take_named(&mut self, name: &OsStr, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    fn take_named(&mut self, name: &OsStr, nearness: impl Fn(usize) -> usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
         let taken = &self.taken;
-        let found = self.by_name.get_mut(name).and_then(|queue| take_from(queue, taken, fits))?;
+        let found = self.by_name.get_mut(name).and_then(|queue| take_from(queue, taken, nearness, fits))?;
         self.taken.insert(found);
         Some(found)
     }
 
-    fn take_any(&mut self, fits: impl Fn(usize) -> bool) -> Option<usize> {
-        let found = take_from(&mut self.all, &self.taken, fits)?;
+    fn take_any(&mut self, nearness: impl Fn(usize) -> usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
+        let found = take_from(&mut self.all, &self.taken, nearness, fits)?;
         self.taken.insert(found);
         Some(found)
     }
 }
 
-fn take_from(queue: &mut VecDeque<usize>, taken: &HashSet<usize>, fits: impl Fn(usize) -> bool) -> Option<usize> {
+/// The nearest of the first that are free and fit.
+fn take_from(
+    queue: &mut VecDeque<usize>,
+    taken: &HashSet<usize>,
+    nearness: impl Fn(usize) -> usize,
+    fits: impl Fn(usize) -> bool,
+) -> Option<usize> {
     while queue.front().is_some_and(|index| taken.contains(index)) {
         queue.pop_front();
     }
     let free = queue.iter().enumerate().filter(|(_, index)| !taken.contains(index)).take(Alike::MOST_COMPARED);
-    let position = free.map(|(position, index)| (position, *index)).find(|(_, index)| fits(*index))?.0;
+    let mut free: Vec<(usize, usize)> = free.map(|(position, index)| (position, *index)).collect();
+    free.sort_by_key(|(_, index)| nearness(*index));
+    let position = free.into_iter().find(|(_, index)| fits(*index))?.0;
     queue.remove(position)
 }
 
@@ -214,7 +235,11 @@ fn edited(changes: &[Change], gone: &[usize], new: &[usize], taken: &[(usize, us
             }
         }
     }
-    scored.sort_by_key(|(old, new, similarity)| (std::cmp::Reverse(*similarity), *old, *new));
+    scored.sort_by_cached_key(|(old, new, similarity)| {
+        let (gone, new_one) = (&changes[*old], &changes[*new]);
+        let place = (name_of(gone) != name_of(new_one), distance(&gone.path, &new_one.path));
+        (std::cmp::Reverse(*similarity), place, *old, *new)
+    });
     let mut pairs: Vec<(usize, usize, u8)> = Vec::new();
     for candidate in scored {
         if !pairs.iter().any(|p| p.0 == candidate.0 || p.1 == candidate.1) {
@@ -222,4 +247,19 @@ fn edited(changes: &[Change], gone: &[usize], new: &[usize], taken: &[(usize, us
         }
     }
     pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moved_with_its_directory_is_nearest() {
+        let far = |one: &str, two: &str| distance(Path::new(one), Path::new(two));
+        assert_eq!(far("/p/d/1", "/p/d/1"), 0);
+        assert_eq!(far("/p/d/1", "/p/dd/1"), 2);
+        assert!(far("/p/d/e/1", "/p/dd/e/1") < far("/p/d/1", "/p/dd/e/1"));
+        assert!(far("/p/d/1", "/p/dd/1") < far("/p/d/e/1", "/p/dd/1"));
+        assert_eq!(far("/p/a/a", "/p/a"), 1);
+    }
 }
