@@ -239,6 +239,10 @@ fn an_unknown_start_stays_unknown_over_snapshots_and_forks(w: &World) {
 
 fn an_unknown_start_can_be_settled(w: &World) {
     unknown(w);
+    let (standing, told) = (w.json(["status", "b"]), w.whatif(["status", "b"]).go().ok().stdout);
+    let moved = standing["drift"].as_array().and_then(|all| all.iter().find(|d| d["path"] == "a.txt")).expect("a.txt moved");
+    assert_eq!((&moved["collides"], &moved["base"]), (&"conflict".into(), &"unknown".into()), "{standing:#}");
+    assert!(told.contains("which version it saw is not known"), "{told}");
     let said = w.apply(&["b"]).exits(1).stderr;
     assert!(said.contains("not known"), "{said}");
     w.apply(&["b", "--skip", "a.txt"]);

@@ -7,6 +7,11 @@ as_root_and_user!(
     drift_is_told_file_by_file,
     a_collision_is_told_apart_from_drift,
     status_changes_nothing,
+    a_rename_has_moved_where_reality_moved,
+    what_the_sandbox_applied_is_no_news,
+    an_undone_apply_leaves_nothing_moved,
+    what_may_have_gone_before_is_said_to,
+    a_project_that_is_gone_is_said_to_be,
     a_rebase_shows_reality_as_it_is_now,
     a_rebase_makes_the_diff_the_sandboxs_own_again,
     a_rebase_never_loses_the_sandboxs_work,
@@ -55,6 +60,69 @@ fn status_changes_nothing(w: &World) {
     said(w, &["s"]);
     whatif_e2e::assert_same(&before, &whatif_e2e::canary(&[&w.project]));
     assert_eq!(w.json(["diff", "s"])["changes"], first["changes"]);
+}
+
+/// Its old path in conflict, and nothing about the new one, which reality never had; also after a rebase that leaves it open.
+fn a_rename_has_moved_where_reality_moved(w: &World) {
+    w.outside("seq 40 > h.txt").ok();
+    w.sandbox_with("s", "mv h.txt h2.txt");
+    w.outside("sed -i s/^2$/two/ h.txt").ok();
+    let expected = |w: &World| {
+        let standing = w.json(["status", "s"]);
+        let paths: Vec<&str> = standing["drift"].as_array().unwrap().iter().filter_map(|d| d["path"].as_str()).collect();
+        assert_eq!((paths.as_slice(), &standing["conflicts"]), (&["h.txt"][..], &1.into()), "{standing:#}");
+        assert!(!said(w, &["s"]).contains("h2.txt"));
+    };
+    expected(w);
+    let drift = w.json(["diff", "s"])["drift"].clone();
+    assert_eq!((&drift[0]["path"], &drift[0]["kind"], &drift[1]), (&"h.txt".into(), &"changed".into(), &serde_json::Value::Null));
+    assert!(w.whatif(["diff", "s", "--stat"]).go().ok().stdout.contains("reality changed h.txt"));
+    w.whatif(["rebase", "s"]).go().exits(1);
+    expected(w);
+    assert_eq!(w.apply(&["s"]).code, 1);
+}
+
+const REPOSITORY: &str = "git init -q .; git config user.email a@b; git config user.name n; git add -A; git commit -qm first";
+
+fn what_the_sandbox_applied_is_no_news(w: &World) {
+    w.outside(&format!("mkdir d; echo a > a; echo b > b; echo c > d/c; {REPOSITORY}")).ok();
+    w.sandbox_with("s", "rm -r b d; echo more >> a");
+    w.apply(&["s"]).ok();
+    let standing = w.json(["status", "s"]);
+    assert_eq!(standing["drift"], serde_json::json!([]), "{standing:#}");
+}
+
+fn an_undone_apply_leaves_nothing_moved(w: &World) {
+    w.outside("seq 40 > c; echo d > d").ok();
+    w.sandbox_with("s", "sed -i s/^7$/seven/ c; rm d");
+    w.apply(&["s"]).ok();
+    w.whatif(["undo", "--yes"]).go().ok();
+    let standing = w.json(["status", "s"]);
+    assert_eq!((&standing["drift"], &standing["changes"]), (&serde_json::json!([]), &2.into()), "{standing:#}");
+}
+
+/// Git misses both. Which of them went since the sandbox was made is written nowhere.
+fn what_may_have_gone_before_is_said_to(w: &World) {
+    w.outside(&format!("echo a > a; echo before > before; echo since > since; {REPOSITORY}; rm before")).ok();
+    w.sandbox_with("s", "echo more >> a");
+    w.outside("rm since").ok();
+    let standing = w.json(["status", "s"]);
+    for (number, path) in ["before", "since"].into_iter().enumerate() {
+        let told = &standing["drift"][number];
+        assert_eq!((&told["path"], &told["perhaps_before"]), (&path.into(), &true.into()), "{standing:#}");
+    }
+    assert!(said(w, &["s"]).contains("perhaps before the sandbox was made"));
+}
+
+fn a_project_that_is_gone_is_said_to_be(w: &World) {
+    w.outside("echo f > f").ok();
+    w.sandbox_with("s", "echo F > f");
+    let status = |arguments: &[&str]| w.whatif(["status", "s"]).args(arguments).cwd(&w.home).go().ok();
+    w.outside("mv ../project ../moved").ok();
+    let (words, document) = (status(&[]).stdout, status(&["--json"]).json());
+    w.program("/bin/mv").args(["moved", "project"]).cwd(&w.home).go().ok();
+    assert!(words.contains("is not at") && !words.contains("deleted  ."), "{words}");
+    assert_eq!((&document["project_missing"], &document["drift"]), (&true.into(), &serde_json::json!([])), "{document:#}");
 }
 
 fn a_rebase_shows_reality_as_it_is_now(w: &World) {

@@ -71,6 +71,8 @@ pub struct Found {
     pub unchanged: Vec<Unchanged>,
     /// What reality changed and the sandbox has as it started from it.
     pub behind: Vec<Change>,
+    /// What the sandbox deleted and reality does not have either.
+    pub gone: Vec<PathBuf>,
 }
 
 /// A directory that is only on the way to something, or a file that was copied up for nothing.
@@ -108,6 +110,7 @@ impl Found {
         self.renamed.extend(other.renamed);
         self.unchanged.extend(other.unchanged);
         self.behind.extend(other.behind);
+        self.gone.extend(other.gone);
         self.bytes += other.bytes;
     }
 }

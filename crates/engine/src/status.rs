@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::ignored::Rules;
-use whatif_diff::{Change, Depth, Kind, Node, Time, Unreadable};
+use whatif_diff::{Base, Bases, Depth, Kind, Marks, Node, State, Time, Unreadable};
 use whatif_sys::absence::MeansAbsent;
 use whatif_types::{Sandbox, text};
 
@@ -26,6 +26,8 @@ pub struct Standing {
     pub unsettled: Vec<PathBuf>,
     /// Everything in the project that moved in reality.
     pub drift: Vec<Drift>,
+    /// Reality has no directory at the project's path any more. Nothing else is said of it then.
+    pub project_is_missing: bool,
     /// What the sandbox or reality closed to this user.
     pub unreadable: Vec<Unreadable>,
 }
@@ -38,6 +40,10 @@ pub struct Drift {
     pub kind: Moved,
     /// What that means for a change of the sandbox at the same path.
     pub collides: Option<Outlook>,
+    /// What is known of the version the sandbox started from, where it changed the path.
+    pub base: Option<Base>,
+    /// It may have happened before the sandbox was made.
+    pub perhaps_before: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -64,19 +70,25 @@ impl Engine {
     pub fn status(&self, name: Option<&str>) -> Result<Standing, EngineError> {
         let sandbox = self.resolve(name)?;
         let found = self.find_changes(&sandbox)?.complete()?;
+        let gone: HashSet<PathBuf> = found.gone.iter().cloned().collect();
         let set = self.sort_out(&sandbox, found, Depth::Names)?;
         let since = sandbox.details.based_at.unwrap_or(sandbox.created_at);
+        let changes = set.changes.iter().filter(|c| !c.is_directory()).count();
+        if Node::of(&sandbox.project)?.is_none_or(|n| n.kind != Kind::Directory) {
+            let age_ms = now().saturating_sub(since);
+            let (unsettled, drift, unreadable) = (Vec::new(), Vec::new(), set.unreadable);
+            return Ok(Standing { sandbox, age_ms, changes, unsettled, drift, project_is_missing: true, unreadable });
+        }
         let config = self.context.config_for(&sandbox.project)?;
         let walk = self.walk(&sandbox.project, since, &config.diff.ignore)?;
         let mut drift = walk.drift;
-        // What an apply of this sandbox wrote is no news to it.
         let bases = self.bases(&sandbox)?;
-        let is_ours = |path: &Path| {
-            // What cannot be looked at is not known to be ours.
-            let (now, known) = (Node::of(path).ok().flatten(), bases.get(path).map(|r| &r.node));
-            now.zip(known).is_some_and(|(now, known)| (now.dev, now.ino, now.ctime) == (known.dev, known.ino, known.ctime))
-        };
-        drift.retain(|path, _| !is_ours(path));
+        drift.retain(|path, _| !is_as_known(path, &bases));
+        // What the sandbox deleted too is no news to it: mostly its own apply did that.
+        drift.retain(|path, kind| *kind != Moved::Deleted || !path.ancestors().any(|above| gone.contains(above)));
+        // When a file went is not written anywhere. That it did is known where a change of the sandbox is about it.
+        let mut perhaps_before: HashSet<PathBuf> =
+            drift.iter().filter(|(_, kind)| **kind == Moved::Deleted).map(|(path, _)| path.clone()).collect();
         // What happens in a directory moves its times; what happened to it is known where the sandbox has a part of it.
         let in_project = |path: &&Path| path.starts_with(&sandbox.project);
         let changed = bases.changed_directories()?.into_iter();
@@ -85,21 +97,23 @@ impl Engine {
         let is_news = |path: &PathBuf| in_project(&path.as_path()) && bases.get(path).is_none();
         drift.extend(copied.filter(is_news).map(|path| (path, Moved::Changed)));
         // Where the sandbox changed something, what it started from is known exactly.
-        for change in set.changes.iter().filter(|c| c.has_drifted()) {
-            let kind = if change.reality.is_some() { Moved::Changed } else { Moved::Deleted };
-            drift.insert(change.path.clone(), kind);
+        for path in set.changes.iter().flat_map(|c| [Some(c), c.deletion.as_deref()]).flatten().map(|c| &c.path) {
+            drift.remove(path);
+            perhaps_before.remove(path);
         }
-        let colliding: BTreeMap<&Path, &Change> = set
-            .changes
-            .iter()
-            .flat_map(|c| [Some(c), c.deletion.as_deref()].into_iter().flatten())
-            .filter(|c| c.has_drifted())
-            .map(|c| (c.path.as_path(), c))
-            .collect();
-        let drift = drift
-            .into_iter()
-            .map(|(path, kind)| Drift { collides: colliding.get(path.as_path()).map(|c| outlook(c)), path, kind })
-            .collect();
+        let mut colliding: BTreeMap<&Path, (Outlook, Base)> = BTreeMap::new();
+        for change in &set.changes {
+            for part in change.drifted_parts() {
+                drift.insert(part.path.clone(), if part.reality.is_some() { Moved::Changed } else { Moved::Deleted });
+                let whole = if change.has_lost_its_source() { change } else { part };
+                colliding.insert(&part.path, (outlook(whole), part.base));
+            }
+        }
+        let drift = drift.into_iter().map(|(path, kind)| {
+            let (collides, base) = colliding.get(path.as_path()).copied().unzip();
+            Drift { collides, base, perhaps_before: perhaps_before.contains(&path), path, kind }
+        });
+        let drift = drift.collect();
         let mut unsettled = Vec::new();
         for change in set.changes.iter().filter(|_| sandbox.details.based_at.is_some()) {
             if has_markers(change)? {
@@ -108,13 +122,24 @@ impl Engine {
         }
         Ok(Standing {
             age_ms: now().saturating_sub(since),
-            changes: set.changes.iter().filter(|c| !c.is_directory()).count(),
+            changes,
             unsettled,
             drift,
+            project_is_missing: false,
             unreadable: [walk.unreadable, set.unreadable].concat(),
             sandbox,
         })
     }
+}
+
+/// Whether reality is what the sandbox is known to have started from, or what an apply of it wrote. What cannot be looked at is not
+/// known to be.
+fn is_as_known(path: &Path, bases: &Bases) -> bool {
+    let (Some(known), Ok(Some(now))) = (bases.get(path), Node::of(path)) else { return false };
+    let has_same_identity = (now.dev, now.ino, now.ctime) == (known.node.dev, known.node.ino, known.node.ctime);
+    let now = State::new(now, path.to_owned(), Marks::None);
+    // An undo brings the same back with another time.
+    has_same_identity || matches!(bases.start_of(path, Some(&now), None, Time::default()), Ok((_, Base::Reality)))
 }
 
 impl Engine {

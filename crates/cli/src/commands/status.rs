@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use whatif_engine::apply::Outlook;
 use whatif_engine::status::{Drift, Moved, Standing};
-use whatif_engine::{Engine, shown_path};
+use whatif_engine::{Base, Engine, shown_path};
 use whatif_types::text::Text;
 use whatif_types::timestamp::age;
 
@@ -25,6 +25,14 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     output.document(&document(&standing));
     let name = output.paint(Style::Bold, &standing.sandbox.name);
     output.line(format!("{name} is {} old and holds {}", age(standing.age_ms), counted(standing.changes as u64, "change")));
+    if standing.project_is_missing {
+        let (path, name) = (visible_path(&standing.sandbox.project), &standing.sandbox.name);
+        output.line(format!("{} the project is not at {path} any more: it was moved or deleted", output.paint(Style::Red, "!")));
+        output.line(format!(
+            "nothing can be applied until it is back; to take files out of the sandbox: whatif cp {name}:PATH DIRECTORY"
+        ));
+        return Ok(ExitCode::SUCCESS);
+    }
     for path in &standing.unsettled {
         let path = visible_path(shown_path(path, &standing.sandbox.project));
         output.line(format!("{} {path} still has the markers of a rebase in it", output.paint(Style::Red, "conflict:")));
@@ -34,17 +42,21 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         output.line(format!("{} {path} could not be read ({})", output.paint(Style::Red, "!"), unreadable.why()));
     }
     if standing.drift.is_empty() {
-        output.line(if standing.unreadable.is_empty() {
-            "reality has not moved since: what it did is still true"
-        } else {
+        output.line(if !standing.unreadable.is_empty() {
             "reality has not moved since, as far as it could be looked at"
+        } else if !standing.unsettled.is_empty() {
+            "reality has not moved since; edit these files in the sandbox and remove the markers"
+        } else {
+            "reality has not moved since: what it did is still true"
         });
         return Ok(ExitCode::SUCCESS);
     }
     // What collides first.
     let mut drift: Vec<&Drift> = standing.drift.iter().collect();
     drift.sort_by_key(|d| (d.collides != Some(Outlook::Conflict), d.collides.is_none()));
-    output.line(format!("{} moved in reality since:", counted(drift.len() as u64, "path")));
+    let paths = counted(drift.len() as u64, "path");
+    let may_be_older = drift.iter().all(|d| d.perhaps_before);
+    output.line(if may_be_older { format!("{paths} missing in reality:") } else { format!("{paths} moved in reality since:") });
     let rows: Vec<Vec<String>> = drift.iter().take(MOST_LISTED).map(|d| row(d, &standing, output)).collect();
     output.line(table::render(&rows));
     if drift.len() > MOST_LISTED {
@@ -60,10 +72,14 @@ fn row(drift: &Drift, standing: &Standing, output: &Output) -> Vec<String> {
         Moved::Added => ("added", Style::Green),
         Moved::Deleted => ("deleted", Style::Red),
     };
-    let note = match drift.collides {
-        Some(Outlook::Merges) => output.paint(Style::Cyan, "the sandbox changed it too; both fit together"),
-        Some(Outlook::Conflict) => output.paint(Style::Red, "the sandbox changed it too, and they collide"),
-        None => String::new(),
+    let note = match (drift.collides, drift.base) {
+        (Some(Outlook::Merges), _) => output.paint(Style::Cyan, "the sandbox changed it too; both fit together"),
+        (Some(Outlook::Conflict), Some(Base::Unknown)) => {
+            output.paint(Style::Red, "the sandbox changed it too, and which version it saw is not known")
+        }
+        (Some(Outlook::Conflict), _) => output.paint(Style::Red, "the sandbox changed it too, and they collide"),
+        (None, _) if drift.perhaps_before => "perhaps before the sandbox was made".to_owned(),
+        (None, _) => String::new(),
     };
     vec![output.paint(style, word), visible_path(shown_path(&drift.path, &standing.sandbox.project)), note]
 }
@@ -89,7 +105,7 @@ fn document(standing: &Standing) -> serde_json::Value {
         .iter()
         .map(|d| {
             let path = Text::from(shown_path(&d.path, &standing.sandbox.project));
-            json!({ "path": path, "kind": d.kind, "collides": d.collides })
+            json!({ "path": path, "kind": d.kind, "collides": d.collides, "base": d.base, "perhaps_before": d.perhaps_before })
         })
         .collect();
     json!({
@@ -97,6 +113,7 @@ fn document(standing: &Standing) -> serde_json::Value {
         "age_seconds": standing.age_ms / 1000,
         "changes": standing.changes,
         "drift": drift,
+        "project_missing": standing.project_is_missing,
         "collisions": standing.collisions(),
         "conflicts": standing.conflicts(),
         "unsettled": standing.unsettled.iter().map(|p| Text::from(shown_path(p, &standing.sandbox.project))).collect::<Vec<_>>(),

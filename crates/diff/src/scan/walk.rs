@@ -320,6 +320,9 @@ impl<'a> Walk<'a> {
             {
                 finding.unreadable(&full, errno);
             }
+            if real.is_none() && after.is_none() {
+                finding.found.gone.push(full.clone());
+            }
             let masked_over_something = is_masked && real.is_some() && after.is_some();
             match (sub, after) {
                 // Compared when it is open.
