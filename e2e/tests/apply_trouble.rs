@@ -11,6 +11,7 @@ as_root_and_user!(
     a_success_says_how_to_undo_it,
     the_json_document_says_what_became_of_each_change,
     a_conflict_is_a_json_document_too,
+    a_conflict_is_told_once,
     two_sandboxes_applied_at_once_both_arrive,
     one_sandbox_applied_twice_at_once_arrives_once,
     a_busy_sandbox_is_applied_as_it_was_at_one_moment,
@@ -59,6 +60,15 @@ fn a_digest_pins_what_was_reviewed(w: &World) {
     let digest = w.json(["diff", "s"])["digest"].as_str().expect("there is one").to_owned();
     w.apply(&["s", "--digest", &digest]).ok();
     assert_eq!(w.read("f"), "F\nsneaky\n");
+}
+
+fn a_conflict_is_told_once(w: &World) {
+    w.outside("for i in $(seq 12); do seq 9 > f$i; done").ok();
+    w.sandbox_with("s", "sed -i s/^5$/sandbox/ f*");
+    w.outside("sed -i s/^5$/reality/ f*").ok();
+    let said = w.apply(&["s"]).fails_with_hint(1).stderr;
+    assert_eq!(said.matches("both changed the same lines").count(), 12, "{said}");
+    assert!(said.contains("12 paths are in conflict with reality") && said.contains("and 7 more"), "{said}");
 }
 
 fn a_success_says_how_to_undo_it(w: &World) {

@@ -16,6 +16,7 @@ as_root_and_user!(
     logs_can_be_followed_to_the_end,
     processes_are_listed_and_signalled,
     files_are_copied_both_ways,
+    a_copy_out_replaces_nothing_unasked,
     removing_leaves_nothing,
     the_collector_reconciles_records_and_directories,
     making_twice_with_one_key_makes_one,
@@ -157,6 +158,29 @@ fn files_are_copied_both_ways(w: &World) {
     assert_eq!(w.read("out-copy/1"), "1\n");
     assert_eq!(w.whatif(["cp", "copies:missing", "x"]).go().code, 125);
     assert!(!w.project.join("made").exists(), "reality has only what was copied");
+}
+
+/// What is in reality and differs is somebody's work: nothing is copied, not even the rest, unless that is insisted on.
+fn a_copy_out_replaces_nothing_unasked(w: &World) {
+    w.write("b.txt", "one\n");
+    let name = w.new_sandbox("out");
+    w.exec(&name, "mkdir d; echo inside > b.txt; echo inside > d/a; echo inside > d/b; ln -s a d/link").ok();
+    w.write("b.txt", "mine\n");
+    w.whatif(["cp", "out:b.txt", "b.txt"]).go().fails_with_hint(1);
+    assert_eq!(w.read("b.txt"), "mine\n");
+    w.write("d/b", "mine\n");
+    let refused = w.whatif(["--json", "cp", "out:d", "."]).go().exits(1).stderr;
+    assert!(refused.contains("\"exists\"") && refused.contains("d/b"), "{refused}");
+    assert!(!w.project.join("d/a").exists(), "all or nothing");
+    // The same bytes are no reason to refuse.
+    w.write("d/b", "inside\n");
+    let copied = w.json(["cp", "out:d", "."]);
+    assert_eq!((&copied["files"], &copied["links"], &copied["skipped"]), (&2.into(), &1.into(), &0.into()), "{copied}");
+    assert_eq!(std::fs::read_link(w.project.join("d/link")).unwrap(), std::path::Path::new("a"));
+    w.whatif(["cp", "--force", "out:b.txt", "b.txt"]).go().ok();
+    assert_eq!(w.read("b.txt"), "inside\n");
+    w.whatif(["cp", "d", "out:/tmp/again"]).go().ok();
+    assert_eq!(w.exec(&name, "readlink /tmp/again/link").ok().text(), "a");
 }
 
 fn removing_leaves_nothing(w: &World) {

@@ -1,43 +1,77 @@
 //! `whatif cp`: files between reality and a sandbox, through its keeper.
 //!
-//! Copying out writes where the user said, as any `cp` would; it never follows a link the sandbox made.
+//! Copying out writes where the user said, and only `apply` and `undo` replace what is in reality: a file that is there and differs
+//! is left alone unless the caller insists. Nothing is written through a link, and no link is made that leads out of the copy.
 
 use std::fs::{self, DirBuilder, File};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
 
+use serde::Serialize;
 use whatif_keeper::Client;
-use whatif_keeper::protocol::{Access, EntryKind};
+use whatif_keeper::protocol::{Access, Entry, EntryKind};
+use whatif_sys::absence::OrAbsent;
+use whatif_types::text;
 
 use crate::exec::Entered;
 use crate::{Engine, EngineError};
 
-/// How much was copied.
-#[derive(Clone, Copy, Debug, Default)]
+/// What was copied.
+#[derive(Debug, Default)]
 pub struct Copied {
     pub files: u64,
+    pub links: u64,
     pub bytes: u64,
-    /// Links, sockets and the like, which are not carried across.
-    pub skipped: u64,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Something that is not carried across.
+#[derive(Debug, Serialize)]
+pub struct LeftOut {
+    #[serde(with = "text::path")]
+    pub path: PathBuf,
+    pub why: &'static str,
+}
+
+/// Whether files of reality may be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replace {
+    Never,
+    Anything,
 }
 
 impl Engine {
-    /// From the sandbox to reality.
-    pub fn copy_out(&self, name: &str, inside: &Path, outside: &Path) -> Result<Copied, EngineError> {
+    /// From the sandbox to reality. Without leave to replace, either nothing is replaced or nothing is written at all.
+    pub fn copy_out(&self, name: &str, inside: &Path, outside: &Path, replace: Replace) -> Result<Copied, EngineError> {
         let Entered { sandbox, mut client } = self.enter(Some(name))?;
-        let inside = absolute(&sandbox.details.cwd, inside);
+        let inside = sandbox.details.cwd.join(inside);
         let entry = client.examine(&inside)?.ok_or_else(|| missing(&inside))?;
         let target = into_directory(outside, inside.file_name());
+        let mut steps = Vec::new();
+        survey(&mut client, inside, entry, target, 0, &mut steps)?;
+        if replace == Replace::Never {
+            let mut different = Vec::new();
+            for step in &steps {
+                if step.would_replace(&mut client)? {
+                    different.push(step.outside.clone());
+                }
+            }
+            if !different.is_empty() {
+                return Err(EngineError::WouldReplace { paths: different });
+            }
+        }
         let mut copied = Copied::default();
-        out(&mut client, &inside, entry.kind, entry.mode, &target, &mut copied)?;
+        for step in steps {
+            step.take(&mut client, replace, &mut copied)?;
+        }
         Ok(copied)
     }
 
     /// From reality to the sandbox.
     pub fn copy_in(&self, outside: &Path, name: &str, inside: &Path) -> Result<Copied, EngineError> {
         let Entered { sandbox, mut client } = self.enter(Some(name))?;
-        let mut inside = absolute(&sandbox.details.cwd, inside);
+        let mut inside = sandbox.details.cwd.join(inside);
         let is_directory = client.examine(&inside)?.is_some_and(|e| e.kind == EntryKind::Directory);
         if let (true, Some(file)) = (is_directory, outside.file_name()) {
             inside.push(file);
@@ -48,40 +82,154 @@ impl Engine {
     }
 }
 
-fn out(
+const NOTHING_TO_COPY: &str = "neither a file, a directory nor a link";
+
+/// One thing to be made outside.
+struct Step {
+    inside: PathBuf,
+    entry: Entry,
+    outside: PathBuf,
+    /// How many directories of the copy it lies in.
+    depth: usize,
+}
+
+/// Everything there is to copy, directories before what is in them.
+fn survey(
     client: &mut Client,
-    inside: &Path,
-    kind: EntryKind,
-    mode: u32,
-    outside: &Path,
-    copied: &mut Copied,
+    inside: PathBuf,
+    entry: Entry,
+    outside: PathBuf,
+    depth: usize,
+    steps: &mut Vec<Step>,
 ) -> Result<(), EngineError> {
-    match kind {
-        EntryKind::File => {
-            let (mut source, _) = client.open(inside, Access::Read)?;
-            let mut target = File::options()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(mode & 0o777)
-                .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
-                .open(outside)
-                .map_err(|e| EngineError::io("write", outside, e))?;
-            copied.bytes += io::copy(&mut source, &mut target).map_err(|e| EngineError::io("write", outside, e))?;
-            copied.files += 1;
-        }
-        EntryKind::Directory => {
-            if !fs::symlink_metadata(outside).is_ok_and(|m| m.is_dir()) {
-                DirBuilder::new().mode(mode & 0o777 | 0o700).create(outside).map_err(|e| EngineError::io("create", outside, e))?;
-            }
-            for entry in client.directory(inside)? {
-                let name = entry.name.to_os();
-                out(client, &inside.join(&name), entry.kind, entry.mode, &outside.join(&name), copied)?;
-            }
-        }
-        EntryKind::Link | EntryKind::Other => copied.skipped += 1,
+    let below = if entry.kind == EntryKind::Directory { client.directory(&inside)? } else { Vec::new() };
+    steps.push(Step { inside: inside.clone(), entry, outside: outside.clone(), depth });
+    for entry in below {
+        let name = entry.name.to_os();
+        survey(client, inside.join(&name), entry, outside.join(&name), depth + 1, steps)?;
     }
     Ok(())
+}
+
+impl Step {
+    /// Whether something else is there that this would be put in the place of.
+    fn would_replace(&self, client: &mut Client) -> Result<bool, EngineError> {
+        let Some(there) = self.there()? else { return Ok(false) };
+        Ok(match self.entry.kind {
+            EntryKind::Directory => !there.is_dir(),
+            EntryKind::File if there.is_file() => !self.has_same_bytes(client, &there)?,
+            // A pipe or a device is written to, not replaced.
+            EntryKind::File => there.is_dir() || there.is_symlink(),
+            EntryKind::Link if self.leads_out() => false,
+            EntryKind::Link => fs::read_link(&self.outside).ok().as_deref() != self.link().as_deref(),
+            EntryKind::Other => false,
+        })
+    }
+
+    fn there(&self) -> Result<Option<fs::Metadata>, EngineError> {
+        fs::symlink_metadata(&self.outside).or_absent().map_err(|e| EngineError::io("look at", &self.outside, e))
+    }
+
+    fn has_same_bytes(&self, client: &mut Client, there: &fs::Metadata) -> Result<bool, EngineError> {
+        let (mut source, _) = client.open(&self.inside, Access::Read)?;
+        if source.metadata().map_or(self.entry.size, |m| m.len()) != there.len() {
+            return Ok(false);
+        }
+        let mut target = File::open(&self.outside).map_err(|e| EngineError::io("read", &self.outside, e))?;
+        are_equal(&mut source, &mut target).map_err(|e| EngineError::io("read", &self.outside, e))
+    }
+
+    fn take(&self, client: &mut Client, replace: Replace, copied: &mut Copied) -> Result<(), EngineError> {
+        let why = match (self.entry.kind, self.link()) {
+            (EntryKind::File, _) => return self.take_file(client, replace, copied),
+            (EntryKind::Directory, _) => return self.take_directory(),
+            (EntryKind::Link, Some(target)) if !self.leads_out() => return self.take_link(&target, replace, copied),
+            (EntryKind::Link, _) => "a link that leads out of what is copied",
+            (EntryKind::Other, _) => NOTHING_TO_COPY,
+        };
+        copied.left_out.push(LeftOut { path: self.inside.clone(), why });
+        Ok(())
+    }
+
+    fn take_directory(&self) -> Result<(), EngineError> {
+        if self.there()?.is_some_and(|there| there.is_dir()) {
+            return Ok(());
+        }
+        let made = DirBuilder::new().mode(self.entry.mode & 0o777 | 0o700).create(&self.outside);
+        made.map_err(|e| EngineError::io("create", &self.outside, e))
+    }
+
+    fn take_file(&self, client: &mut Client, replace: Replace, copied: &mut Copied) -> Result<(), EngineError> {
+        let failed = |e| EngineError::io("write", &self.outside, e);
+        let there = self.there()?;
+        if there.as_ref().is_some_and(fs::Metadata::is_symlink) && replace == Replace::Anything {
+            fs::remove_file(&self.outside).map_err(failed)?;
+        }
+        let is_device = there.as_ref().is_some_and(|t| t.file_type().is_fifo() || t.file_type().is_char_device());
+        let mut options = File::options();
+        options.write(true).mode(self.entry.mode & 0o777).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+        match (replace, &there) {
+            // It was found to be the same; if it is not any more, it is someone's work.
+            (Replace::Never, Some(_)) if !is_device => {
+                copied.files += 1;
+                return Ok(());
+            }
+            (Replace::Never, Some(_)) => &mut options,
+            (Replace::Never, None) => options.create_new(true),
+            (Replace::Anything, _) => options.create(true).truncate(true),
+        };
+        let (mut source, _) = client.open(&self.inside, Access::Read)?;
+        let mut target = options.open(&self.outside).map_err(failed)?;
+        copied.bytes += io::copy(&mut source, &mut target).map_err(failed)?;
+        copied.files += 1;
+        Ok(())
+    }
+
+    fn take_link(&self, target: &Path, replace: Replace, copied: &mut Copied) -> Result<(), EngineError> {
+        let failed = |e| EngineError::io("create", &self.outside, e);
+        if let Some(there) = self.there()? {
+            if there.is_symlink() && fs::read_link(&self.outside).is_ok_and(|known| known == target) {
+                copied.links += 1;
+                return Ok(());
+            }
+            if replace == Replace::Anything {
+                fs::remove_file(&self.outside).map_err(failed)?;
+            }
+        }
+        std::os::unix::fs::symlink(target, &self.outside).map_err(failed)?;
+        copied.links += 1;
+        Ok(())
+    }
+
+    fn link(&self) -> Option<PathBuf> {
+        self.entry.link.as_ref().map(text::Text::to_path)
+    }
+
+    /// Whether a link may lead anywhere but into the copy. Upwards it may go only before it goes down: what it goes down through
+    /// may be a link itself.
+    fn leads_out(&self) -> bool {
+        let Some(target) = self.link() else { return false };
+        // The directory that the link lies in is this deep in the copy.
+        let Some(depth) = self.depth.checked_sub(1) else { return true };
+        let upwards = target.components().take_while(|c| !matches!(c, Component::Normal(_))).collect::<Vec<_>>();
+        let is_plain = |c: &Component<'_>| matches!(c, Component::CurDir | Component::ParentDir);
+        let has_more = target.components().skip(upwards.len()).any(|c| c == Component::ParentDir);
+        !upwards.iter().all(is_plain) || has_more || upwards.iter().filter(|c| **c == Component::ParentDir).count() > depth
+    }
+}
+
+fn are_equal(one: &mut impl Read, two: &mut impl Read) -> io::Result<bool> {
+    const CHUNK: u64 = 64 << 10;
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    loop {
+        a.clear();
+        b.clear();
+        one.take(CHUNK).read_to_end(&mut a)?;
+        two.take(CHUNK).read_to_end(&mut b)?;
+        if a != b || a.is_empty() {
+            return Ok(a == b);
+        }
+    }
 }
 
 fn into(client: &mut Client, outside: &Path, inside: &Path, copied: &mut Copied) -> Result<(), EngineError> {
@@ -98,14 +246,14 @@ fn into(client: &mut Client, outside: &Path, inside: &Path, copied: &mut Copied)
         let (mut target, _) = client.open(inside, Access::Replace { mode })?;
         copied.bytes += io::copy(&mut source, &mut target).map_err(|e| EngineError::io("copy", outside, e))?;
         copied.files += 1;
+    } else if metadata.is_symlink() {
+        let target = fs::read_link(outside).map_err(|e| EngineError::io("read", outside, e))?;
+        client.make_link(inside, &target)?;
+        copied.links += 1;
     } else {
-        copied.skipped += 1;
+        copied.left_out.push(LeftOut { path: outside.to_owned(), why: NOTHING_TO_COPY });
     }
     Ok(())
-}
-
-fn absolute(base: &Path, path: &Path) -> PathBuf {
-    base.join(path)
 }
 
 /// As with `cp`: a target that is a directory receives the source under its own name.
@@ -118,4 +266,25 @@ fn into_directory(target: &Path, name: Option<&std::ffi::OsStr>) -> PathBuf {
 
 fn missing(path: &Path) -> EngineError {
     EngineError::io("find", path, io::ErrorKind::NotFound.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use whatif_types::text::Text;
+
+    use super::*;
+
+    #[test]
+    fn only_links_that_stay_in_the_copy_are_made() {
+        let leads_out = |depth: usize, link: &str| {
+            let entry = Entry { name: Text::from("l"), kind: EntryKind::Link, mode: 0o777, size: 0, link: Some(Text::from(link)) };
+            Step { inside: "/a".into(), entry, outside: "/b".into(), depth }.leads_out()
+        };
+        for (depth, link) in [(1, "f"), (1, "d/f"), (2, "../f"), (3, "../../d/f"), (1, "./x")] {
+            assert!(!leads_out(depth, link), "{depth} {link}");
+        }
+        for (depth, link) in [(0, "f"), (1, "../f"), (2, "../../f"), (3, "d/../f"), (3, "/etc/passwd")] {
+            assert!(leads_out(depth, link), "{depth} {link}");
+        }
+    }
 }

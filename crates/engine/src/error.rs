@@ -97,8 +97,10 @@ pub enum EngineError {
     Usage { message: String, hint: String },
     #[error("sandbox '{name}' changed since it was looked at (digest {seen}, now {now})")]
     Moved { name: String, seen: String, now: String },
-    #[error("{} in conflict with reality: {}", counted(conflicts.len()), conflicts.iter().map(|c| format!("{} ({})", c.path.display(), c.why)).collect::<Vec<_>>().join("; "))]
+    #[error("{} in conflict with reality: {}", counted(conflicts.len()), listed(conflicts.iter().map(|c| &c.path)))]
     Conflicts { name: String, conflicts: Vec<Conflict> },
+    #[error("{} {} already", listed(paths), if paths.len() == 1 { "exists" } else { "exist" })]
+    WouldReplace { paths: Vec<PathBuf> },
     #[error("there is no apply '{id}'")]
     NoSuchApply { id: String },
     #[error("'{prefix}' fits several applies: {}", ids.join(", "))]
@@ -214,6 +216,7 @@ impl Explain for EngineError {
             Self::Usage { .. } | Self::Pattern(_) => "usage",
             Self::Moved { .. } => "changed_meanwhile",
             Self::Conflicts { .. } => "conflict",
+            Self::WouldReplace { .. } => "exists",
             Self::NoSuchApply { .. } | Self::NothingToUndo => "not_found",
             Self::AmbiguousApply { .. } => "ambiguous_name",
             Self::Undone { .. } => "undone",
@@ -295,6 +298,9 @@ impl Explain for EngineError {
                 "nothing was written. For each path choose: --theirs PATH (the sandbox's), --ours PATH (reality's), --skip PATH (later)".to_owned(),
                 format!("or bring the sandbox up to date first: whatif rebase {name}"),
             ],
+            Self::WouldReplace { .. } => vec![
+                "nothing was written. Choose another name, or replace what is there, which cannot be undone: --force".to_owned(),
+            ],
             Self::NoSuchApply { .. } | Self::AmbiguousApply { .. } | Self::NothingToUndo => {
                 vec!["'whatif history' lists the applies; an undo is undone by its id".to_owned()]
             }
@@ -354,6 +360,7 @@ impl Explain for EngineError {
             },
             Self::Usage { .. } | Self::Name(_) | Self::Pattern(_) => EXIT_USAGE,
             Self::Conflicts { .. } | Self::ChangedSince { .. } | Self::CheckFailed { .. } => EXIT_CONFLICT,
+            Self::WouldReplace { .. } => EXIT_CONFLICT,
             Self::Cancelled { signal } => u8::try_from(128 + signal).unwrap_or(EXIT_FAILED),
             Self::Provider(error) => error.exit_code(),
             Self::Race(error) => error.exit_code(),
@@ -366,6 +373,9 @@ impl Explain for EngineError {
             Self::Conflicts { conflicts, .. } => serde_json::to_value(conflicts).ok(),
             Self::ChangedSince { changed, .. } => {
                 Some(changed.iter().map(|(path, why)| serde_json::json!({ "path": Text::from(path), "why": why })).collect())
+            }
+            Self::WouldReplace { paths } => {
+                Some(paths.iter().map(|path| serde_json::json!({ "path": Text::from(path) })).collect())
             }
             Self::Incomplete { missing, .. } => serde_json::to_value(missing).ok(),
             Self::AppliedBut { id, is_undo, .. } => {
@@ -412,6 +422,16 @@ pub fn signal_name(signal: i32) -> String {
 
 fn counted(conflicts: usize) -> String {
     if conflicts == 1 { "one path is".to_owned() } else { format!("{conflicts} paths are") }
+}
+
+/// The first of them; all are in the details.
+fn listed<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> String {
+    const MOST: usize = 5;
+    let all: Vec<String> = paths.into_iter().map(|path| path.display().to_string()).collect();
+    match all.len().checked_sub(MOST) {
+        None | Some(0) => all.join(", "),
+        Some(more) => format!("{} and {more} more", all[..MOST].join(", ")),
+    }
 }
 
 fn changed_since(paths: usize) -> String {

@@ -246,6 +246,11 @@ impl Client {
         self.done()
     }
 
+    pub fn make_link(&mut self, path: &Path, target: &Path) -> Result<(), ClientError> {
+        self.send(&Request::MakeLink { path: Text::from(path), target: Text::from(target) }, &[])?;
+        self.done()
+    }
+
     /// Holds every process still and tells which ones there are. They go on when `thaw` is called or this client is dropped.
     pub fn freeze(&mut self) -> Result<Vec<Process>, ClientError> {
         self.send(&Request::Freeze, &[])?;

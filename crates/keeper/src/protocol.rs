@@ -76,6 +76,11 @@ pub enum Request {
         path: Text,
         mode: u32,
     },
+    /// A link that leads there; in the place of another link, if there is one.
+    MakeLink {
+        path: Text,
+        target: Text,
+    },
     Examine {
         path: Text,
     },

@@ -4,22 +4,30 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
+use whatif_engine::copy::Replace;
 use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
-use crate::output::{Output, bytes, counted};
+use crate::output::{Output, bytes, counted, visible_path};
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "What is copied out of a sandbox is in no history and cannot be undone. A file of reality that differs is replaced\nwith --force only; without it, nothing is copied then."
+)]
 pub struct Args {
     /// From: PATH or NAME:PATH
     source: String,
     /// To: PATH or NAME:PATH
     target: String,
+    /// Replace files of reality
+    #[arg(long, short)]
+    force: bool,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let replace = if args.force { Replace::Anything } else { Replace::Never };
     let copied = match (place(&args.source), place(&args.target)) {
-        (Place::Inside(name, inside), Place::Outside(outside)) => engine.copy_out(name, inside, &outside)?,
+        (Place::Inside(name, inside), Place::Outside(outside)) => engine.copy_out(name, inside, &outside, replace)?,
         (Place::Outside(outside), Place::Inside(name, inside)) => engine.copy_in(&outside, name, inside)?,
         _ => {
             return Err(EngineError::Usage {
@@ -28,17 +36,24 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             });
         }
     };
-    output.document(&json!({ "files": copied.files, "bytes": copied.bytes, "skipped": copied.skipped }));
-    output.note(format!("{} copied, {}", counted(copied.files, "file"), bytes(copied.bytes)));
-    if copied.skipped > 0 {
-        output.note(format!(
-            "{} skipped: links, pipes and sockets are not carried across",
-            counted(copied.skipped, "entry").replace("entrys", "entries")
-        ));
+    let skipped = copied.left_out.len();
+    output.document(&json!({
+        "files": copied.files, "links": copied.links, "bytes": copied.bytes, "skipped": skipped, "left_out": copied.left_out,
+    }));
+    let links = if copied.links > 0 { format!(", {}", counted(copied.links, "link")) } else { String::new() };
+    output.note(format!("{}{links} copied, {}", counted(copied.files, "file"), bytes(copied.bytes)));
+    for left_out in copied.left_out.iter().take(MOST_NAMED) {
+        output.note(format!("left out: {} ({})", visible_path(&left_out.path), left_out.why));
     }
-    // Asked for one thing and not given it is not a success.
-    Ok(if copied.files == 0 && copied.skipped > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    if skipped > MOST_NAMED {
+        output.note(format!("… and {} more", skipped - MOST_NAMED));
+    }
+    // Asked for something and not given it is not a success.
+    Ok(if skipped > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
+
+/// More than this is counted.
+const MOST_NAMED: usize = 10;
 
 enum Place<'a> {
     Inside(&'a str, &'a Path),

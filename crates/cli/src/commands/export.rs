@@ -27,6 +27,9 @@ pub struct Args {
     /// The file to write, or - for standard output; NAME.whatif by default
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace NAME.whatif if there is one
+    #[arg(long, short, conflicts_with = "output")]
+    force: bool,
     /// What becomes of processes that work in the sandbox meanwhile
     #[arg(long, value_name = "copy|refuse|stop", value_parser = live, default_value = "copy")]
     live: Live,
@@ -51,6 +54,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     let name = args.template.as_deref().or(args.source.as_deref()).unwrap_or("sandbox");
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.whatif", name.replace('@', "-"))));
+    // A name that was not given may be that of another archive.
+    if args.output.is_none() && !args.force && fs::symlink_metadata(&path).is_ok() {
+        return Err(EngineError::WouldReplace { paths: vec![path] });
+    }
     // What a link leads to is meant, not the link.
     let path = fs::canonicalize(&path).unwrap_or(path);
     if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {

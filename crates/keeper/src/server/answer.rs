@@ -10,7 +10,8 @@ use crate::protocol::{Exec, Failed, Reason, Reply, Request, Stdio};
 impl Server {
     pub(super) fn answer(&mut self, client: u64, request: Request) {
         // What is looked at must stay as it is, so whoever wants to change it waits, and so does the next one who wants to look.
-        let waits = matches!(request, Request::Exec(_) | Request::Open { .. } | Request::MakeDirectory { .. } | Request::Freeze);
+        let writes = matches!(request, Request::Open { .. } | Request::MakeDirectory { .. } | Request::MakeLink { .. });
+        let waits = writes || matches!(request, Request::Exec(_) | Request::Freeze);
         let looks = matches!(request, Request::Directory { .. } | Request::Examine { .. });
         if self.frozen.as_ref().is_some_and(|f| f.by != client && (waits || (looks && f.changes_layers))) {
             self.deferred.push((client, request));
@@ -59,6 +60,7 @@ impl Server {
             },
             Request::Directory { path } => files::directory(&path.to_path()),
             Request::MakeDirectory { path, mode } => files::make_directory(&path.to_path(), mode),
+            Request::MakeLink { path, target } => files::make_link(&path.to_path(), &target.to_path()),
             Request::Examine { path } => files::examine(&path.to_path()),
             Request::Freeze => self.freeze(client),
             Request::ChangeLayers => match self.frozen.as_mut().filter(|f| f.by == client) {

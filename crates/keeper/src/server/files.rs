@@ -73,6 +73,17 @@ pub(super) fn make_directory(path: &Path, mode: u32) -> Reply {
     }
 }
 
+pub(super) fn make_link(path: &Path, target: &Path) -> Reply {
+    let make = || rustix::fs::symlinkat(target, CWD, path);
+    let made = match make() {
+        Err(rustix::io::Errno::EXIST) if path.is_symlink() => {
+            rustix::fs::unlinkat(CWD, path, AtFlags::empty()).and_then(|()| make())
+        }
+        other => other,
+    };
+    made.map_or_else(|errno| failed(path, &errno.into()), |()| Reply::Done)
+}
+
 fn describe(parent: &OwnedFd, name: &std::ffi::CStr) -> io::Result<Entry> {
     let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let kind = match FileType::from_raw_mode(stat.st_mode) {
@@ -82,7 +93,7 @@ fn describe(parent: &OwnedFd, name: &std::ffi::CStr) -> io::Result<Entry> {
         _ => EntryKind::Other,
     };
     let link = match kind {
-        EntryKind::Link => Some(Text::from(std::ffi::OsStr::new(&*readlinkat(parent, name, Vec::new())?.to_string_lossy()))),
+        EntryKind::Link => Some(text_of(&readlinkat(parent, name, Vec::new())?)),
         _ => None,
     };
     Ok(Entry { name: text_of(name), kind, mode: stat.st_mode & 0o7777, size: stat.st_size.unsigned_abs(), link })
