@@ -68,6 +68,8 @@ fn by_default_only_what_was_decided_about_goes(w: &World) {
     w.new_sandbox("running");
     let all = ["approved", "rejected", "running", "snapshots", "undecided"];
     assert!(w.whatif(["gc"]).go().ok().stdout.contains("nothing to do"), "a week has not passed");
+    let dry = w.whatif(["gc", "--dry-run"]).go().ok().stdout;
+    assert!(dry.starts_with("nothing would be removed\n") && dry.contains("kept, unless you remove it yourself:\n"), "{dry}");
     assert_eq!(names(w), all);
 
     configure(w, "[gc]\nkeep = \"0s\"\n");

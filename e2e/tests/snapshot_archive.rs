@@ -18,6 +18,8 @@ as_root_and_user!(
     a_name_that_is_taken_leaves_nothing,
     files_that_are_closed_to_their_owner_travel,
     one_over_fuse_travels,
+    an_archive_is_listed_from_standard_input,
+    an_archive_is_not_replaced_unasked,
 );
 
 const WORK: [&str; 3] = [
@@ -237,4 +239,28 @@ fn reality_is_no_part_of_it(w: &World) {
     assert!(!listed.contains("id_ed25519"), "{listed}");
     w.json(["import", "../s.whatif", "--name", "t"]);
     assert_eq!(w.exec("t", "cat mine; cat ~/.ssh/id_ed25519 2>/dev/null").stdout, "mine\n");
+}
+
+fn an_archive_is_listed_from_standard_input(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo x > f").ok();
+    let sha256 = w.json(["export", "s", "-o", "../s.whatif"])["sha256"].clone();
+    let archive = fs::read(w.home.join("s.whatif")).unwrap();
+    for arguments in [["import", "-", "--list"], ["import", "--list", "-"]] {
+        let listed = w.whatif(["--json"]).args(arguments).input(&archive).go().ok().json();
+        assert_eq!((&listed["sha256"], &listed["name"]), (&sha256, &"s".into()), "{listed}");
+    }
+    assert_eq!(w.json(["ls"]).as_array().map(Vec::len), Some(1), "nothing was imported");
+}
+
+/// Unless it was named: then it is meant.
+fn an_archive_is_not_replaced_unasked(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo x > f").ok();
+    w.write("s.whatif", "mine");
+    w.whatif(["export", "s"]).go().fails_with_hint(1).says("s.whatif");
+    assert_eq!(w.read("s.whatif"), "mine");
+    w.whatif(["export", "s", "--force"]).go().ok();
+    assert_eq!(w.json(["import", "s.whatif", "--list"])["name"], "s");
+    w.whatif(["export", "s", "-o", "s.whatif"]).go().ok();
 }

@@ -17,6 +17,7 @@ as_root_and_user!(
     undo_stays_in_its_project,
     history_lists_the_newest_first,
     history_is_empty_at_first,
+    history_knows_who_without_being_told,
 );
 
 fn tree(w: &World) -> Tree {
@@ -176,4 +177,12 @@ fn history_is_empty_at_first(w: &World) {
     assert_eq!(w.json(["history"]), serde_json::json!([]));
     w.whatif(["history"]).go().ok();
     assert_ne!(w.whatif(["undo", "--yes"]).go().code, 0);
+}
+
+/// A job of cron and a container have no $USER.
+fn history_knows_who_without_being_told(w: &World) {
+    w.sandbox_with("s", "echo x > f");
+    w.whatif(["apply", "s", "--yes"]).env("USER", "").go().ok();
+    let passwd = w.outside("id -un").ok();
+    assert_eq!(w.json(["history"])[0]["who"], passwd.text());
 }

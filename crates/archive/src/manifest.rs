@@ -51,10 +51,15 @@ pub struct LayerEntry {
 /// The digest is the one that was told when the archive was written.
 pub fn read_manifest(path: &Path) -> Result<(Manifest, String), ArchiveError> {
     let file = File::open(path).map_err(on("open", path))?;
-    let (manifest, digest, _) = from_frame(BufReader::new(file)).map_err(|error| match error {
+    read_manifest_from(file).map_err(|error| match error {
         ArchiveError::Input(source) => on("read", path)(source),
         other => other,
-    })?;
+    })
+}
+
+/// The same of an archive that is being read. More of it may be read than the manifest.
+pub fn read_manifest_from(input: impl Read) -> Result<(Manifest, String), ArchiveError> {
+    let (manifest, digest, _) = from_frame(BufReader::new(input))?;
     Ok((manifest, digest))
 }
 

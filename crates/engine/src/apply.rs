@@ -377,7 +377,8 @@ impl Engine {
 
     pub(crate) fn who(&self) -> String {
         let named = self.context.environment.iter().find(|(name, _)| name == "USER").map(|(_, value)| value.clone());
-        named.filter(|n| !n.is_empty()).unwrap_or_else(|| format!("uid {}", self.context.uid))
+        let named = named.filter(|n| !n.is_empty()).or_else(|| crate::user_names::of(self.context.uid));
+        named.unwrap_or_else(|| format!("uid {}", self.context.uid))
     }
 }
 

@@ -335,7 +335,15 @@ fn bare(details: Details) -> Details {
 
 /// What an archive holds, without unpacking it.
 pub fn inspect(path: &Path) -> Result<Inspected, EngineError> {
-    let (manifest, digest) = whatif_archive::read_manifest(path)?;
+    inspected(whatif_archive::read_manifest(path)?)
+}
+
+/// What an archive holds that is being read.
+pub fn inspect_from(input: impl Read) -> Result<Inspected, EngineError> {
+    inspected(whatif_archive::read_manifest_from(input)?)
+}
+
+fn inspected((manifest, digest): (Manifest, String)) -> Result<Inspected, EngineError> {
     let about = serde_json::from_value(manifest.about.clone())
         .map_err(|e| EngineError::BadArchive { why: format!("what it says about itself is not understood ({e})") })?;
     Ok(Inspected { about, manifest, digest })

@@ -62,6 +62,7 @@ mod trial;
 mod turn;
 pub mod undo;
 pub mod usage;
+mod user_names;
 mod view;
 
 use std::time::{SystemTime, UNIX_EPOCH};

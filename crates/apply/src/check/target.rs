@@ -14,6 +14,9 @@ use crate::held::in_the_way;
 use crate::look::{Seen, look, look_at};
 use crate::plan::{Attributes, Identity, Kind, Operation};
 
+/// Reality is not what the plan was made for.
+const LOOK_AGAIN: &str = "nothing was written; reality changed meanwhile. See what it has now (whatif status), then apply again";
+
 impl Surveyor<'_> {
     /// What is there must be what is expected, and we must be able to take it away and keep it.
     pub(super) fn target(&mut self, n: usize, operation: &Operation, parent: &Rc<OwnedFd>, parent_seen: &Seen) {
@@ -31,7 +34,7 @@ impl Surveyor<'_> {
     }
 
     fn as_expected(&mut self, operation: &Operation, path: &Path, seen: std::io::Result<Option<Seen>>) -> Option<Seen> {
-        let hint = "look at the change again";
+        let hint = LOOK_AGAIN;
         match (seen, operation.before()) {
             (Err(error), _) => self.problem(path, format!("cannot be examined: {error}"), ""),
             (Ok(None), None) => {}
@@ -55,7 +58,7 @@ impl Surveyor<'_> {
                     names.into_iter().filter(|name| !self.removed.contains(path.join(name).as_path())).collect();
                 if let Some(first) = staying.first() {
                     let what = format!("would be removed, but holds '{}', which would not", first.to_string_lossy());
-                    self.problem(path, what, "look at the change again");
+                    self.problem(path, what, LOOK_AGAIN);
                 }
             }
             Err(error) => self.problem(path, format!("cannot be listed: {error}"), ""),
@@ -106,7 +109,7 @@ impl Surveyor<'_> {
                 if seen.identity.kind == Kind::File {
                     self.problems.extend(against_file_in_place(&seen.identity, &xattrs, wanted, path));
                 } else if wanted.xattrs_now.as_ref().is_some_and(|planned| !attributes::same(planned, &xattrs)) {
-                    self.problem(path, "has other extended attributes now", "look at the change again");
+                    self.problem(path, "has other extended attributes now", LOOK_AGAIN);
                 }
                 self.found.xattrs.insert(n, xattrs);
             }

@@ -36,11 +36,11 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     output.document(&collected);
     tell_reconciled(&collected, output);
     tell_removed(&collected, output);
+    if !has_news(&collected) {
+        output.line(if args.dry_run { "nothing would be removed" } else { "nothing to do" });
+    }
     if args.dry_run {
         explain(&collected, output);
-    }
-    if !has_news(&collected) {
-        output.line("nothing to do");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -144,6 +144,7 @@ fn tell_removed(collected: &Collected, output: &Output) {
 /// What is kept and why, and what each removal would free.
 fn explain(collected: &Collected, output: &Output) {
     if !collected.kept.is_empty() {
+        output.line("kept, because something needs it:");
         let mut rows = vec![["LAYER", "SIZE", "NEEDED BY"].map(|h| output.paint(Style::Dim, h)).to_vec()];
         for layer in &collected.kept {
             let names: Vec<String> = layer.needed_by.iter().take(MOST_NAMED).map(shown).collect();
@@ -153,8 +154,12 @@ fn explain(collected: &Collected, output: &Output) {
         }
         output.line(table::render(&rows));
     }
-    for line in removals(collected.would_free.iter().map(|r| (&r.owner, r.bytes))) {
-        output.line(line);
+    let removals = removals(collected.would_free.iter().map(|r| (&r.owner, r.bytes)));
+    if !removals.is_empty() {
+        output.line("kept, unless you remove it yourself:");
+    }
+    for line in removals {
+        output.line(format!("  {line}"));
     }
 }
 

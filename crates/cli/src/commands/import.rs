@@ -59,7 +59,8 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn list(file: &Path, output: &Output) -> Result<ExitCode, EngineError> {
-    let export::Inspected { about, manifest, digest } = export::inspect(file)?;
+    let inspected = if file == Path::new("-") { export::inspect_from(std::io::stdin().lock()) } else { export::inspect(file) };
+    let export::Inspected { about, manifest, digest } = inspected?;
     output.document(&serde_json::json!({
         "kind": about.kind,
         "name": about.name,
