@@ -61,7 +61,7 @@ fn a_state_directory_on_an_overlay_is_explained(w: &World) {
     let outcome = w.program("/usr/bin/unshare").args(["--mount", "--propagation", "private", "/bin/sh", "-c", &script]).go();
     assert!(!w.project.join("made").exists());
     if outcome.stdout.contains("code 0") {
-        assert!(outcome.stderr.contains("backend, because:"), "a weaker way is said: {}", outcome.stderr);
+        assert!(outcome.stderr.contains("backend, because: overlay: "), "why not the best one is said: {}", outcome.stderr);
         assert!(outcome.stdout.contains("\"backend_reason\":\""), "and recorded: {}", outcome.stdout);
     } else {
         assert!(outcome.stdout.contains("code 125") && outcome.stderr.contains("hint:"), "{} {}", outcome.stdout, outcome.stderr);

@@ -13,7 +13,8 @@ as_root_and_user!(
 as_root!(
     a_mount_made_outside_later_does_not_appear_inside,
     a_mount_made_outside_later_is_no_obstacle,
-    directories_beside_a_mount_may_come_and_go
+    directories_beside_a_mount_may_come_and_go,
+    closed_directories_of_others_are_nobodys_change,
 );
 
 /// NS-04.
@@ -118,6 +119,30 @@ fn directories_beside_a_mount_may_come_and_go(w: &World) {
     let unshare = ["--mount", "--propagation", "private", "/bin/sh", "-euc", script];
     let outcome = w.program("/usr/bin/unshare").args(unshare).args([&w.bin]).go().ok();
     assert!(outcome.stdout.contains("1\n2\n3\n4\n5\n6\n7\n8\n"), "{outcome:?}");
+}
+
+/// An ordinary user in a mount namespace of the test's own, where a mount lies in a directory that all may write to, as in /var/tmp:
+/// every directory beside it becomes a tree of the sandbox. `as` runs something as that user, in its project.
+fn beside_a_mount(w: &World, script: &str) -> whatif_e2e::Outcome {
+    let set_up = format!(
+        "cd {dir}; mkdir -m 1777 shared; mkdir shared/mnt; mkdir -m 700 shared/closed; mkdir -p user/p user/state; \
+         chown -R 65534:65534 user; mount -t tmpfs -o mode=1777 none shared/mnt; cd user/p; \
+         as() {{ setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=$PATH HOME={dir}/user WHATIF_HOME={dir}/user/state \"$@\"; }}",
+        dir = w.dir.display()
+    );
+    let script = format!("{set_up}\n{script}");
+    w.program("/usr/bin/unshare").args(["--mount", "--propagation", "private", "/bin/sh", "-euc", &script]).args([&w.bin]).go()
+}
+
+fn closed_directories_of_others_are_nobodys_change(w: &World) {
+    let script = "as \"$0\" run --keep --name n -- sh -c 'echo x > a; echo o > ~/outside'; as \"$0\" --json diff n; \
+        as \"$0\" apply n --yes --outside >&2; cat a ../outside; as \"$0\" rm n >&2";
+    let outcome = beside_a_mount(w, script).ok();
+    let mut lines = outcome.stdout.lines();
+    let document: serde_json::Value = lines.next().and_then(|line| serde_json::from_str(line).ok()).expect("a document");
+    assert!(!document["unreadable"].to_string().contains("closed"), "{document:#}");
+    assert!(!outcome.stderr.contains("could not be read"), "{}", outcome.stderr);
+    assert_eq!(lines.collect::<Vec<_>>(), ["x", "o"]);
 }
 
 /// NS-08.

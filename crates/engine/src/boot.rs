@@ -146,7 +146,8 @@ impl Engine {
         mut booting: Booting,
         first: Option<(&Exec, &[BorrowedFd<'_>])>,
     ) -> Result<(Booting, Protection), EngineError> {
-        let mut reasons = Vec::new();
+        let mut reasons: Vec<String> = Vec::new();
+        let mut fell_back = false;
         let mut tries = 0;
         loop {
             // Sent before the sandbox stands, so that the keeper goes on to it without a pause.
@@ -155,7 +156,7 @@ impl Engine {
             }
             let failed = match booting.client.reply() {
                 Ok(Reply::Booted { protection, .. }) => {
-                    if !reasons.is_empty() {
+                    if fell_back {
                         booting.choice.store(&self.context.state_dir);
                     }
                     return Ok((booting, protection));
@@ -194,10 +195,9 @@ impl Engine {
                 }
                 _ => return Err(EngineError::Boot { message: failed.message, errno: failed.errno }),
             }
-            choice.reason = Some(failed.message.clone());
-            if reasons.is_empty() {
-                reasons.push(failed.message);
-            }
+            fell_back = true;
+            // Why each better backend was given up, not only the last one.
+            choice.reason = Some(if reasons.is_empty() { failed.message } else { reasons.join("; ") });
             wait_for_end(&booting.pidfd);
             clear_heads(wish.directory)?;
             booting = self.begin_boot(wish, choice)?;
@@ -347,6 +347,7 @@ impl Engine {
             secrets: &secrets,
             known_trees: wish.known_trees.unwrap_or_default(),
             subdirectories: &subdirectories,
+            is_closed: &survey::is_closed,
             run_links: &survey.run_links,
         });
         failed.into_inner().map_or(Ok(plan), |error| Err(error.into()))

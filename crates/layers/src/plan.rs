@@ -31,6 +31,8 @@ pub struct Inputs<'a> {
     pub known_trees: &'a [PathBuf],
     /// The subdirectories of a directory; asked only about directories with mounts beneath them.
     pub subdirectories: &'a dyn Fn(&Path) -> Vec<PathBuf>,
+    /// Whether a directory cannot even be entered by this user; asked about the same.
+    pub is_closed: &'a dyn Fn(&Path) -> bool,
     pub run_links: &'a [(PathBuf, PathBuf)],
 }
 
@@ -123,6 +125,10 @@ impl Planner<'_> {
         for child in (self.inputs.subdirectories)(tree) {
             // The copy of this level leaves out what is hidden, so there is nothing to mount on.
             if self.is_hidden(&child) {
+                continue;
+            }
+            // Somebody else's: the read-only root shows it as closed as it is.
+            if level == Level::ReadOnly && (self.inputs.is_closed)(&child) {
                 continue;
             }
             let usable = mount_of(self.inputs.mounts, &child).is_some_and(|m| !m.read_only && !m.is_pseudo());

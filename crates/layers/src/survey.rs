@@ -76,6 +76,12 @@ pub fn subdirectories(directory: &Path) -> Result<Vec<PathBuf>, PathError> {
     Ok(paths)
 }
 
+/// Whether this user can do nothing at all in a directory: nobody's changes can be there.
+#[must_use]
+pub fn is_closed(directory: &Path) -> bool {
+    matches!(accessat(CWD, directory, Access::EXEC_OK, AtFlags::EACCESS), Err(Errno::ACCESS))
+}
+
 /// What is in a directory that this user can list; nothing if there is none.
 fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>, PathError> {
     match fs::read_dir(directory).and_then(Iterator::collect) {

@@ -22,6 +22,7 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
         Ok(identity) => {
             probes.push(Probe::ok("sandbox", "one was set up and taken away: namespaces, mounts, filter and network work"));
             probes.push(Probe::ok("backend overlay", "works in the state directory"));
+            probes.extend(remembered(engine));
             if *identity == Identity::Same || (engine.context.is_root() && !mapped) {
                 probes.push(Probe::warn(
                     "identity",
@@ -54,6 +55,15 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
         )),
     }
     probes
+}
+
+/// A command that fell back a moment ago, and with it those that follow for a while.
+fn remembered(engine: &Engine) -> Option<Probe> {
+    let choice = Choice::load(&engine.context.state_dir);
+    let reason = choice.reason.filter(|_| choice.backend != Backend::Overlay)?;
+    let detail =
+        format!("sandboxes use the '{}' backend for now, because of a failure a few minutes ago: {reason}", choice.backend);
+    Some(Probe::warn("fallback", detail, "it is tried again after five minutes; at once with: --backend overlay"))
 }
 
 /// Whether the network can have rules. `backend` works.

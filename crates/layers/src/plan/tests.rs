@@ -45,9 +45,14 @@ impl Machine {
             secrets: &[],
             known_trees: &[],
             subdirectories: &nothing,
+            is_closed: &never,
             run_links: &[],
         }
     }
+}
+
+fn never(_: &Path) -> bool {
+    false
 }
 
 fn kind(plan: &Plan, path: &str) -> PlaceKind {
@@ -113,6 +118,17 @@ fn a_home_with_a_mount_beneath_it_becomes_a_skeleton() {
     for tree in ["/home/ann/src/p", "/home/ann/mnt/disk/x", "/home/ann/mnt/other"] {
         assert!(matches!(kind(&plan, tree), PlaceKind::Writable { .. }), "{tree}");
     }
+}
+
+/// Beside another mount, in a directory that all may write to.
+#[test]
+fn what_is_closed_to_the_user_is_no_tree() {
+    let machine = Machine::new(&[mount("/var/tmp/disk", "ext4", false)]);
+    let children = |_: &Path| -> Vec<PathBuf> { vec!["/var/tmp/disk".into(), "/var/tmp/mine".into(), "/var/tmp/private".into()] };
+    let is_closed = |path: &Path| path.ends_with("private");
+    let plan = plan(&Inputs { subdirectories: &children, is_closed: &is_closed, ..machine.inputs(false) });
+    assert!(matches!(kind(&plan, "/var/tmp/mine"), PlaceKind::Writable { .. }));
+    assert_eq!(kind(&plan, "/var/tmp/private"), PlaceKind::ReadOnly);
 }
 
 #[test]
