@@ -12,6 +12,7 @@ as_root_and_user!(
     the_json_document_says_what_became_of_each_change,
     a_conflict_is_a_json_document_too,
     a_conflict_is_told_once,
+    what_cannot_be_merged_is_said_to_be_the_reason,
     two_sandboxes_applied_at_once_both_arrive,
     one_sandbox_applied_twice_at_once_arrives_once,
     a_busy_sandbox_is_applied_as_it_was_at_one_moment,
@@ -69,6 +70,16 @@ fn a_conflict_is_told_once(w: &World) {
     let said = w.apply(&["s"]).fails_with_hint(1).stderr;
     assert_eq!(said.matches("both changed the same lines").count(), 12, "{said}");
     assert!(said.contains("12 paths are in conflict with reality") && said.contains("and 7 more"), "{said}");
+}
+
+/// Rather than that its start was not kept, which nobody can change.
+fn what_cannot_be_merged_is_said_to_be_the_reason(w: &World) {
+    w.outside("head -c 5M /dev/zero | tr '\\0' a > long; printf 'bin\\0' > binary").ok();
+    w.sandbox_with("s", "echo sandbox >> long; echo sandbox >> binary");
+    w.outside("echo reality >> long; echo reality >> binary").ok();
+    let said = w.apply(&["s"]).exits(1).stderr;
+    let why = |path: &str| said.lines().find(|l| l.starts_with("conflict:") && l.contains(path)).unwrap_or_default().to_owned();
+    assert!(why("long").ends_with("it is too large to be merged") && why("binary").ends_with("it is not text"), "{said}");
 }
 
 fn a_success_says_how_to_undo_it(w: &World) {

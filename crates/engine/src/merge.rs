@@ -108,7 +108,7 @@ fn content(
         return clash("both changed where the link leads");
     }
     if [Some(now), Some(after), before].into_iter().flatten().any(|s| s.node.size > LONGEST_TEXT) {
-        return clash("both changed it, and it is too large to be merged");
+        return clash(TOO_LARGE);
     }
     let (ours, theirs) = (bytes(now)?, bytes(after)?);
     // Without a start everything that differs collides.
@@ -124,7 +124,7 @@ fn content(
         return Ok(Ok(Content::Both { bytes: theirs.clone(), sandbox: theirs }));
     }
     if [&base[..], &ours[..], &theirs[..]].iter().any(|b| whatif_patch::is_binary(b)) {
-        return clash("both changed it, and it is not text");
+        return clash(NOT_TEXT);
     }
     Ok(match whatif_patch::merge(&base, &ours, &theirs) {
         // Where nothing is known of the start, nothing fits by itself.
@@ -138,6 +138,20 @@ fn content(
     })
 }
 
+/// Why two files could not be merged whatever they started from, which is why that was not kept.
+pub(crate) fn unmergeable(now: &State, after: &State) -> Result<Option<&'static str>, EngineError> {
+    if now.node.kind != Kind::File || after.node.kind != Kind::File {
+        return Ok(None);
+    }
+    if now.node.size.max(after.node.size) > LONGEST_TEXT {
+        return Ok(Some(TOO_LARGE));
+    }
+    let is_binary = whatif_patch::is_binary(&bytes(now)?) || whatif_patch::is_binary(&bytes(after)?);
+    Ok(is_binary.then_some(NOT_TEXT))
+}
+
+const TOO_LARGE: &str = "both changed it, and it is too large to be merged";
+const NOT_TEXT: &str = "both changed it, and it is not text";
 pub(crate) const UNKNOWN: &str = "both changed it, and what the sandbox started from is not known";
 
 fn bytes(state: &State) -> Result<Vec<u8>, EngineError> {

@@ -13,7 +13,7 @@ use super::ApplyRequest;
 use super::select::Chosen;
 use crate::EngineError;
 use crate::diff::CONTEXT_LINES;
-use crate::merge::{Collision, Content, Looks, Merged, Prefer, UNKNOWN, merge};
+use crate::merge::{Collision, Content, Looks, Merged, Prefer, UNKNOWN, merge, unmergeable};
 
 /// What is to be at a path.
 #[derive(Debug)]
@@ -243,7 +243,9 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
             let start = before.filter(|b| change.base == Base::Kept && b.node.kind == Kind::Directory);
             Ok(merged(change, start, now, after, None)?)
         }
-        (Some(_), Some(_)) if change.base == Base::Lost => conflict(UNKNOWN, Side::Unknown, did),
+        (Some(now), Some(after)) if change.base == Base::Lost => {
+            conflict(unmergeable(now, after)?.unwrap_or(UNKNOWN), Side::Unknown, did)
+        }
         (Some(now), Some(after)) => match before {
             Some(before) => merged(change, Some(before), now, after, hunks),
             None => conflict("both changed it, and it cannot be merged", Side::Changed, did),
