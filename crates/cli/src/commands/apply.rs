@@ -27,7 +27,7 @@ pub struct Args {
     /// Leave out paths that fit
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     exclude: Vec<String>,
-    /// Take only these hunks of a file, as `whatif diff` numbers them
+    /// Take only these hunks of a file, as `whatif diff` numbers them on a terminal, or with --json --patch
     #[arg(long, value_name = "FILE:N,M", value_parser = parse_hunks)]
     hunks: Vec<HunkChoice>,
     /// Take everything in the project, ignored and risky changes too

@@ -195,7 +195,7 @@ impl Rules<'_> {
                         choice.path,
                         if count == 1 { "" } else { "s" }
                     ),
-                    hint: "'whatif diff' numbers them".to_owned(),
+                    hint: "'whatif diff' numbers them on a terminal, 'whatif diff --json --patch' everywhere".to_owned(),
                 });
             }
         }
