@@ -343,7 +343,11 @@ impl Bases {
                     Line::Known(Record { content, attributes, identity_only: true, made: Made::InPlace, ..record })
                 }
                 NewBase::Forget { path } => Line::Forgotten(path),
-                NewBase::Again(record) => Line::Known(self.bring_back(record, &history, &mut writer)?),
+                NewBase::Again { record, there } => {
+                    let record = self.bring_back(record, &history, &mut writer)?;
+                    let node = there.unwrap_or_else(|| record.node.clone());
+                    Line::Known(Record { node, ..record })
+                }
             };
             self.add(&mut writer, own, line);
         }
@@ -353,7 +357,7 @@ impl Bases {
     /// All that was ever said about the paths whose earlier records come back with bytes, oldest first.
     fn history(&self, new: &[NewBase]) -> io::Result<HashMap<OsString, Vec<Placed>>> {
         let returns = |base: &NewBase| match base {
-            NewBase::Again(record) if record.content.is_some() => Some((record.path.clone().into_os_string(), Vec::new())),
+            NewBase::Again { record, .. } if record.content.is_some() => Some((record.path.clone().into_os_string(), Vec::new())),
             _ => None,
         };
         let mut history: HashMap<OsString, Vec<Placed>> = new.iter().filter_map(returns).collect();
@@ -378,8 +382,8 @@ impl Bases {
         let said = history.get(record.path.as_os_str()).and_then(|said| said.iter().rev().find(|p| p.record == record));
         let content = match said {
             Some(said) if said.directory + 1 == self.directories.len() => record.content,
-            Some(said) => match self.kept(said) {
-                Some(kept) => writer.take_over(&kept.at)?,
+            Some(said) => match record.content {
+                Some(number) => writer.take_over(&self.directories[said.directory].join(number.to_string()))?,
                 None => None,
             },
             None => None,
@@ -517,6 +521,6 @@ pub enum NewBase {
     InPlace { path: PathBuf, node: Node, attributes: Option<Attributes>, source: PathBuf },
     /// There is none: nothing is in reality.
     Forget { path: PathBuf },
-    /// What it was before.
-    Again(Record),
+    /// What it was before. With a node: that is there again, as another inode perhaps.
+    Again { record: Record, there: Option<Node> },
 }

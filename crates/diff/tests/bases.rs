@@ -136,13 +136,13 @@ fn a_record_that_comes_back_brings_its_own_bytes() {
     let path = Path::new("/r/all");
     // Its number means other bytes in the directory it is written to.
     let earlier = w.load(&["one", "two"]).get(path).unwrap().clone();
-    w.load(&ALL).replace(vec![NewBase::Again(earlier)]).unwrap();
+    w.load(&ALL).replace(vec![NewBase::Again { record: earlier, there: None }]).unwrap();
     assert_eq!(w.start(&ALL, "/r/all").as_deref(), Some("2"));
     // From nowhere: better none than those of another.
     let w2 = World::new("again-elsewhere");
     w2.know(&["own"], "/r/all", "mine");
     let foreign = w.load(&["one"]).get(path).unwrap().clone();
-    w2.load(&["own"]).replace(vec![NewBase::Again(foreign)]).unwrap();
+    w2.load(&["own"]).replace(vec![NewBase::Again { record: foreign, there: None }]).unwrap();
     assert_eq!(w2.start(&["own"], "/r/all"), None);
 }
 

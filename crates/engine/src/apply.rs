@@ -132,8 +132,11 @@ pub(crate) struct About {
     pub takes_back: bool,
     /// What the sandbox starts from at these paths once this is done; elsewhere, reality as it is then.
     pub bases: Vec<BaseAfter>,
-    /// What it started from before, for an undo.
+    /// What it started from before, for an undo. Not where `--ours` settled something: that is not undone.
     pub bases_before: Vec<Record>,
+    /// Directories that get nothing but their times back. What the sandbox started from there stays what it is.
+    #[serde(default, with = "text::paths")]
+    pub only_times: Vec<PathBuf>,
     /// Renamed directories that are real as a whole once this is done.
     #[serde(default)]
     pub in_place: Vec<InPlace>,
@@ -168,13 +171,11 @@ pub(crate) enum BaseAfter {
         looks: Option<Looks>,
     },
     /// Reality's bytes with these attributes, or, as long as the sandbox has not touched it since, what it has.
-    Looks {
-        path: Text,
-        looks: Looks,
-        reconciled: bool,
-        equal_to: Option<(u64, whatif_diff::Time)>,
-    },
+    Looks { path: Text, looks: Looks, reconciled: bool, equal_to: Option<(u64, whatif_diff::Time)> },
+    /// What it started from before, whatever is in reality.
     Again(Record),
+    /// The same; reality had just that, and has it again once this is done.
+    Restored(Record),
 }
 
 /// A transaction that is done.
@@ -258,12 +259,12 @@ impl Engine {
             bases_before: planned
                 .paths
                 .iter()
-                .chain(&planned.settled)
                 .chain(in_place.iter().map(|r| &r.path))
                 .filter_map(|p| bases.get(p))
                 .cloned()
                 .collect(),
             bases: planned.bases,
+            only_times: Vec::new(),
             in_place,
             marks,
         };

@@ -1,8 +1,12 @@
 //! `whatif undo`: the reverse of an apply, as a transaction of its own.
 
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Change as Act, Operation, Plan};
+use whatif_apply::{Change as Act, Identity, Operation, Plan};
+use whatif_diff::Kind;
+use whatif_diff::base::Record;
+use whatif_types::SandboxId;
 
 use crate::apply::{About, BaseAfter, Left, Watch};
 use crate::history::Page;
@@ -59,16 +63,19 @@ impl Engine {
             let changed = changed.into_iter().map(|c| (c.path, c.why)).collect();
             return Err(EngineError::ChangedSince { id: page.id, changed });
         }
-        let about: About = serde_json::from_value(whatif_apply::read(&directory)?.about)
-            .map_err(|e| EngineError::io("read", &directory, e.into()))?;
+        let done = whatif_apply::read(&directory)?;
+        let about: About = serde_json::from_value(done.about.clone()).map_err(|e| EngineError::io("read", &directory, e.into()))?;
+        let found = found_by(&done);
+        let undone: HashSet<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
         let undo = About {
             id: crate::create::new_id()?.to_string(),
             at: now(),
             who: self.who(),
             undo_of: Some(page.id.clone()),
             takes_back: !about.takes_back,
-            bases: about.bases_before.iter().cloned().map(BaseAfter::Again).collect(),
-            bases_before: Vec::new(),
+            bases: bases_again(&about, &found),
+            bases_before: self.bases_now(&about, &undone)?,
+            only_times: undone.into_iter().filter(|path| !found.contains_key(path)).collect(),
             ..about
         };
         let id = undo.id.clone();
@@ -90,10 +97,44 @@ impl Engine {
         Ok(())
     }
 
+    /// What the sandbox starts from now at the paths that an undo restores; none if it is gone.
+    fn bases_now(&self, about: &About, paths: &HashSet<PathBuf>) -> Result<Vec<Record>, EngineError> {
+        let Some(id) = SandboxId::parse(&about.sandbox_id) else { return Ok(Vec::new()) };
+        let (Some(sandbox), Some(_)) = (self.store.get(&id)?, self.state.find(&id)?) else { return Ok(Vec::new()) };
+        let bases = self.bases(&sandbox)?;
+        let renamed = about.in_place.iter().map(|r| &r.path).filter(|path| !paths.contains(*path));
+        Ok(paths.iter().chain(renamed).filter_map(|path| bases.get(path)).cloned().collect())
+    }
+
     fn latest_apply(&self) -> Result<Page, EngineError> {
         let is_here = |project: &Path| self.context.cwd.starts_with(project);
         let pages = self.history()?;
         let is_candidate = |p: &&Page| p.undone_by.is_none() && p.undo_of.is_none() && is_here(&p.project);
         pages.iter().find(is_candidate).cloned().ok_or(EngineError::NothingToUndo)
     }
+}
+
+/// What an apply found at each of its paths.
+fn found_by(done: &whatif_apply::Record) -> HashMap<PathBuf, Option<&Identity>> {
+    let operations = done.operations.iter().map(|recorded| &recorded.operation);
+    operations.map(|o| (o.absolute(&done.roots), o.expected.identity())).collect()
+}
+
+/// What the sandbox starts from again once an apply is undone.
+fn bases_again(about: &About, found: &HashMap<PathBuf, Option<&Identity>>) -> Vec<BaseAfter> {
+    let is_in_place = |path: &Path| about.in_place.iter().any(|r| r.path == path);
+    // Earlier versions wrote down more: what `--ours` settled, which stays settled.
+    let before = about.bases_before.iter().filter(|r| found.contains_key(&r.path) || is_in_place(&r.path)).cloned();
+    let again = |record: Record| match found.get(&record.path) {
+        Some(Some(found)) if was_found(&record, found) => BaseAfter::Restored(record),
+        _ => BaseAfter::Again(record),
+    };
+    before.map(again).collect()
+}
+
+/// Whether an apply found reality as the record says.
+fn was_found(record: &Record, found: &Identity) -> bool {
+    let known = &record.node;
+    known.ino == found.ino
+        && (known.kind == Kind::Directory || (known.size, known.mtime, known.ctime) == (found.size, found.mtime, found.ctime))
 }

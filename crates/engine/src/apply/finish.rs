@@ -72,12 +72,20 @@ impl Written {
     }
 }
 
-/// Whether what was only known by its identity is there again.
+/// Whether what a record was made of is there again: its times of change and, where it had to be made again, its inode are others.
 fn is_as_known(record: &Record, node: &Node) -> bool {
     let known = &record.node;
     let is_same = (known.kind, known.mode, known.uid, known.gid) == (node.kind, node.mode, node.uid, node.gid);
     let is_same_file = node.kind == Kind::Directory || (known.size, known.mtime) == (node.size, node.mtime);
-    record.identity_only && !record.absent && is_same && is_same_file
+    !record.absent && !record.unknown && is_same && is_same_file
+}
+
+/// What is there again, for a record of it. Where the attributes are others it must not pass for untouched: they would not be
+/// compared then.
+fn there_again(record: &Record, node: Node, attributes: Option<&Attributes>) -> Node {
+    let has_same = record.attributes.is_none() || record.attributes.as_ref() == attributes;
+    let ctime = if has_same { node.ctime } else { (0, 0) };
+    Node { ctime, ..node }
 }
 
 /// What is there, with the attributes that the sandbox starts from.
@@ -106,7 +114,8 @@ impl Engine {
         self.note_move();
         let about: About = serde_json::from_value(plan.about.clone()).map_err(|e| EngineError::io("read", directory, e.into()))?;
         let paths: Vec<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
-        let operations = plan.operations.iter().zip(&paths).zip(after);
+        let only_times: HashSet<&PathBuf> = about.only_times.iter().collect();
+        let operations = plan.operations.iter().zip(&paths).zip(after).filter(|((_, path), _)| !only_times.contains(path));
         let written: Vec<Written> = operations.map(|((o, path), after)| Written::of(o, path, after.as_ref())).collect();
         self.set_bases(&about, &written)?;
         self.note_marks(&about)?;
@@ -157,7 +166,7 @@ impl Engine {
         for after in &about.bases {
             let path = match after {
                 BaseAfter::Content { path, .. } | BaseAfter::Looks { path, .. } => path.to_path(),
-                BaseAfter::Again(record) => record.path.clone(),
+                BaseAfter::Again(record) | BaseAfter::Restored(record) => record.path.clone(),
             };
             special.insert(path, after);
         }
@@ -171,7 +180,7 @@ impl Engine {
         let mut new = Vec::with_capacity(written.len());
         let is_base = |one: &Written, node: Option<&Node>| match special.get(&one.path) {
             // Known without looking at reality.
-            Some(BaseAfter::Again(_)) => true,
+            Some(BaseAfter::Again(_) | BaseAfter::Restored(_)) => true,
             Some(BaseAfter::Content { .. }) => one.after.is_some(),
             Some(BaseAfter::Looks { .. }) | None => one.is_there(node),
         };
@@ -182,12 +191,12 @@ impl Engine {
             }
             let attributes = if node.is_some() { Some(attributes::of(&one.path, Marks::None)?) } else { None };
             new.push(match (special.get(&one.path), node) {
-                // Put back as it was known; a directory that was made again is another inode.
-                (Some(BaseAfter::Again(record)), Some(node)) if is_as_known(record, &node) => {
-                    let (attributes, made) = (record.attributes.clone().or(attributes), record.made);
-                    NewBase::Identity { path, node, attributes, reconciled: record.reconciled, equal_to: None, made }
+                (Some(BaseAfter::Restored(record)), node) => {
+                    let there = node.filter(|node| one.is_there(Some(node)) && is_as_known(record, node));
+                    let there = there.map(|node| there_again(record, node, attributes.as_ref()));
+                    NewBase::Again { record: record.clone(), there }
                 }
-                (Some(BaseAfter::Again(record)), _) => NewBase::Again(record.clone()),
+                (Some(BaseAfter::Again(record)), _) => NewBase::Again { record: record.clone(), there: None },
                 (_, None) => NewBase::Forget { path },
                 _ if one.is_removed => NewBase::Forget { path },
                 (None, Some(node)) if in_place.contains_key(&path) => match in_place.get(&path).filter(|_| !about.takes_back) {
@@ -217,7 +226,12 @@ impl Engine {
                 },
             });
         }
-        match Bases::load(&base).and_then(|mut bases| bases.replace(new)) {
+        // What it started from before may have been kept in a layer that it stands on now.
+        let mut bases = match self.store.get(&id)? {
+            Some(sandbox) => self.bases(&sandbox)?,
+            None => Bases::load(&base).map_err(failed)?,
+        };
+        match bases.replace(new) {
             // The sandbox is being removed.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             other => other.map_err(failed),
