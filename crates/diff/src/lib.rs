@@ -35,7 +35,7 @@ pub use marks::Marks;
 pub use node::{Kind, Node, Time};
 pub use overlap::overlaps;
 pub use risk::Flag;
-pub use scan::{Found, Renamed, Scope, Tree, Unchanged, scan};
+pub use scan::{Found, Reach, Renamed, Scope, Tree, Unchanged, scan};
 pub use seen::Seen;
 pub use set::{ChangeSet, Collapsed, Depth};
 pub use summary::{Example, Summary, summarize};

@@ -47,12 +47,24 @@ pub struct Scope<'a> {
     pub bases: &'a Bases,
     /// What is known about the view through which the sandbox saw reality.
     pub seen: Option<&'a Seen<'a>>,
-    /// Leave out what was there at this look. The heads must have no layers below them then.
-    pub since: Option<&'a LastLook>,
+    /// What of the trees to look at.
+    pub reach: Reach<'a>,
     /// When the sandbox was made.
     pub made_at: Time,
     /// Root's sandboxes own what they make; in a tree that belongs to somebody else, it shall belong to them.
     pub as_root: bool,
+}
+
+/// What of the trees to look at.
+#[derive(Clone, Copy, Debug)]
+pub enum Reach<'a> {
+    /// Everything that the layers say.
+    Whole,
+    /// The names that the heads have. The layers below are asked about these alone: they tell what shows through a head's
+    /// directory, and since when the sandbox has had a say about a name.
+    Heads,
+    /// The same, without what was there at this look.
+    News(&'a LastLook),
 }
 
 /// Everything that differs, by path, without flags and renames.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::base::{self, Bases, Made, NewBase};
 use whatif_diff::watch::{self, LastLook};
-use whatif_diff::{Base, Kind, Node, scan};
+use whatif_diff::{Base, Kind, Node, Reach, scan};
 
 struct World(PathBuf);
 
@@ -177,7 +177,7 @@ fn what_an_older_layer_kept_is_not_kept_again() {
             rewritten: &[],
             bases: &bases,
             seen: None,
-            since: None,
+            reach: Reach::Whole,
             made_at,
             as_root: false,
         });
@@ -202,7 +202,7 @@ fn a_later_look_finds_what_came_since_and_nothing_else() {
     for file in ["reality/old/f", "reality/old/deep/f", "reality/old/deep/g", "head/old/f", "head/made/below/f"] {
         fs::write(w.at(file), file).unwrap();
     }
-    let look = |since: Option<&LastLook>| {
+    let look = |reach: Reach<'_>| {
         let mut bases = w.load(&["own"]);
         let marks = whatif_diff::Marks::User;
         let trees = [whatif_diff::Tree { path: w.at("reality"), layers: vec![w.at("head")], marks, copied: false }];
@@ -213,7 +213,7 @@ fn a_later_look_finds_what_came_since_and_nothing_else() {
             rewritten: &[],
             bases: &bases,
             seen: None,
-            since,
+            reach,
             made_at,
             as_root: false,
         };
@@ -224,10 +224,10 @@ fn a_later_look_finds_what_came_since_and_nothing_else() {
             found.changes.iter().map(|c| c.path.strip_prefix(w.at("reality")).unwrap().display().to_string()).collect();
         names.into_iter().filter(|n| !n.is_empty()).collect::<Vec<_>>()
     };
-    let again = || look(Some(&LastLook::remembered(&w.at("own"))));
+    let again = || look(Reach::News(&LastLook::remembered(&w.at("own"))));
     let in_heads = || watch::has_news(&w.at("own"), &[w.at("head")]);
     assert!(in_heads());
-    assert_eq!(look(None), ["made", "made/below", "made/below/f", "old/f"]);
+    assert_eq!(look(Reach::Whole), ["made", "made/below", "made/below/f", "old/f"]);
     assert!(!in_heads());
     assert_eq!(again(), ["made", "made/below"]);
 
@@ -248,5 +248,5 @@ fn a_later_look_finds_what_came_since_and_nothing_else() {
     // Everything is known again at the next look, whatever it left out.
     fs::remove_file(w.at("head/old/f")).unwrap();
     assert_eq!(again(), ["made", "made/below", "old/new"]);
-    assert_eq!(look(None), ["made", "made/below", "made/below/f", "made/i", "old/deep/g", "old/new", "old/new/h"]);
+    assert_eq!(look(Reach::Whole), ["made", "made/below", "made/below/f", "made/i", "old/deep/g", "old/new", "old/new/h"]);
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 use whatif_diff::base::Bases;
-use whatif_diff::{Base, Blocked, Change, ChangeKind, Marks, Scope, Tree, scan};
+use whatif_diff::{Base, Blocked, Change, ChangeKind, Marks, Reach, Scope, Tree, scan};
 
 /// A base, some layers, and a place for both.
 struct World {
@@ -81,7 +81,7 @@ impl World {
             rewritten: &[],
             bases: &self.bases,
             seen: None,
-            since: None,
+            reach: Reach::Whole,
             made_at: self.made_at,
             as_root: false,
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::set::Options;
 use whatif_diff::watch::LastLook;
-use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Scope, Seen, Summary, Tree, between, overlaps, scan, summarize};
+use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Reach, Scope, Seen, Summary, Tree, between, overlaps, scan, summarize};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::boot::PROTOCOL_VERSION;
@@ -68,7 +68,7 @@ impl Engine {
     fn touches_layers(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         let directory = self.directory(sandbox)?;
         let trees = self.trees(sandbox, &directory, View::Whole)?;
-        Ok(trees.iter().any(|tree| tree.layers.split_first().is_some_and(|(head, below)| overlaps(head, below, tree.marks))))
+        Ok(trees.iter().any(overlaps))
     }
 
     /// What was touched since the last snapshot.
@@ -149,13 +149,18 @@ impl Engine {
         let project = viewed.as_ref().and_then(|v| v.project).map(|known| (sandbox.project.as_path(), known));
         let seen = Seen::new(viewed.as_ref().map(|v| (v.at, v.tick)), made_at, project, &enter);
         let last_look = matches!(view, View::News).then(|| LastLook::remembered(&directory.join("base")));
+        let reach = match (view, &last_look) {
+            (_, Some(last_look)) => Reach::News(last_look),
+            (View::Head, None) => Reach::Heads,
+            _ => Reach::Whole,
+        };
         let found = scan(&Scope {
             trees: &trees,
             masked: &masked,
             rewritten: &rewritten,
             bases: &bases,
             seen: Some(&seen),
-            since: last_look.as_ref(),
+            reach,
             made_at,
             as_root: self.context.is_root(),
         });
@@ -204,7 +209,7 @@ impl Engine {
     /// The same for a caller that has the lock, and looked at the record since.
     pub(crate) fn keep_bases_locked(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         if self.has_news(sandbox)? {
-            // What the layers touched was kept when it was in the head.
+            // What only the layers touched was kept when it was in the head.
             let found = self.look_at(sandbox, View::News)?;
             // What could not be looked at is not remembered as seen.
             if found.unreadable.is_empty() {
@@ -277,8 +282,7 @@ impl Engine {
     /// The trees with the directories that make up each. All that should be there is.
     fn trees(&self, sandbox: &Sandbox, directory: &Path, view: View<'_>) -> Result<Vec<Tree>, EngineError> {
         let (has_head, stack) = match view {
-            View::Whole => (true, sandbox.details.position.stack.as_slice()),
-            View::Head | View::News => (true, &[][..]),
+            View::Whole | View::Head | View::News => (true, sandbox.details.position.stack.as_slice()),
             View::Past(stack) => (false, stack),
         };
         let owner = Owner::Sandbox(sandbox.name.clone());

@@ -13,7 +13,7 @@ use super::directory::{beneath, hold, list};
 use super::hidden::Hidden;
 use super::queue::Queue;
 use super::stack::{Layer, LookUp, Part};
-use super::{Found, Renamed, Scope, Tree};
+use super::{Found, Reach, Renamed, Scope, Tree};
 use crate::base::Made;
 use crate::change::{Base, Change, State};
 use crate::copied::Copied;
@@ -69,6 +69,8 @@ struct Visit {
     masked: bool,
     /// What shows through the directory above is reality at the same path.
     is_in_place: bool,
+    /// The head made or moved this directory or one above it: what shows here is its doing, not that of an older layer.
+    is_put_by_head: bool,
     /// The directory itself on both sides, still to be compared.
     itself: Option<(Option<Node>, State)>,
 }
@@ -80,8 +82,17 @@ struct Views {
     lower: Lower,
     /// Nothing of reality shows through, even where nothing is hidden by that.
     is_covered: bool,
-    /// If nothing came or went since the last look: the directories in it, where something may have.
-    unchanged: Option<Vec<OsString>>,
+    listing: Listing,
+    is_put_by_head: bool,
+}
+
+/// Which names of a directory to look at.
+enum Listing {
+    All,
+    /// Those that the head has.
+    Head,
+    /// Nothing came or went since the last look: the directories in it, where something may have.
+    Unchanged(Vec<OsString>),
 }
 
 /// What shows through the layers.
@@ -157,6 +168,9 @@ impl<'a> Walk<'a> {
     fn open_tree(scope: &'a Scope<'a>, tree: &'a Tree) -> Result<Option<(Self, Visit)>, Errno> {
         let layers = Layer::open_all(tree)?;
         let Some(newest) = layers.first() else { return Ok(None) };
+        if !newest.is_head && !matches!(scope.reach, Reach::Whole) {
+            return Ok(None);
+        }
         let reality = hold(&tree.path).or_absent()?;
         let before = reality.as_ref().map(|fd| Node::at(fd, ".")).transpose()?;
         let after = Node::at(&newest.root, ".")?;
@@ -169,6 +183,7 @@ impl<'a> Walk<'a> {
             owner: before.as_ref().and_then(owner),
             masked: false,
             is_in_place: true,
+            is_put_by_head: false,
             itself: before.is_some().then(|| (before.clone(), State::new(after, newest.path.clone(), tree.marks))),
         };
         let hidden = Hidden::new(scope.masked);
@@ -235,9 +250,11 @@ impl<'a> Walk<'a> {
         let directory = self.tree.path.join(&visit.path);
         let mut names = Names::default();
         for (position, part) in views.uppers.iter().enumerate() {
-            let listed = match &views.unchanged {
-                Some(directories) => directories.clone(),
-                None => list(&part.directory)?,
+            let listed = match &views.listing {
+                Listing::Unchanged(directories) => directories.clone(),
+                // What else the older layers have was looked at when each of them was the head.
+                Listing::Head if position > 0 => names.said.keys().cloned().collect(),
+                _ => list(&part.directory)?,
             };
             self.list_layer(part, listed, position, &directory, &mut names, finding);
         }
@@ -248,7 +265,7 @@ impl<'a> Walk<'a> {
         };
         if let Some(copied) = &self.copied {
             self.list_copied(copied, &visit.path, &views, &mut names)?;
-        } else if !is_plain && views.unchanged.is_none() {
+        } else if !is_plain && matches!(views.listing, Listing::All) {
             for directory in [elsewhere, views.before.as_ref()].into_iter().flatten() {
                 // Reality's, or what shows through: that it went a moment ago is nothing the sandbox did.
                 for name in list(directory).map_err(|errno| if errno == Errno::NOENT { Errno::STALE } else { errno })? {
@@ -350,7 +367,8 @@ impl<'a> Walk<'a> {
         let mut hides_nothing = false;
         let mut is_copied_up = false;
         let mut redirected: Option<PathBuf> = None;
-        let mut unchanged = None;
+        let mut listing = Listing::All;
+        let mut is_put_by_head = visit.is_put_by_head;
         while let Some((part, seen)) = look_up.next()? {
             // Only the oldest part was made over what is in reality; newer ones may have been made over older ones.
             is_copied_up = seen.is_copied_up;
@@ -363,10 +381,8 @@ impl<'a> Walk<'a> {
                 && let Some((_, after)) = &mut itself
             {
                 if self.layers[part.layer].is_head {
-                    // A copy's files are written in place, which their directory does not show.
-                    let since = self.scope.since.filter(|_| self.copied.is_none());
-                    let known = since.and_then(|look| look.unchanged(&after.at, after.node.ctime));
-                    unchanged = known.map(|directories| directories.map(OsStr::to_owned).collect());
+                    is_put_by_head |= seen.is_opaque || seen.redirect.is_some();
+                    listing = self.listing(after, is_put_by_head);
                     finding.found.directories.push(Directory { path: after.at.clone(), ctime: after.node.ctime });
                 }
                 after.set_attributes(seen.attributes);
@@ -436,7 +452,21 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        Ok(Views { uppers, before, lower, is_covered, unchanged })
+        Ok(Views { uppers, before, lower, is_covered, listing, is_put_by_head })
+    }
+
+    /// Which names of a head's directory are to be looked at.
+    fn listing(&self, head: &State, is_put_by_head: bool) -> Listing {
+        let since = match self.scope.reach {
+            Reach::Whole => return Listing::All,
+            Reach::Heads => None,
+            // A copy's files are written in place, which their directory does not show.
+            Reach::News(since) => Some(since).filter(|_| self.copied.is_none()),
+        };
+        if let Some(directories) = since.and_then(|look| look.unchanged(&head.at, head.node.ctime)) {
+            return Listing::Unchanged(directories.map(OsStr::to_owned).collect());
+        }
+        if is_put_by_head { Listing::All } else { Listing::Head }
     }
 
     /// Whether an entry of a layer was made by the sandbox, rather than being reality's, copied up.
@@ -556,6 +586,7 @@ impl<'a> Walk<'a> {
             owner: before.map_or(visit.owner, owner),
             masked: false,
             is_in_place: matches!(views.lower, Lower::Plain),
+            is_put_by_head: views.is_put_by_head,
             itself: None,
         })
     }
