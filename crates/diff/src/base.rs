@@ -32,6 +32,7 @@ use self::index::Line;
 pub(crate) use self::inventory::confirm;
 pub use self::join::{copy, join};
 pub use self::record::{Made, Record};
+pub use self::writer::LONGEST_KEPT;
 pub(crate) use self::writer::make;
 use self::writer::{Kept, Writer};
 use crate::attributes::Attributes;

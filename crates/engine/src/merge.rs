@@ -3,6 +3,7 @@
 
 mod looks;
 
+use whatif_diff::base::LONGEST_KEPT;
 use whatif_diff::content::LONGEST_TEXT;
 use whatif_diff::{Kind, State};
 use whatif_patch::{Merge, Region};
@@ -143,7 +144,7 @@ pub(crate) fn unmergeable(now: &State, after: &State) -> Result<Option<&'static 
     if now.node.kind != Kind::File || after.node.kind != Kind::File {
         return Ok(None);
     }
-    if now.node.size.max(after.node.size) > LONGEST_TEXT {
+    if now.node.size.max(after.node.size) > LONGEST_KEPT {
         return Ok(Some(TOO_LARGE));
     }
     let is_binary = whatif_patch::is_binary(&bytes(now)?) || whatif_patch::is_binary(&bytes(after)?);

@@ -18,7 +18,7 @@ use crate::node::Kind;
 use crate::{attributes, content};
 
 /// Longer text is rarely merged by lines; only its identity is kept.
-const LONGEST_KEPT: u64 = 4 << 20;
+pub const LONGEST_KEPT: u64 = 4 << 20;
 
 /// Longer files are known by their times alone: reading them takes longer than it is worth.
 const LONGEST_HASHED: u64 = 64 << 20;
