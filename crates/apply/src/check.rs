@@ -3,9 +3,11 @@
 mod target;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD};
+use whatif_sys::absence;
 
 use crate::attributes::Xattrs;
 use crate::backup::Store;
@@ -29,7 +31,9 @@ pub(crate) fn open_roots(plan: &Plan) -> Result<Held, ApplyError> {
     open_held(&plan.roots)
 }
 
+/// A root that is not there, or that we may not enter, is a problem of the plan; that one cannot be looked at just now is not.
 pub(crate) fn open_held(roots: &[PathBuf]) -> Result<Held, ApplyError> {
+    let is_lasting = |source: &io::Error| in_the_way(source).is_some() || source.kind() == io::ErrorKind::PermissionDenied;
     let problem = |fault: Fault| match fault {
         Fault::Io { path, source, .. } => {
             let what = in_the_way(&source).map_or_else(|| format!("cannot be opened: {source}"), ToOwned::to_owned);
@@ -38,7 +42,12 @@ pub(crate) fn open_held(roots: &[PathBuf]) -> Result<Held, ApplyError> {
         Fault::Changed { path, why } => Problem::new(path, why, ""),
         Fault::Cancelled => Problem::new("", fault.to_string(), ""),
     };
-    Held::open(roots).map_err(|faults| ApplyError::Problems(faults.into_iter().map(problem).collect()))
+    Held::open(roots).map_err(|mut faults| {
+        match faults.iter().position(|fault| matches!(fault, Fault::Io { source, .. } if !is_lasting(source))) {
+            Some(n) => faults.swap_remove(n).into(),
+            None => ApplyError::Problems(faults.into_iter().map(problem).collect()),
+        }
+    })
 }
 
 /// Where new versions are wanted to be staged.
@@ -66,7 +75,8 @@ pub(crate) fn survey(plan: &Plan, layout: &Layout, held: &mut Held, store: &Stor
         held,
         store,
         wanted,
-        has_labels: Path::new("/sys/fs/selinux/enforce").exists(),
+        // If that cannot be found out, near the target is right either way.
+        has_labels: absence::exists(Path::new("/sys/fs/selinux/enforce")).unwrap_or(true),
         who,
         needs: Needs::default(),
         problems: Vec::new(),
@@ -162,7 +172,10 @@ impl Surveyor<'_> {
             Role::Set => self.set(n, operation, &step.path),
             Role::Publish | Role::Remove => {
                 let Some(parent) = self.parents.get(&(operation.root, step.target.directory.clone())).cloned() else { return };
-                let Ok(descriptor) = self.held.directory(operation.root, &step.target.directory) else { return };
+                let descriptor = match self.held.directory(operation.root, &step.target.directory) {
+                    Ok(descriptor) => descriptor,
+                    Err(error) => return self.problem(&step.path, format!("cannot be reached: {error}"), ""),
+                };
                 self.target(n, operation, &descriptor, &parent);
                 if step.role == Role::Publish {
                     self.source(n, operation, Some(parent.identity.dev));

@@ -56,7 +56,8 @@ fn close_moved(tx: &mut Transaction, left: &BTreeSet<usize>) -> Result<(), Fault
     for n in tx.layout.published().filter(|n| !left.contains(n)).collect::<Vec<_>>() {
         let Some(staged) = tx.staged[n].clone().filter(|s| s.kind == Kind::Directory && s.mode & 0o200 == 0) else { continue };
         let (step, path) = (tx.layout.steps[n].clone(), tx.layout.steps[n].path.clone());
-        let Ok(parent) = tx.held.directory(step.target.root, &step.target.directory) else { continue };
+        let found = tx.held.find(step.target.root, &step.target.directory).map_err(on("reach", &path))?;
+        let Some(parent) = found else { continue };
         let directory = match hold(&*parent, &step.target.name) {
             Ok(directory) => directory,
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -237,12 +238,14 @@ fn flush_names(tx: &mut Transaction) -> Result<(), Fault> {
     let mut complete = count <= FEW;
     if complete {
         for parent in &tx.header.parents {
-            let Ok(descriptor) = tx.held.directory(parent.root, &parent.path) else { continue };
+            let found = tx.held.find(parent.root, &parent.path).map_err(on("reach", &parent.path))?;
+            let Some(descriptor) = found else { continue };
             complete &= flush::directory(&*descriptor).map_err(on("flush", &parent.path))?;
         }
         for n in tx.layout.set_directories.iter().chain(&tx.layout.set_files) {
             let step = &tx.layout.steps[*n];
-            let Ok(parent) = tx.held.directory(step.target.root, &step.target.directory) else { continue };
+            let found = tx.held.find(step.target.root, &step.target.directory).map_err(on("reach", &step.path))?;
+            let Some(parent) = found else { continue };
             let flushed = match step.target.name.is_empty() {
                 true => flush::directory(&*parent),
                 false => flush::entry(&*parent, &step.target.name, OFlags::empty()),

@@ -36,7 +36,7 @@ pub(crate) fn forward(tx: &mut Transaction) -> Result<(BTreeSet<usize>, Notes), 
         let (step, before) = (tx.layout.steps[n].clone(), tx.header.plan.operations[n].before().cloned());
         // Its own directory may be gone already, and then it is too.
         if let Some(before) = before
-            && tx.held.directory(step.target.root, &step.target.directory).is_ok()
+            && tx.held.find(step.target.root, &step.target.directory).map_err(on("reach", &step.path))?.is_some()
         {
             swap::unlock(&mut tx.held, &step, &before)?;
         }

@@ -97,6 +97,16 @@ impl Held {
         root.hold(path, limit)
     }
 
+    /// The same, or `None` if something stands in the way, so that there is no such directory of ours to work in. An error that
+    /// says nothing about what is there stays one.
+    pub(crate) fn find(&mut self, root: usize, path: &Path) -> io::Result<Option<Rc<OwnedFd>>> {
+        match self.directory(root, path) {
+            Ok(directory) => Ok(Some(directory)),
+            Err(error) if in_the_way(&error).is_some() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The same, but found again from the root instead of remembered. If it is not found it is held all the same: what was done in
     /// it has to be undone in it, wherever it is now.
     pub(crate) fn directory_again(&mut self, root: usize, path: &Path) -> io::Result<Rc<OwnedFd>> {

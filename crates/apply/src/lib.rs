@@ -7,6 +7,7 @@
 //!
 //! No path is followed through a link or across a mount. What a change is and whether it is wanted is not this crate's business.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod attributes;
 mod backup;

@@ -32,7 +32,10 @@ impl Who {
     /// Why names in this directory cannot come and go; `None` if they can.
     pub(crate) fn against_directory(&self, directory: &OwnedFd, path: &Path) -> Option<Problem> {
         let problem = |what: &str, hint: String| Some(Problem::new(path, what, hint));
-        let Ok(seen) = look_at(directory) else { return problem("cannot be examined", String::new()) };
+        let seen = match look_at(directory) {
+            Ok(seen) => seen,
+            Err(error) => return problem(&format!("cannot be examined: {error}"), String::new()),
+        };
         if is_read_only(directory) {
             return problem("lies on a file system that is mounted read-only", String::new());
         }
@@ -116,6 +119,7 @@ impl Who {
     }
 }
 
+/// Only for better words: what is said to be writable by mistake fails with EROFS before anything is swapped.
 pub(crate) fn is_read_only(descriptor: impl AsFd) -> bool {
     rustix::fs::fstatvfs(descriptor).is_ok_and(|s| s.f_flag.contains(StatVfsMountFlags::RDONLY))
 }

@@ -150,9 +150,9 @@ fn was_swapped(tx: &mut Transaction) -> Result<bool, Fault> {
             continue;
         }
         let path = step.path.as_path();
-        let mut see = |spot: &crate::layout::Spot| match tx.held.directory(spot.root, &spot.directory) {
-            Ok(directory) => look(&*directory, &spot.name).map_err(on("examine", path)),
-            Err(_) => Ok(None),
+        let mut see = |spot: &crate::layout::Spot| match tx.held.find(spot.root, &spot.directory).map_err(on("reach", path))? {
+            Some(directory) => look(&*directory, &spot.name).map_err(on("examine", path)),
+            None => Ok(None),
         };
         let (target, aside) = (see(&step.target)?, see(&step.temporary)?);
         let before = tx.header.plan.operations[n].before();

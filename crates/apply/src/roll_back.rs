@@ -14,6 +14,7 @@ use std::rc::Rc;
 
 use rustix::fs::{AtFlags, Mode, RenameFlags};
 use rustix::io::Errno;
+use whatif_sys::absence::OrAbsent;
 
 use crate::attributes::{ACL, Xattrs, hold, set_acl, set_mode, set_mtime, settle};
 use crate::backup::{move_out, names_in, remove_tree};
@@ -23,7 +24,7 @@ use crate::held::in_the_way;
 use crate::layout::{IGNORE, Spot, Step};
 use crate::look::{Seen, look, look_at};
 use crate::plan::{Attributes, Identity, Kind};
-use crate::swap::{Sides, exchange_back, look_here, open_to_move};
+use crate::swap::{Sides, exchange_back, open_to_move};
 use crate::transaction::Transaction;
 
 pub(crate) use discard::set_aside;
@@ -77,8 +78,8 @@ pub(crate) fn clear_staging(tx: &mut Transaction, reported: &mut Reported) -> Re
     for (root, path) in &tx.layout.near {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { continue };
         let absolute = tx.held.roots[*root].path.join(path);
-        let Ok(directory) = tx.held.directory(*root, path) else { continue };
-        let Ok(above) = tx.held.directory(*root, above) else { continue };
+        let Some(directory) = tx.held.find(*root, path).map_err(on("reach", &absolute))? else { continue };
+        let Some(above) = tx.held.find(*root, above).map_err(on("reach", &absolute))? else { continue };
         // It may be the directory that git shall not look into for as long as there is anything in it.
         if names_in(&*above, name).map_err(on("list", &absolute))?.iter().any(|inner| inner != IGNORE.0) {
             reported.push((absolute, "holds something that is not part of the change and was left there".to_owned()));
@@ -285,8 +286,9 @@ fn lock_again(tx: &mut Transaction, n: usize) -> Result<(), Fault> {
     let (step, before) = (&tx.layout.steps[n], tx.header.plan.operations[n].before());
     let Some(before) = before.filter(|b| b.kind == Kind::Directory && b.mode & 0o700 != 0o700) else { return Ok(()) };
     let path = step.path.as_path();
-    let Ok(parent) = tx.held.directory(step.target.root, &step.target.directory) else { return Ok(()) };
-    let Ok(directory) = hold(&*parent, &step.target.name) else { return Ok(()) };
+    let found = tx.held.find(step.target.root, &step.target.directory).map_err(on("reach", path))?;
+    let Some(parent) = found else { return Ok(()) };
+    let Some(directory) = hold(&*parent, &step.target.name).or_absent().map_err(on("open", path))? else { return Ok(()) };
     let now = look_at(&directory).map_err(on("examine", path))?.identity;
     if now.kind == Kind::Directory && now.uid == before.uid && now.mode == before.mode | 0o700 {
         set_mode(&directory, before.mode).map_err(on("restore the mode of", path))?;
@@ -323,16 +325,15 @@ fn unset_file(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), F
 fn restore_times(tx: &mut Transaction) -> Result<(), Fault> {
     let removed = tx.layout.removed();
     for parent in &tx.header.parents {
-        let Ok(directory) = tx.held.directory(parent.root, &parent.path) else { continue };
-        let absolute = || tx_path(&tx.held.roots, parent.root, &parent.path);
-        let now = look_here(&directory, &Spot { root: parent.root, directory: PathBuf::new(), name: "".into() });
-        let Ok(Some(now)) = now else { continue };
+        let absolute = tx_path(&tx.held.roots, parent.root, &parent.path);
+        let Some(directory) = tx.held.find(parent.root, &parent.path).map_err(on("reach", &absolute))? else { continue };
+        let now = look_at(&*directory).map_err(on("examine", &absolute))?;
         let same = now.identity.ino == parent.ino || removed.contains(&(parent.root, parent.path.clone()));
         if same && now.identity.mtime != parent.mtime {
             match set_mtime(&*directory, parent.mtime) {
                 // It is somebody else's directory, and its times are not ours to set.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-                other => other.map_err(on("restore the time of", &absolute()))?,
+                other => other.map_err(on("restore the time of", &absolute))?,
             }
         }
     }

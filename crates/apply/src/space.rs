@@ -34,6 +34,7 @@ impl Needs {
         if self.seen.contains_key(&device) {
             return;
         }
+        // Where free space cannot be asked for, staging finds out before anything is swapped.
         if let Ok(stat) = rustix::fs::fstatvfs(descriptor) {
             let blocks = if is_root { stat.f_bfree } else { stat.f_bavail };
             // Zero means that the file system does not count them.

@@ -1,5 +1,6 @@
 //! The lock that lets one apply at a time work in a tree, held from before the plan is made until all is written down.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
@@ -10,7 +11,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::check::open_held;
 use crate::error::{ApplyError, Fault, on};
-use crate::held::{Held, Root};
+use crate::held::{Held, Root, in_the_way};
 
 /// How often the caller is asked whether it still wants to wait.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -44,10 +45,17 @@ impl Turn {
         self.held.roots.iter().any(|root| inode(root) == directory)
     }
 
-    /// Whether any of these directories is one of the locked ones.
-    #[must_use]
-    pub fn covers_any(&self, roots: &[PathBuf]) -> bool {
-        roots.iter().any(|root| Root::open(root).is_ok_and(|root| self.has(inode(&root))))
+    /// Whether any of these directories is one of the locked ones. One that is gone is none of them.
+    pub fn covers_any(&self, roots: &[PathBuf]) -> Result<bool, ApplyError> {
+        for root in roots {
+            match Root::open(root) {
+                Ok(root) if self.has(inode(&root)) => return Ok(true),
+                Ok(_) => {}
+                Err(error) if in_the_way(&error).is_some() || error.kind() == io::ErrorKind::PermissionDenied => {}
+                Err(error) => return Err(on("open", root)(error).into()),
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use whatif_sys::absence::{self, OrAbsent};
 
 use crate::attributes::{self, Xattrs};
 use crate::backup::{Store, names_in};
@@ -71,12 +72,14 @@ pub fn read(directory: &Path) -> Result<Record, ApplyError> {
     let reported = done.as_ref().map(|d| d.reported.clone()).or(rolled_back).unwrap_or_default();
     let (left, mut after) = done.map(|d| (d.left, d.after)).unwrap_or_default();
     let mut xattrs = header.xattrs;
-    let operations = header.plan.operations.into_iter().enumerate().map(|(n, operation)| {
-        let backup = Some(directory.join("old").join(n.to_string())).filter(|path| path.symlink_metadata().is_ok());
+    let mut operations = Vec::new();
+    for (n, operation) in header.plan.operations.into_iter().enumerate() {
+        let backup = directory.join("old").join(n.to_string());
+        let backup = absence::exists(&backup).map_err(on("examine", &backup))?.then_some(backup);
         let after = after.get_mut(n).and_then(Option::take);
-        RecordedOperation { operation, before_xattrs: xattrs.remove(&n), after, backup, left: left.contains(&n) }
-    });
-    Ok(Record { about: header.plan.about, roots: header.plan.roots, operations: operations.collect(), state, reported })
+        operations.push(RecordedOperation { operation, before_xattrs: xattrs.remove(&n), after, backup, left: left.contains(&n) });
+    }
+    Ok(Record { about: header.plan.about, roots: header.plan.roots, operations, state, reported })
 }
 
 /// The plan that takes a finished apply back, and everything that changed since. With changes the plan is not to be trusted.
@@ -171,7 +174,8 @@ impl Undo {
                     self.changed.push(Changed { path: step.path.clone(), why });
                 }
                 // Not needed to bring it back, but to tell later whether it still has them.
-                let xattrs = Attributes::of(&original).map(|a| a.xattrs).unwrap_or_default();
+                let kept = Attributes::of(&original).or_absent().map_err(on("examine", &original))?;
+                let xattrs = kept.map(|kept| kept.xattrs).unwrap_or_default();
                 Change::Put { source: Source::Original(original), attributes: before.attributes(xattrs) }
             }
         };
@@ -222,8 +226,9 @@ impl Undo {
                 attributes.mtime = Some(parent.mtime);
                 continue;
             }
-            let Ok(directory) = self.held.directory(parent.root, &parent.path) else { continue };
             let path = plan.roots[parent.root].join(&parent.path);
+            let found = self.held.find(parent.root, &parent.path).map_err(on("reach", &path))?;
+            let Some(directory) = found else { continue };
             let now = look_at(&directory).map_err(on("examine", &path))?.identity;
             let untouched = now.ino == parent.ino && Some(now.mtime) == *after;
             match operations.get(&(parent.root, parent.path.clone())) {

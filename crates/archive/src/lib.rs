@@ -34,6 +34,7 @@
 //! nobody's rights but the caller's; file capabilities, which only root can give, are left out and counted. Access lists are kept
 //! as they are, with the numbers of users they had.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod attributes;
 mod beneath;

@@ -28,7 +28,7 @@ impl Dir {
         open(self.fd.as_fd(), name, flags).map_err(on("open", &self.path.join(name)))
     }
 
-    /// A file that not every kernel has, or not with that access.
+    /// A file that not every kernel has, or not with that access. Only for what is measured and shown; no limit depends on it.
     pub fn file_if_there(&self, name: &str, flags: OFlags) -> Option<OwnedFd> {
         open(self.fd.as_fd(), name, flags).ok()
     }

@@ -4,6 +4,7 @@
 //! `meter` reads it in the keeper, `remove` and `search` find and take away what is left. Which limits there should be, and what
 //! is done where there are no control groups, is not this crate's business.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod error;
 mod file;

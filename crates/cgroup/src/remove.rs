@@ -25,7 +25,7 @@ const BATCH: usize = 256;
 /// Kills what is left in the group of that name, wherever it is, and removes it with the groups in it. It may be absent.
 pub fn remove(found: &Found, name: &str) -> Result<(), CgroupError> {
     name::check(name)?;
-    remove_all(&search::named(found, name))
+    remove_all(&search::named(found, name)?)
 }
 
 /// Removes the directory of all groups in cgroup2 if there is none in it. The next group makes it again, which takes a while.
@@ -67,7 +67,8 @@ fn is_removed(group: &Path) -> Result<bool, CgroupError> {
     }
 }
 
-/// Kills everything in a group and in those in it.
+/// Kills everything in a group and in those in it. What does not work now is tried again until the deadline, so errors are not
+/// looked at: a group that cannot be emptied is reported as busy.
 fn kill(group: &Path) {
     let Ok(dir) = Dir::open(group.to_owned()) else { return };
     if dir.write_if_there("cgroup.kill", "1").unwrap_or(false) {

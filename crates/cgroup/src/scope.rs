@@ -24,8 +24,10 @@ impl Scope {
         let manager = place.mount_point.join(format!("user.slice/user-{uid}.slice/user@{uid}.service"));
         let controllers = Unified::controllers(&manager);
         let complete = Resource::ALL.iter().all(|resource| controllers.iter().any(|c| c == resource.controller()));
-        let listens = Path::new("/run/user").join(uid.to_string()).join("systemd/private").exists();
-        let program = ["/usr/bin/systemd-run", "/bin/systemd-run"].into_iter().map(PathBuf::from).find(|path| path.exists())?;
+        // What cannot be looked at is of no use; that there is no scope then is told with the limits.
+        let is_there = |path: &Path| std::fs::exists(path).unwrap_or(false);
+        let listens = is_there(&Path::new("/run/user").join(uid.to_string()).join("systemd/private"));
+        let program = ["/usr/bin/systemd-run", "/bin/systemd-run"].into_iter().map(PathBuf::from).find(|path| is_there(path))?;
         (uid != 0 && complete && listens).then_some(Scope { program })
     }
 

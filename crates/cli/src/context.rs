@@ -1,20 +1,22 @@
 //! Reads from the process what the engine must know: the one place that looks at the environment.
 
 use std::env;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use whatif_engine::{Context, EngineError, config_file};
+use whatif_sys::absence::{MeansAbsent, OrAbsent};
 use whatif_types::config::UserConfig;
 
 pub fn from_process() -> Result<Context, EngineError> {
     let uid = rustix::process::geteuid().as_raw();
-    let home = home(uid);
+    let home = home(uid)?;
     let cwd = env::current_dir().map_err(|source| EngineError::Io { action: "find", path: ".".into(), source })?;
     let config = config(&home)?;
     Ok(Context {
         uid,
         gid: rustix::process::getegid().as_raw(),
-        state_dir: state_dir(uid, &home, &cwd),
+        state_dir: state_dir(uid, &home, &cwd)?,
         runtime_dir: path_in("XDG_RUNTIME_DIR"),
         // A name or value that is not UTF-8 cannot be judged by the filter, so it stays outside.
         environment: env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?))).collect(),
@@ -24,30 +26,44 @@ pub fn from_process() -> Result<Context, EngineError> {
     })
 }
 
-fn home(uid: u32) -> PathBuf {
-    let home = path_in("HOME").or_else(|| home_from_passwd(uid)).unwrap_or_else(|| PathBuf::from("/"));
-    // Mounts are compared with real paths.
-    std::fs::canonicalize(&home).unwrap_or(home)
+fn home(uid: u32) -> Result<PathBuf, EngineError> {
+    let home = match path_in("HOME") {
+        Some(home) => home,
+        None => home_from_passwd(uid)?.unwrap_or_else(|| PathBuf::from("/")),
+    };
+    // Mounts and what is masked are compared with real paths. What is closed to us is so inside, too.
+    match std::fs::canonicalize(&home) {
+        Ok(real) => Ok(real),
+        Err(error) if error.means_absent() || error.kind() == ErrorKind::PermissionDenied => Ok(home),
+        Err(source) => Err(EngineError::Io { action: "examine", path: home, source }),
+    }
 }
 
-fn home_from_passwd(uid: u32) -> Option<PathBuf> {
-    let text = std::fs::read_to_string("/etc/passwd").ok()?;
-    let line = text.lines().find(|l| l.split(':').nth(2) == Some(&uid.to_string()))?;
-    line.split(':').nth(5).map(PathBuf::from)
+fn home_from_passwd(uid: u32) -> Result<Option<PathBuf>, EngineError> {
+    const USERS: &str = "/etc/passwd";
+    let text = std::fs::read(USERS).or_absent();
+    let text = text.map_err(|source| EngineError::Io { action: "read", path: USERS.into(), source })?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().find(|l| l.split(':').nth(2) == Some(&uid.to_string()));
+    Ok(line.and_then(|line| line.split(':').nth(5)).map(PathBuf::from))
 }
 
-fn state_dir(uid: u32, home: &Path, cwd: &Path) -> PathBuf {
+fn state_dir(uid: u32, home: &Path, cwd: &Path) -> Result<PathBuf, EngineError> {
     let chosen = path_in("WHATIF_HOME")
         .map(|p| cwd.join(p))
         .or_else(|| path_in("XDG_STATE_HOME").map(|p| p.join("whatif")))
         .unwrap_or_else(|| if uid == 0 { PathBuf::from("/var/lib/whatif") } else { home.join(".local/state/whatif") });
-    // The directory may not exist yet; what exists of its path is made real.
-    let existing = chosen.ancestors().find(|a| a.exists()).map(Path::to_owned).unwrap_or_default();
-    match (std::fs::canonicalize(&existing), chosen.strip_prefix(&existing)) {
-        (Ok(real), Ok(rest)) if rest.as_os_str().is_empty() => real,
-        (Ok(real), Ok(rest)) => real.join(rest),
-        _ => chosen,
+    // The directory may not exist yet; what exists of its path is made real. What is closed to us is told when it is used.
+    for existing in chosen.ancestors() {
+        match (std::fs::canonicalize(existing), chosen.strip_prefix(existing)) {
+            (Ok(real), Ok(rest)) if rest.as_os_str().is_empty() => return Ok(real),
+            (Ok(real), Ok(rest)) => return Ok(real.join(rest)),
+            (Err(error), _) if error.means_absent() || error.kind() == ErrorKind::PermissionDenied => {}
+            (Err(source), _) => return Err(EngineError::Io { action: "examine", path: existing.to_owned(), source }),
+            (Ok(_), Err(_)) => {}
+        }
     }
+    Ok(chosen)
 }
 
 fn config(home: &Path) -> Result<UserConfig, EngineError> {

@@ -1,5 +1,6 @@
 //! `whatif`: the command line, and (as `whatif keeper`) the keeper of one sandbox.
 #![deny(unsafe_op_in_unsafe_fn)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod apply_report;
 mod args;

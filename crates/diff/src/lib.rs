@@ -2,6 +2,7 @@
 //!
 //! `scan` finds raw changes, `base` knows what they started from, `set` puts them in words: ignored, renamed, risky.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod acl;
 pub mod attributes;

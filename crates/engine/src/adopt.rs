@@ -8,6 +8,7 @@ use serde::Serialize;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_store::sqlite::SqliteStore;
 use whatif_store::{Store, StoreError};
+use whatif_sys::absence;
 use whatif_types::{Sandbox, SandboxId};
 
 use crate::ledger::{self, Entries, Ledger};
@@ -48,13 +49,19 @@ impl Engine {
         // In this order: one that is made from here on is not in the list.
         let settled = self.state.settled()?;
         let known: HashSet<SandboxId> = store.list()?.into_iter().map(|s| s.id).collect();
-        let is_there = |id: &SandboxId| self.state.sandboxes().join(id.as_str()).is_dir();
-        Ok(settled.into_iter().filter(|id| !known.contains(id) && is_there(id)).collect())
+        let mut unrecorded = Vec::new();
+        for id in settled.into_iter().filter(|id| !known.contains(id)) {
+            let path = self.state.sandboxes().join(id.as_str());
+            if absence::is_dir(&path).map_err(|e| EngineError::io("examine", &path, e))? {
+                unrecorded.push(id);
+            }
+        }
+        Ok(unrecorded)
     }
 
     /// Whether a directory without a record says what it was.
-    pub(crate) fn is_adoptable(&self, id: &SandboxId) -> bool {
-        matches!(entries(&self.state.sandboxes().join(id.as_str()), id), Ok(Some(_)))
+    pub(crate) fn is_adoptable(&self, id: &SandboxId) -> Result<bool, EngineError> {
+        Ok(entries(&self.state.sandboxes().join(id.as_str()), id)?.is_some())
     }
 
     /// Records what is on the disk and says what it was. Nothing is deleted.

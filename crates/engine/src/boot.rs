@@ -258,7 +258,8 @@ impl Engine {
             let head = wish.directory.join("head").join(tree.to_string());
             // In the same directory: an ordinary user may not move a directory that it cannot write elsewhere.
             let unfinished = head.with_file_name(format!("{UNFINISHED_HEAD}{tree}"));
-            let made = match (head.is_dir(), heads) {
+            let is_there = absence::is_dir(&head).map_err(|e| EngineError::io("examine", &head, e))?;
+            let made = match (is_there, heads) {
                 (true, Heads::MayExist) => continue,
                 (true, Heads::AreNew) if depth.is_none() => &head,
                 (false, Heads::AreNew) if depth.is_none() => {
@@ -278,7 +279,7 @@ impl Engine {
                     &unfinished
                 }
             };
-            let topmost = wish.stack.iter().rev().map(|l| self.state.layer_path(l).join(tree.to_string())).find(|l| l.is_dir());
+            let topmost = self.state.parts_of(wish.stack, &tree.to_string())?.pop();
             match (depth, topmost) {
                 // A copied tree is whole in every layer.
                 (Some(_), Some(layer)) => {

@@ -1,5 +1,6 @@
 //! What a sandbox changed: its heads, seen at one moment, against what it started from.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -27,9 +28,16 @@ impl Engine {
     pub(crate) fn sort_out(&self, sandbox: &Sandbox, found: Found, depth: Depth) -> Result<ChangeSet, EngineError> {
         let config = self.context.config_for(&sandbox.project)?;
         // Whoever ran in the sandbox may have written the rules that ignore a file, but not reality's index.
-        let tracked = || self.tracked(&sandbox.project);
+        let failed = RefCell::new(None);
+        let tracked = || {
+            self.tracked(&sandbox.project).unwrap_or_else(|error| {
+                failed.borrow_mut().get_or_insert(error);
+                HashSet::new()
+            })
+        };
         let (project, trees) = (&sandbox.project, &sandbox.details.trees);
-        Ok(ChangeSet::of(found, &Options { project, trees, ignore: &config.diff.ignore, depth, tracked: &tracked }))
+        let set = ChangeSet::of(found, &Options { project, trees, ignore: &config.diff.ignore, depth, tracked: &tracked });
+        failed.into_inner().map_or(Ok(set), Err)
     }
 
     /// How much the sandbox has changed so far. One that runs goes on meanwhile.
@@ -237,9 +245,9 @@ impl Engine {
         whatif_diff::watch::remember(&base, &found.directories).map_err(|e| EngineError::io("write", &base, e))
     }
 
-    fn tracked(&self, project: &Path) -> HashSet<PathBuf> {
-        let git = Git::find(project, &self.context.home, self.context.is_root());
-        git.map(|git| git.list(&[])).unwrap_or_default()
+    fn tracked(&self, project: &Path) -> Result<HashSet<PathBuf>, EngineError> {
+        let git = Git::around(project, &self.context.home, self.context.is_root())?;
+        Ok(git.map(|git| git.list(&[])).transpose()?.unwrap_or_default())
     }
 
     /// What a sandbox does not see of reality.

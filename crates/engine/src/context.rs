@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use whatif_types::Identity;
 use whatif_types::config::{ProjectConfig, UserConfig};
 
+use crate::git::first_with;
 use crate::{EngineError, config_file};
 
 #[derive(Clone, Debug)]
@@ -32,10 +33,8 @@ impl Context {
     }
 
     /// The directory whose changes a sandbox is about: the repository around `directory`, or else itself.
-    #[must_use]
-    pub fn project_of(&self, directory: &Path) -> PathBuf {
-        let is_root = |d: &&Path| d.join(".git").exists() || d.join(PROJECT_CONFIG).exists();
-        directory.ancestors().find(is_root).unwrap_or(directory).to_owned()
+    pub fn project_of(&self, directory: &Path) -> Result<PathBuf, EngineError> {
+        Ok(first_with(directory, &[".git", PROJECT_CONFIG])?.unwrap_or(directory).to_owned())
     }
 
     /// The user's configuration as this project tightens it.

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use whatif_keeper::Client;
 use whatif_keeper::protocol::{Access, Entry, EntryKind};
-use whatif_sys::absence::OrAbsent;
+use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::text;
 
 use crate::exec::Entered;
@@ -47,7 +47,7 @@ impl Engine {
         let Entered { sandbox, mut client } = self.enter(Some(name))?;
         let inside = sandbox.details.cwd.join(inside);
         let entry = client.examine(&inside)?.ok_or_else(|| missing(&inside))?;
-        let target = into_directory(outside, inside.file_name());
+        let target = into_directory(outside, inside.file_name())?;
         let mut steps = Vec::new();
         survey(&mut client, inside, entry, target, 0, &mut steps)?;
         if replace == Replace::Never {
@@ -257,11 +257,12 @@ fn into(client: &mut Client, outside: &Path, inside: &Path, copied: &mut Copied)
 }
 
 /// As with `cp`: a target that is a directory receives the source under its own name.
-fn into_directory(target: &Path, name: Option<&std::ffi::OsStr>) -> PathBuf {
-    match name {
-        Some(name) if target.is_dir() => target.join(name),
+fn into_directory(target: &Path, name: Option<&std::ffi::OsStr>) -> Result<PathBuf, EngineError> {
+    let is_dir = || absence::is_dir(target).map_err(|e| EngineError::io("examine", target, e));
+    Ok(match name {
+        Some(name) if is_dir()? => target.join(name),
         _ => target.to_owned(),
-    }
+    })
 }
 
 fn missing(path: &Path) -> EngineError {

@@ -12,6 +12,7 @@ use whatif_keeper::protocol::Exec;
 use whatif_layers::remove;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_store::{Inserted, StoreError};
+use whatif_sys::absence::{self, MeansAbsent};
 use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::config::UserConfig;
 use whatif_types::network::{NetChoice, NetWish, Publish, Reach, SecretWish};
@@ -187,8 +188,15 @@ impl Engine {
             self.require_layers(&Owner::Template(template.name.clone()), &template.details.position.stack)?;
         }
         let cwd = new.cwd.clone().unwrap_or_else(|| self.context.cwd.clone());
-        let cwd = std::fs::canonicalize(&cwd).ok().filter(|d| d.is_dir()).ok_or(EngineError::BadDirectory { path: cwd })?;
-        let project = self.context.project_of(&cwd);
+        let cwd = match std::fs::canonicalize(&cwd) {
+            Ok(real) if absence::is_dir(&real).map_err(|e| EngineError::io("examine", &real, e))? => real,
+            Ok(_) => return Err(EngineError::BadDirectory { path: cwd }),
+            Err(error) if error.means_absent() || error.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Err(EngineError::BadDirectory { path: cwd });
+            }
+            Err(error) => return Err(EngineError::io("examine", &cwd, error)),
+        };
+        let project = self.context.project_of(&cwd)?;
         if let Some(template) = template.as_ref().filter(|t| t.project != project) {
             return Err(EngineError::Usage {
                 message: format!("template '{}' was made for {}", template.name, template.project.display()),

@@ -9,6 +9,7 @@ use whatif_archive::{Layer, Limits, Manifest, Marks, Options};
 use whatif_layers::shift::LayerOrigin;
 use whatif_layers::{parts, remove};
 use whatif_store::StoreError;
+use whatif_sys::absence;
 use whatif_types::sandbox::{Details, Position};
 use whatif_types::{Identity, LayerId, Lockfile, MadeBy, Sandbox, Status, Template, name};
 
@@ -271,7 +272,7 @@ impl Engine {
         if !about.details.trees.iter().all(|t| is_plain(t)) || !is_plain(&about.project) {
             return refuse("it names places that are no absolute paths".to_owned());
         }
-        if !about.project.is_dir() {
+        if !absence::is_dir(&about.project).map_err(|e| EngineError::io("examine", &about.project, e))? {
             return refuse(format!("its project is {}, which is not here", about.project.display()));
         }
         Ok(())

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use whatif_layers::measure;
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
+use whatif_sys::absence;
 use whatif_types::config::Size;
 use whatif_types::text::Text;
 use whatif_types::{LayerId, MadeBy, SnapshotId, Span, Status};
@@ -202,8 +203,8 @@ impl Engine {
         for id in settled.difference(&known) {
             let path = self.state.sandboxes().join(id.as_str());
             // One that went meanwhile was known.
-            if path.is_dir() {
-                collected.adoptable.extend(self.is_adoptable(id).then(|| path.clone()));
+            if absence::is_dir(&path).map_err(|e| EngineError::io("examine", &path, e))? {
+                collected.adoptable.extend(self.is_adoptable(id)?.then(|| path.clone()));
                 collected.unknown.push(path);
             }
         }

@@ -9,6 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use whatif_sys::absence;
+
 use crate::EngineError;
 
 /// A repository, and how to ask git about it safely.
@@ -25,15 +27,20 @@ const SAFE: [&str; 4] = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "co
 
 impl Git {
     pub(crate) fn find(project: &Path, home: &Path, as_root: bool) -> Result<Self, EngineError> {
-        let root = project.ancestors().find(|d| d.join(".git").exists()).ok_or_else(|| EngineError::Git {
+        Self::around(project, home, as_root)?.ok_or_else(|| EngineError::Git {
             action: "commit",
             message: format!("{} is not in a git repository", project.display()),
             hint: "nothing was applied; leave out --commit, or 'git init' first".to_owned(),
-        })?;
+        })
+    }
+
+    /// The repository that a project is in, if it is in one.
+    pub(crate) fn around(project: &Path, home: &Path, as_root: bool) -> Result<Option<Self>, EngineError> {
+        let Some(root) = first_with(project, &[".git"])? else { return Ok(None) };
         let metadata = std::fs::metadata(root).map_err(|e| EngineError::io("examine", root, e))?;
         let owner = (as_root && metadata.uid() != 0).then(|| (metadata.uid(), metadata.gid()));
         let home = owner.and_then(|(uid, _)| home_of(uid)).unwrap_or_else(|| home.to_owned());
-        Ok(Self { root: root.to_owned(), home, owner })
+        Ok(Some(Self { root: root.to_owned(), home, owner }))
     }
 
     /// Where submodules are, relative to the root.
@@ -147,12 +154,18 @@ impl Git {
         output(&mut self.command(arguments), arguments)
     }
 
-    /// Files it follows, as absolute paths; none if it cannot be asked.
-    pub(crate) fn list(&self, options: &[&str]) -> HashSet<PathBuf> {
+    /// Files it follows, as absolute paths. None if there is no git here, or if it cannot make sense of the repository: a project
+    /// must be of use without them. That git could not even be started says nothing about the repository.
+    pub(crate) fn list(&self, options: &[&str]) -> Result<HashSet<PathBuf>, EngineError> {
         let arguments = [&["ls-files", "-z", "--full-name"], options].concat();
-        let listed = self.bytes(&arguments).unwrap_or_default();
+        let listed = match self.bytes(&arguments) {
+            Ok(listed) => listed,
+            Err(EngineError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(EngineError::Git { .. }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
         let paths = listed.split(|b| *b == 0).filter(|p| !p.is_empty());
-        paths.map(|p| self.root.join(OsString::from_vec(p.to_vec()))).collect()
+        Ok(paths.map(|p| self.root.join(OsString::from_vec(p.to_vec()))).collect())
     }
 
     pub(crate) fn feed(&self, arguments: &[&str], input: &[u8]) -> Result<(), EngineError> {
@@ -226,6 +239,19 @@ fn failed(arguments: &[&str], stderr: &[u8]) -> EngineError {
         message: format!("git {}: {}", arguments.first().unwrap_or(&""), if message.is_empty() { "failed" } else { &message }),
         hint: "nothing was committed; 'git status' says how the repository stands".to_owned(),
     }
+}
+
+/// The directory itself, or the nearest around it, in which one of these names leads somewhere. It decides which rules hold and
+/// where a commit goes, so a place that cannot be looked at is not passed over.
+pub(crate) fn first_with<'d>(directory: &'d Path, names: &[&str]) -> Result<Option<&'d Path>, EngineError> {
+    for around in directory.ancestors() {
+        for path in names.iter().map(|name| around.join(name)) {
+            if absence::leads_somewhere(&path).map_err(|e| EngineError::io("examine", &path, e))? {
+                return Ok(Some(around));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn home_of(uid: u32) -> Option<PathBuf> {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use whatif_sys::absence::OrAbsent;
 use whatif_types::text;
 
 use crate::apply::About;
@@ -60,15 +61,22 @@ impl Page {
         private_file::replace(&path, &bytes).map_err(|e| EngineError::io("write", &path, e))
     }
 
-    fn read(directory: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(directory.join(FILE)).ok()?).ok()
+    /// `None` for an apply without a page, or with one that cannot be understood. One that cannot be read just now is an error: an
+    /// undo would take another apply for the last one.
+    fn read(directory: &Path) -> Result<Option<Self>, EngineError> {
+        let path = directory.join(FILE);
+        let text = std::fs::read(&path).or_absent().map_err(|e| EngineError::io("read", &path, e))?;
+        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
     }
 }
 
 impl Engine {
     /// `whatif history`: newest first.
     pub fn history(&self) -> Result<Vec<Page>, EngineError> {
-        let mut pages: Vec<Page> = self.state.applies()?.iter().filter_map(|directory| Page::read(directory)).collect();
+        let mut pages = Vec::new();
+        for directory in self.state.applies()? {
+            pages.extend(Page::read(&directory)?);
+        }
         pages.sort_by(|a, b| (b.at, &b.id).cmp(&(a.at, &a.id)));
         Ok(pages)
     }
@@ -88,7 +96,7 @@ impl Engine {
 
     pub(crate) fn mark_undone(&self, id: &str, by: &str) -> Result<(), EngineError> {
         let directory = self.state.apply_path(id);
-        match Page::read(&directory) {
+        match Page::read(&directory)? {
             Some(page) => Page { undone_by: Some(by.to_owned()), ..page }.write(&directory),
             None => Ok(()),
         }
@@ -96,7 +104,7 @@ impl Engine {
 
     pub(crate) fn mark_committed(&self, id: &str, commit: &str) -> Result<(), EngineError> {
         let directory = self.state.apply_path(id);
-        match Page::read(&directory) {
+        match Page::read(&directory)? {
             Some(page) => Page { commit: Some(commit.to_owned()), ..page }.write(&directory),
             None => Ok(()),
         }

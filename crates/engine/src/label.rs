@@ -52,7 +52,7 @@ impl Engine {
             let snapshot = self.snapshot_for(&sandbox, label)?;
             return Ok((sandbox, snapshot));
         }
-        let project = self.context.project_of(&self.context.cwd);
+        let project = self.context.project_of(&self.context.cwd)?;
         let mut candidates = Vec::new();
         for snapshot in self.store.find_label(label)? {
             if let Some(sandbox) = self.store.get(&snapshot.sandbox)? {

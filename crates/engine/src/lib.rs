@@ -1,5 +1,6 @@
 //! Use cases, one file a verb. Knows no terminal and no network API; clients are the CLI and, later, the daemon.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod adopt;
 pub mod apply;

@@ -183,7 +183,7 @@ impl Engine {
     pub(crate) fn frozen_room(&self, sandbox: &Sandbox) -> Result<Room, EngineError> {
         let mut room = Room::default();
         for layer in self.lineage()?.only_needed_by(&Owner::Sandbox(sandbox.name.clone())) {
-            let measured = whatif_layers::measure::tree(&self.state.layer_path(layer)).unwrap_or_default();
+            let measured = whatif_layers::measure::tree(&self.state.layer_path(layer))?;
             room.frozen_bytes += measured.bytes;
             room.frozen_files += measured.files;
         }

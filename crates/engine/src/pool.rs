@@ -10,6 +10,7 @@
 //! to throw away.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,7 @@ use whatif_keeper::protocol::{Exec, Request, Settings};
 use whatif_layers::remove;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_store::Inserted;
+use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::{Backend, Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
 
 use crate::boot::Wish;
@@ -303,9 +305,9 @@ impl Engine {
         for directory in masks.iter_mut().flat_map(|m| &mut m.directories) {
             directory.attributes.mtime = (0, 0);
         }
-        let copied = copied_state(&plan);
-        let program = std::env::current_exe().ok().and_then(|p| fs::metadata(p).ok()).map(|m| (m.ino(), m.mtime(), m.size()));
-        let on_the_way = on_the_way(&validated.project);
+        let copied = copied_state(&plan)?;
+        let program = own_program().map_err(|e| EngineError::io("examine", Path::new("/proc/self/exe"), e))?;
+        let on_the_way = on_the_way(&validated.project)?;
         let runtime_dir = self.context.runtime_dir.as_ref();
         let text = serde_json::to_vec(&(&plan, &masks, copied, on_the_way, program, validated.net, runtime_dir))
             .map_err(|e| EngineError::io("describe", &validated.project, e.into()))?;
@@ -314,18 +316,42 @@ impl Engine {
 }
 
 /// The files of directories whose own files are copied: when each was last touched.
-fn copied_state(plan: &Plan) -> Vec<(u64, i64, i64, u64)> {
-    let skeletons = plan.places.iter().filter(|p| matches!(p.kind, PlaceKind::Skeleton { .. }));
-    let entries = skeletons.flat_map(|p| fs::read_dir(&p.path).into_iter().flatten().filter_map(Result::ok));
-    let mut state: Vec<_> =
-        entries.filter_map(|e| e.metadata().ok()).map(|m| (m.ino(), m.ctime(), m.ctime_nsec(), m.size())).collect();
+fn copied_state(plan: &Plan) -> Result<Vec<(u64, i64, i64, u64)>, EngineError> {
+    let mut state = Vec::new();
+    for place in plan.places.iter().filter(|p| matches!(p.kind, PlaceKind::Skeleton { .. })) {
+        let failed = |e| EngineError::io("examine", &place.path, e);
+        let Some(entries) = unless_closed(fs::read_dir(&place.path)).map_err(failed)? else { continue };
+        for entry in entries {
+            let metadata = unless_closed(entry.and_then(|e| e.metadata())).map_err(failed)?;
+            state.extend(metadata.map(|m| (m.ino(), m.ctime(), m.ctime_nsec(), m.size())));
+        }
+    }
     state.sort_unstable();
-    state
+    Ok(state)
+}
+
+/// What is gone or closed to us is not in a sandbox either. What cannot be seen for another reason may have changed, so a
+/// ready-made sandbox must not pass for a new one.
+fn unless_closed<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
+    match looked {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+        other => other.or_absent(),
+    }
+}
+
+fn own_program() -> io::Result<(u64, i64, u64)> {
+    let metadata = fs::metadata("/proc/self/exe")?;
+    Ok((metadata.ino(), metadata.mtime(), metadata.size()))
 }
 
 /// The directories on the way to the project, which a keeper has looked up: it would not notice that others took their places.
-fn on_the_way(project: &Path) -> Vec<(u64, u64)> {
-    project.ancestors().filter_map(|directory| fs::metadata(directory).ok()).map(|m| (m.dev(), m.ino())).collect()
+fn on_the_way(project: &Path) -> Result<Vec<(u64, u64)>, EngineError> {
+    let mut on_the_way = Vec::new();
+    for directory in project.ancestors() {
+        let metadata = unless_closed(fs::metadata(directory)).map_err(|e| EngineError::io("examine", directory, e))?;
+        on_the_way.extend(metadata.map(|m| (m.dev(), m.ino())));
+    }
+    Ok(on_the_way)
 }
 
 /// Whether anything was asked for that a ready-made sandbox does not have.
@@ -344,6 +370,7 @@ fn read(place: &Path) -> Option<(SandboxId, Ready)> {
     Some((id, serde_json::from_slice(&fs::read(place.join(READY)).ok()?).ok()?))
 }
 
+/// Here and below what cannot be looked at is passed over: nobody has worked in a ready-made sandbox, and a new one does as well.
 fn shelves(pool: &Path) -> Vec<PathBuf> {
     fs::read_dir(pool).into_iter().flatten().filter_map(Result::ok).map(|e| e.path()).collect()
 }
@@ -354,7 +381,7 @@ fn places(shelf: &Path) -> Vec<PathBuf> {
 }
 
 fn ready_in(shelf: &Path) -> Vec<PathBuf> {
-    places(shelf).into_iter().filter(|p| p.join(READY).exists()).collect()
+    places(shelf).into_iter().filter(|p| absence::exists(&p.join(READY)).unwrap_or(false)).collect()
 }
 
 fn count(shelf: &Path) -> usize {

@@ -49,8 +49,14 @@ impl Engine {
     /// Finishes an apply that was interrupted, in one direction or the other, and says what there is to say about it.
     fn recover_apply(&self, directory: &Path) -> Vec<Trouble> {
         // Held: it is under way.
-        let Ok(Some(_lock)) = SandboxLock::take(directory) else { return Vec::new() };
-        self.recover_locked(directory, None)
+        match SandboxLock::take(directory) {
+            Ok(Some(_lock)) => self.recover_locked(directory, None),
+            Ok(None) => Vec::new(),
+            Err(error) => vec![Trouble::note(format!(
+                "an interrupted apply cannot be finished now: {}",
+                whole_message(&EngineError::from(error))
+            ))],
+        }
     }
 
     /// The same by a caller that has the apply's lock, and perhaps that of its tree.
@@ -88,7 +94,9 @@ impl Engine {
     }
 
     fn file_rollback(&self, directory: &Path) -> Result<(), EngineError> {
-        if let Ok((plan, _)) = plan_of(directory) {
+        // Without a journal nothing was begun.
+        if whatif_apply::begun_in(directory)?.is_some() {
+            let (plan, _) = plan_of(directory)?;
             self.bases_after_rollback(&plan)?;
             if let Ok(about) = serde_json::from_value(plan.about) {
                 self.settle_sandbox(&about, Left::Look)?;

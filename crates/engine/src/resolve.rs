@@ -33,7 +33,7 @@ impl Engine {
                 Found::Several(names) => return Err(EngineError::Ambiguous { prefix: name.to_owned(), names }),
             },
             None => {
-                let project = self.context.project_of(&self.context.cwd);
+                let project = self.context.project_of(&self.context.cwd)?;
                 let mut all = self.store.list()?.into_iter();
                 // Those of a race are named through the race: the latest of them may be the worst.
                 let is_meant = |s: &Sandbox| {

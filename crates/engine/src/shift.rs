@@ -15,6 +15,7 @@ use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Process;
 use whatif_layers::shift::{NextHead, Note, Shift};
 use whatif_layers::state_dir::SandboxLock;
+use whatif_sys::absence;
 use whatif_types::boot::{Boot, TreeMask};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Backend, LayerId, Plan, Sandbox, SandboxId, Status};
@@ -101,7 +102,9 @@ impl Engine {
     ) -> Result<Moved, EngineError> {
         let directory = self.directory(sandbox)?;
         let is_active = sandbox.status == Status::Active;
-        let has_layer = !self.heads_are_empty(sandbox)? || directory.join("base").join("index").exists();
+        let index = directory.join("base").join("index");
+        let has_bases = || absence::leads_somewhere(&index).map_err(|e| EngineError::io("examine", &index, e));
+        let has_layer = !self.heads_are_empty(sandbox)? || has_bases()?;
         if !has_layer && !to.leaves_its_stack() {
             to.record(sandbox, None)?;
             self.store.flush()?;

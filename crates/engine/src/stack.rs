@@ -161,8 +161,8 @@ impl Engine {
         };
         for tree in 0..sandbox.details.trees.len() {
             let part = tree.to_string();
-            let newest_first: Vec<PathBuf> =
-                layers.iter().rev().map(|l| self.state.layer_path(l).join(&part)).filter(|p| p.is_dir()).collect();
+            let mut newest_first = self.state.parts_of(layers, &part)?;
+            newest_first.reverse();
             let is_copy = sandbox.details.copied_trees.contains(&tree);
             match newest_first.as_slice() {
                 [] => {}
@@ -180,7 +180,7 @@ impl Engine {
                 }
             }
         }
-        let bases: Vec<PathBuf> = layers.iter().map(|l| self.state.layer_path(l).join("base")).filter(|b| b.is_dir()).collect();
+        let bases = self.state.parts_of(layers, "base")?;
         if !bases.is_empty() {
             let bases: Vec<&Path> = bases.iter().map(PathBuf::as_path).collect();
             base::join(&bases, &into.join("base")).map_err(|e| EngineError::io("merge", &into, e))?;

@@ -153,7 +153,7 @@ impl Engine {
         let mut walk = Walk {
             project,
             since: seconds(since),
-            tracked: tracked(project, &self.context),
+            tracked: tracked(project, &self.context)?,
             seen: HashSet::new(),
             drift: BTreeMap::new(),
             unreadable: Vec::new(),
@@ -166,9 +166,10 @@ impl Engine {
 }
 
 /// What git knows of the project; nothing if there is no git.
-fn tracked(project: &Path, context: &crate::Context) -> HashSet<PathBuf> {
-    let git = Git::find(project, &context.home, context.is_root());
-    git.map(|git| git.list(&[])).unwrap_or_default().into_iter().filter(|p| p.starts_with(project)).collect()
+fn tracked(project: &Path, context: &crate::Context) -> Result<HashSet<PathBuf>, EngineError> {
+    let git = Git::around(project, &context.home, context.is_root())?;
+    let listed = git.map(|git| git.list(&[])).transpose()?.unwrap_or_default();
+    Ok(listed.into_iter().filter(|p| p.starts_with(project)).collect())
 }
 
 struct Walk<'a> {

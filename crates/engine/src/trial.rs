@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, mknodat, utimensat};
 use whatif_apply::{Attributes, Change as Act, Operation, Plan, Source};
 use whatif_layers::{StateDir, copy, remove};
+use whatif_sys::absence;
 use whatif_types::network::NetWish;
 use whatif_types::sandbox::Position;
 use whatif_types::{Limits, Sandbox};
@@ -82,16 +83,14 @@ impl Filling<'_> {
     /// Directories above it, as they are in reality. False if one of them is gone.
     fn parents(&self, path: &Path, place: &Path) -> io::Result<bool> {
         let (Some(above), Some(parent)) = (path.parent(), place.parent()) else { return Ok(true) };
-        match fs::symlink_metadata(parent) {
-            Ok(found) => return Ok(found.is_dir()),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Ok(false),
-            Err(_) => {}
+        if let Some(found) = absence::look(parent)? {
+            return Ok(found.is_dir());
         }
         if !self.parents(above, parent)? {
             return Ok(false);
         }
         fs::create_dir(parent)?;
-        if let Ok(metadata) = fs::symlink_metadata(above) {
+        if let Some(metadata) = absence::look(above)? {
             copy::copy_attributes(above, parent, &metadata).map_err(|e| e.source)?;
         }
         Ok(true)
@@ -114,7 +113,8 @@ impl Filling<'_> {
         if !self.parents(path, &place)? {
             return Ok(());
         }
-        if !(matches!(source, Source::Directory) && place.is_dir()) {
+        let is_kept = matches!(source, Source::Directory) && absence::is_dir(&place)?;
+        if !is_kept {
             clear(&place)?;
         }
         match source {
@@ -123,7 +123,7 @@ impl Filling<'_> {
             }
             Source::Bytes(bytes) => fs::write(&place, bytes)?,
             Source::Link(target) => symlink(target, &place)?,
-            Source::Directory if place.is_dir() => {}
+            Source::Directory if is_kept => {}
             Source::Directory => fs::create_dir(&place)?,
             Source::HardLink(other) => {
                 let first = self.plan.operations.get(*other).map(|o| o.absolute(&self.plan.roots));
@@ -139,22 +139,22 @@ impl Filling<'_> {
         if !self.parents(path, &place)? {
             return Ok(());
         }
-        match fs::symlink_metadata(path) {
-            Ok(m) if m.is_dir() && !place.exists() => fs::create_dir(&place)?,
-            Ok(m) if m.is_file() && !place.exists() => {
-                fs::copy(path, &place)?;
+        if !absence::leads_somewhere(&place)? {
+            match absence::look(path)? {
+                Some(found) if found.is_dir() => fs::create_dir(&place)?,
+                Some(found) if found.is_file() => drop(fs::copy(path, &place)?),
+                _ => {}
             }
-            _ => {}
         }
         give(&place, attributes)
     }
 }
 
 fn clear(place: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(place) {
-        Ok(found) if found.is_dir() => remove::tree(place).map_err(|e| e.source),
-        Ok(_) => fs::remove_file(place),
-        Err(_) => Ok(()),
+    match absence::look(place)? {
+        Some(found) if found.is_dir() => remove::tree(place).map_err(|e| e.source),
+        Some(_) => fs::remove_file(place),
+        None => Ok(()),
     }
 }
 

@@ -49,9 +49,11 @@ impl Engine {
         for unsettled in self.state.unsettled()? {
             let Unsettled::Apply(directory) = unsettled else { continue };
             match whatif_apply::begun_in(&directory) {
-                Ok(Some(roots)) if lock.covers_any(&roots) => {}
+                Ok(Some(roots)) if lock.covers_any(&roots)? => {}
                 // Not begun, or elsewhere; a damaged journal was found when the command began.
-                _ => continue,
+                Ok(_) | Err(ApplyError::Journal { .. }) => continue,
+                // Whether something unfinished lies in the tree is not known.
+                Err(error) => return Err(error.into()),
             }
             let Some(_apply_lock) = await_lock(&directory)? else {
                 return Err(ApplyError::Busy { root: directory }.into());

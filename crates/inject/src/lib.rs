@@ -11,6 +11,7 @@
 //! [`wish`] reads what a person asks for, [`trust`] says how programs inside come to trust the authority. Nothing here reads
 //! the environment or prints.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod answer;
 mod authority;

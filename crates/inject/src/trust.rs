@@ -80,10 +80,10 @@ pub fn variables(bundle: &Path) -> impl Iterator<Item = (&'static str, &Path)> {
     VARIABLES.iter().map(move |variable| (variable.name, bundle))
 }
 
-/// The system's own bundle.
+/// The system's own bundle. One that cannot be looked at is not used, and then less is trusted.
 #[must_use]
 pub fn system_bundle() -> Option<PathBuf> {
-    SYSTEM_BUNDLES.iter().map(PathBuf::from).find(|path| path.is_file())
+    SYSTEM_BUNDLES.iter().map(PathBuf::from).find(|path| path.metadata().is_ok_and(|bundle| bundle.is_file()))
 }
 
 /// The files that make up the bundle: the system's, then those that the user's own variables name, each once.

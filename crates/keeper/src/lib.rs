@@ -3,6 +3,7 @@
 //! `protocol` is what is said, `channel` how it travels, `client` one side (used by the engine), `server` the other; `log` is what
 //! becomes of the output nobody waits for.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod channel;
 pub mod client;

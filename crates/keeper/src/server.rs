@@ -29,6 +29,7 @@ use whatif_types::LimitHit;
 use whatif_types::boot::KeeperLimits;
 use whatif_types::network::Role;
 
+use self::answer::unlisted;
 use self::commands::{Commands, OwnBounds};
 use self::connections::{Connections, PeerRule};
 use self::freeze::Frozen;
@@ -119,7 +120,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         frozen: None,
         deferred: Vec::new(),
         // Nobody's command has run yet.
-        helpers: if processes::others_alive() { processes::list(|_| None).iter().map(|p| p.pid).collect() } else { Vec::new() },
+        helpers: if processes::others_alive() { processes::list(|_| None)?.iter().map(|p| p.pid).collect() } else { Vec::new() },
         began: Instant::now(),
         // What set the sandbox up is not needed again.
         rest_at: Some(Instant::now()),
@@ -183,7 +184,8 @@ impl Server {
         let helpers = self.helpers.clone();
         let mut held = None;
         let mut hold = |still: bool| match still {
-            true => held = Frozen::begin(OURS, &helpers),
+            // A look at what moves is less exact, no more.
+            true => held = Frozen::begin(OURS, &helpers).unwrap_or_default(),
             false => {
                 if let Some(frozen) = held.take() {
                     frozen.end();
@@ -297,12 +299,19 @@ impl Server {
     /// Holds every process until this client says otherwise or leaves.
     fn freeze(&mut self, client: u64) -> Reply {
         if self.frozen.is_none() {
-            self.frozen = Frozen::begin(client, &self.helpers);
+            match Frozen::begin(client, &self.helpers) {
+                Ok(frozen) => self.frozen = frozen,
+                Err(error) => return Reply::Failed(unlisted(Reason::NotStill, &error)),
+            }
         }
         match &self.frozen {
-            Some(frozen) if frozen.by == client => {
-                Reply::Processes(if processes::others_alive() { self.others() } else { Vec::new() })
-            }
+            Some(frozen) if frozen.by == client => match if processes::others_alive() { self.others() } else { Ok(Vec::new()) } {
+                Ok(alive) => Reply::Processes(alive),
+                Err(error) => {
+                    self.thaw(client);
+                    Reply::Failed(unlisted(Reason::NotStill, &error))
+                }
+            },
             _ => Reply::Failed(Failed {
                 reason: Reason::NotStill,
                 message: "the sandbox cannot be held still: a process does not stop".to_owned(),
@@ -333,8 +342,8 @@ impl Server {
         }
     }
 
-    fn stats(&self) -> Stats {
-        let mut stats = processes::stats(self.began.elapsed());
+    fn stats(&self) -> io::Result<Stats> {
+        let mut stats = processes::stats(self.began.elapsed())?;
         if let Some(group) = self.commands.group() {
             let meters = &group.meters;
             stats.memory_bytes = meters.memory_now().unwrap_or(stats.memory_bytes);
@@ -345,32 +354,46 @@ impl Server {
             stats.memory_bytes += Watch::files_in_memory();
         }
         stats.changes_bytes = self.commands.watch.changes_bytes();
-        stats
+        Ok(stats)
     }
 
     /// Everything alive but the sandbox's own helpers.
-    fn others(&self) -> Vec<Process> {
-        let mut others = processes::list(|pid| self.commands.line_of(pid));
-        others.retain(|p| !self.helpers.contains(&p.pid) && p.state != 'Z');
-        others
+    fn others(&self) -> io::Result<Vec<Process>> {
+        let mut others = self.others_and_dead()?;
+        others.retain(|p| p.state != 'Z');
+        Ok(others)
+    }
+
+    /// With those that ended and wait to be reaped.
+    fn others_and_dead(&self) -> io::Result<Vec<Process>> {
+        let mut others = processes::list(|pid| self.commands.line_of(pid))?;
+        others.retain(|p| !self.helpers.contains(&p.pid));
+        Ok(others)
     }
 
     /// Kills everything but the sandbox's own helpers.
     fn end_all(&mut self) -> Reply {
-        let ended = self.others();
+        let mut ended: Option<Vec<Process>> = None;
         let deadline = Instant::now() + LAST_MOMENTS;
         loop {
-            let mut left = processes::list(|_| None);
-            left.retain(|p| !self.helpers.contains(&p.pid));
-            if left.is_empty() {
-                return Reply::Processes(ended);
-            }
+            let failed = match self.others_and_dead() {
+                Ok(left) if left.is_empty() => return Reply::Processes(ended.unwrap_or_default()),
+                Ok(left) => {
+                    left.iter().for_each(|process| freeze::signal(process, Signal::KILL));
+                    let message = format!("process {} does not end", left[0].pid);
+                    ended.get_or_insert_with(|| left.into_iter().filter(|p| p.state != 'Z').collect());
+                    Failed { reason: Reason::NotStill, message, errno: 0 }
+                }
+                Err(error) => {
+                    // Without helpers to spare it needs no list.
+                    if self.helpers.is_empty() {
+                        processes::signal_all(Signal::KILL);
+                    }
+                    unlisted(Reason::NotStill, &error)
+                }
+            };
             if Instant::now() >= deadline {
-                let message = format!("process {} does not end", left[0].pid);
-                return Reply::Failed(Failed { reason: Reason::NotStill, message, errno: 0 });
-            }
-            for process in &left {
-                freeze::signal(process, Signal::KILL);
+                return Reply::Failed(failed);
             }
             std::thread::sleep(Duration::from_micros(200));
             self.commands.reap(&mut self.connections);

@@ -3,6 +3,7 @@
 //! `survey` looks at reality, `plan` decides (a pure function), `prepare` makes directories and mask layers, `assemble` mounts
 //! it all inside the keeper, and `remove` takes it away. Isolation of processes is not this crate's business.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod assemble;
 pub mod copy;

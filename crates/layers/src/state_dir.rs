@@ -223,6 +223,17 @@ impl StateDir {
         fs::read(directory.join(RECORD)).ok().map(|record| (directory, record))
     }
 
+    /// A part of each of these layers, of those that have it, in the same order.
+    pub fn parts_of(&self, layers: &[LayerId], part: &str) -> Result<Vec<PathBuf>, PathError> {
+        let mut found = Vec::new();
+        for path in layers.iter().map(|layer| self.layer_path(layer).join(part)) {
+            if absence::is_dir(&path).map_err(on("examine", &path))? {
+                found.push(path);
+            }
+        }
+        Ok(found)
+    }
+
     /// Sandboxes that were settled so far are on the disk where they are.
     pub fn flush_settled(&self) -> Result<(), PathError> {
         durable::names_in(&self.sandboxes())
@@ -260,8 +271,12 @@ impl StateDir {
     }
 
     /// Whether a directory in `transient/` belongs, or belonged, to a command that was making it; one that is being deleted does not.
+    /// One of which that cannot be found out is treated with the care that work deserves.
     pub fn was_being_made(&self, id: &SandboxId) -> bool {
-        rustix::fs::getxattr(self.transient_path(id), OWNER, &mut [0_u8; 16][..]).is_ok()
+        match rustix::fs::getxattr(self.transient_path(id), OWNER, &mut [0_u8; 16][..]) {
+            Err(rustix::io::Errno::NODATA | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOENT) => false,
+            Ok(_) | Err(_) => true,
+        }
     }
 
     /// Says of the directory of a new sandbox that it holds nothing of its own until it has a record.

@@ -17,6 +17,7 @@
 //! relay what the server sends, but it holds back the client's bytes until step 3, however late they come: a client that only
 //! had to wait would never be judged.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod address;
 pub mod authority;

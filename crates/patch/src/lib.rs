@@ -3,6 +3,7 @@
 //! Everything works on bytes, because a file need not be UTF-8. Where a choice is open, git's answer is taken: what is
 //! binary, how hunks are grouped, which merges conflict, how a patch is spelled.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod blob;
 mod conflict;

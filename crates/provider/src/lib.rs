@@ -2,6 +2,7 @@
 //!
 //! A provider starts a keeper somewhere and, inside, confines it. What the keeper sees and how one talks to it is not known here.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod native;
 

@@ -50,7 +50,8 @@ impl Question {
     /// Asked in the home, or at the root if there is none: never in the project.
     pub(crate) fn new(program: &Path, surroundings: &Surroundings<'_>) -> Self {
         let mut command = Command::new(program);
-        let directory = if surroundings.home.is_dir() { surroundings.home } else { Path::new("/") };
+        let has_home = surroundings.home.metadata().is_ok_and(|home| home.is_dir());
+        let directory = if has_home { surroundings.home } else { Path::new("/") };
         command.env_clear().envs(surroundings.variables.iter().copied());
         command.env("PATH", surroundings.search_path()).env("HOME", surroundings.home).current_dir(directory);
         Self { command, deadline: surroundings.deadline }

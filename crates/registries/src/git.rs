@@ -63,8 +63,13 @@ fn read(settings: &str, answers: &mut Answers) {
 
 /// The file with the remotes of the repository that the project is in.
 pub(crate) fn configuration(project: &Path) -> Option<PathBuf> {
-    let dot_git = project.ancestors().map(|directory| directory.join(".git")).find(|path| path.exists())?;
-    let directory = if dot_git.is_dir() {
+    // Where one cannot be looked at, nothing is allowed because of it.
+    let (dot_git, found) = project.ancestors().find_map(|directory| {
+        let path = directory.join(".git");
+        let found = path.metadata().ok()?;
+        Some((path, found))
+    })?;
+    let directory = if found.is_dir() {
         dot_git
     } else {
         // A work tree or a submodule: a file that says where its repository is.

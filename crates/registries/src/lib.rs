@@ -13,6 +13,7 @@
 //! Nothing leaves the machine. Asking takes about as long as the slowest tool, so it is done when the first connection is
 //! made, and remembered: [`find_cached`].
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod answers;
 mod apt;

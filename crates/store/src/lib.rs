@@ -2,6 +2,7 @@
 //!
 //! `Store` is the contract; `sqlite` keeps it in the state directory. The same conformance tests run over every implementation.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod sqlite;
 

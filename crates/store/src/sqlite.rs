@@ -182,11 +182,8 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
 }
 
 fn open_once(path: &Path) -> Result<Connection, StoreError> {
-    let fresh = !path.exists();
-    if fresh {
-        // Before SQLite makes it with the modes of the umask.
-        let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    }
+    // Before SQLite makes it with the modes of the umask. What it cannot be made for, SQLite will say.
+    let fresh = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).is_ok();
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;
     // Flushing and removing the log when the last connection closes would put two disk flushes at the end of every command.
@@ -217,11 +214,10 @@ fn reserve_of(path: &Path) -> PathBuf {
 /// Space that is given up when the disk is full. A reserve that cannot be made now is made by a later command.
 fn keep_reserve(path: &Path) {
     let reserve = reserve_of(path);
-    if !reserve.exists() {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&reserve);
-        if file.and_then(|mut f| f.write_all(&vec![0; RESERVE])).is_err() {
-            let _ = std::fs::remove_file(&reserve);
-        }
+    if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&reserve)
+        && file.write_all(&vec![0; RESERVE]).is_err()
+    {
+        let _ = std::fs::remove_file(&reserve);
     }
 }
 

@@ -81,8 +81,8 @@ fn become_nobody() -> io::Result<()> {
     Ok(())
 }
 
-/// The first user namespace maps every id to itself.
+/// The first user namespace maps every id to itself. In doubt it is that one, where identities can be given up.
 fn is_in_user_namespace() -> bool {
-    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let Ok(map) = std::fs::read_to_string("/proc/self/uid_map") else { return false };
     map.split_whitespace().collect::<Vec<_>>() != ["0", "0", "4294967295"]
 }

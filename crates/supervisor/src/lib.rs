@@ -15,6 +15,7 @@
 //! | `dial`, `upstream` | connections outside, directly or by the user's own proxy |
 //! | `rules`, `asks`, `control`, `log` | what holds, who is asked, who commands, what is recorded |
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod accept;
 mod answers;

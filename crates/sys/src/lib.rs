@@ -1,6 +1,7 @@
 //! The fenced place for `unsafe`: system calls that no safe wrapper offers, each with the reason it is sound.
 //!
 //! What rustix offers safely is called from the other crates directly; only the gaps live here.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod absence;
 mod bpf;

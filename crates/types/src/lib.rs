@@ -2,6 +2,7 @@
 //!
 //! Nothing here touches the file system, the clock or the environment; whoever needs those passes the values in.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod boot;
 pub mod config;

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
+use whatif_sys::absence::OrAbsent;
 
 use super::{Notes, reach};
 use crate::attributes::{hold, set_mode};
@@ -96,9 +97,10 @@ fn remove_staged_tree(tx: &mut Transaction, top: usize, parent: &OwnedFd) -> Res
     let directories: Vec<usize> = inner.iter().copied().filter(|n| is_directory(tx, *n)).collect();
     for n in [top].iter().chain(&directories) {
         let step = &tx.layout.steps[*n];
-        let Ok(directory) = tx.held.directory(step.temporary.root, &step.temporary.directory) else { continue };
+        let found = tx.held.find(step.temporary.root, &step.temporary.directory).map_err(on("reach", &step.path))?;
+        let Some(directory) = found else { continue };
         if tx.header.plan.operations[*n].attributes().is_some_and(|a| a.mode & 0o700 != 0o700)
-            && let Ok(held) = hold(&*directory, &step.temporary.name)
+            && let Some(held) = hold(&*directory, &step.temporary.name).or_absent().map_err(on("open", &step.path))?
         {
             set_mode(&held, 0o700).map_err(on("open", &step.path))?;
         }
@@ -108,7 +110,8 @@ fn remove_staged_tree(tx: &mut Transaction, top: usize, parent: &OwnedFd) -> Res
     order.extend(directories.into_iter().rev());
     for n in &order {
         let step = &tx.layout.steps[*n];
-        let Ok(directory) = tx.held.directory(step.temporary.root, &step.temporary.directory) else { continue };
+        let found = tx.held.find(step.temporary.root, &step.temporary.directory).map_err(on("reach", &step.path))?;
+        let Some(directory) = found else { continue };
         let now = look(&*directory, &step.temporary.name).map_err(on("examine", &step.path))?;
         let changed = match (&tx.staged[*n], &now) {
             (Some(staged), Some(now)) if !is_directory(tx, *n) => staged.changed(&now.identity).is_some(),

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use whatif_engine::diff::{Diff, Subject};
 use whatif_engine::{Change, Depth, Engine, EngineError, Unreadable, shown_path};
+use whatif_sys::absence;
 
 use super::Outcome;
 use crate::changes::{self, Extent, Implied, Pager, Picked};
@@ -161,7 +162,8 @@ fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>)
         return Ok((Subject::Between(None, Some(first.to_owned())), rest()));
     }
     // A word that is neither a sandbox nor anything in the file system is a misspelt sandbox.
-    if words.len() == 1 && !first.contains('/') && !engine.context.cwd.join(first).exists() {
+    let is_there = || absence::leads_somewhere(&engine.context.cwd.join(first)).unwrap_or(true);
+    if words.len() == 1 && !first.contains('/') && !is_there() {
         let latest = engine.diff(&Subject::Sandbox(None), Depth::Names);
         let known = latest.is_ok_and(|d| d.set.changes.iter().any(|c| c.path.starts_with(engine.context.cwd.join(first))));
         if !known && engine.is_label(first)? {

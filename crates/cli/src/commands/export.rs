@@ -60,6 +60,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     // What a link leads to is meant, not the link.
     let path = fs::canonicalize(&path).unwrap_or(path);
+    // What cannot be looked at cannot be written either, and that is an error.
     if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
         let packed = into_what_is_there(engine, what, args.live, &path, &mut progress)?;
         return Ok(tell_where_it_cannot_be_seen(&packed, output));

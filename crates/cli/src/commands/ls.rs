@@ -34,7 +34,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         output.warn(format!("whatif: {count} in {place} not in the records; to record them again: whatif gc --adopt"));
     }
     if args.here {
-        let project = engine.context.project_of(&engine.context.cwd);
+        let project = engine.context.project_of(&engine.context.cwd)?;
         sandboxes.retain(|s| s.project == project);
     }
     sandboxes.retain(|s| {

@@ -70,8 +70,14 @@ fn is_confirmed(engine: &Engine, names: &[String]) -> Result<bool, EngineError> 
     if names.is_empty() || !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         return Ok(true);
     }
-    // What is no sandbox is told when it is to be removed.
-    let snapshots = names.iter().filter_map(|name| engine.count_snapshots(name).ok()).sum();
+    let mut snapshots = 0;
+    for name in names {
+        snapshots += match engine.count_snapshots(name) {
+            // What is no sandbox is told when it is to be removed.
+            Err(EngineError::NoSuchSandbox { .. } | EngineError::Ambiguous { .. }) => 0,
+            counted => counted?,
+        };
+    }
     let _ = write!(std::io::stderr(), "{} [y/N] ", question(names, snapshots));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);

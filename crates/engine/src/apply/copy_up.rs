@@ -280,7 +280,7 @@ fn takes_away(operation: &Operation) -> bool {
 fn has_marks_in(root: &Path) -> Result<bool, EngineError> {
     let mut pending = vec![root.to_owned()];
     while let Some(directory) = pending.pop() {
-        if value(&directory, REDIRECT).is_some() {
+        if value(&directory, REDIRECT)?.is_some() {
             return Ok(true);
         }
         let entries = match fs::read_dir(&directory) {

@@ -9,6 +9,7 @@ use whatif_apply::{Change as Act, Identity, Operation, Plan, Source};
 use whatif_diff::attributes::{self, Attributes};
 use whatif_diff::base::{Made, NewBase, Record};
 use whatif_diff::{Bases, Kind, Marks, Node, Time, content};
+use whatif_sys::absence;
 use whatif_types::{Explain, Sandbox, SandboxId, Status};
 
 use super::{About, BaseAfter};
@@ -119,9 +120,10 @@ impl Engine {
         let written: Vec<Written> = operations.map(|((o, path), after)| Written::of(o, path, after.as_ref())).collect();
         self.set_bases(&about, &written)?;
         self.note_marks(&about)?;
-        // Directories that only get their times back are nothing to speak of.
-        let is_time_only =
-            |o: &Operation, path: &Path| about.undo_of.is_some() && matches!(o.change, Act::Set { .. }) && path.is_dir();
+        // Directories that only get their times back are nothing to speak of. In doubt it is told.
+        let is_time_only = |o: &Operation, path: &Path| {
+            about.undo_of.is_some() && matches!(o.change, Act::Set { .. }) && absence::is_dir(path).unwrap_or(false)
+        };
         let told = plan.operations.iter().zip(paths).filter(|(o, path)| !is_time_only(o, path)).map(|(_, path)| path);
         Page::new(&about, told.collect()).write(directory)?;
         if let Some(undone) = &about.undo_of {

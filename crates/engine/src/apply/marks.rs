@@ -21,6 +21,7 @@ use whatif_diff::{Renamed, base};
 use whatif_layers::remove;
 use whatif_layers::squash::{self, Format};
 use whatif_layers::state_dir::AliveLock;
+use whatif_sys::absence::{self, MeansAbsent};
 use whatif_types::text::{self, Text};
 use whatif_types::{Backend, LayerId, Sandbox, SandboxId};
 
@@ -70,8 +71,8 @@ impl Engine {
             let Some((tree, path)) = in_tree(sandbox, &one.path) else { continue };
             // All the way down to it has to lead through reality.
             let way = path.ancestors().filter(|a| !a.as_os_str().is_empty());
-            let wanted =
-                way.map(|directory| mark_at(&places, tree, directory, renamed, sandbox, whole)).collect::<Option<Vec<_>>>();
+            let wanted = way.map(|directory| mark_at(&places, tree, directory, renamed, sandbox, whole));
+            let wanted = wanted.collect::<Result<Vec<_>, _>>()?.into_iter().collect::<Option<Vec<_>>>();
             for mark in wanted.into_iter().flatten().flatten() {
                 if !marks.contains(&mark) {
                     marks.push(mark);
@@ -108,8 +109,11 @@ impl Engine {
         }
         let nothing_is_mounted = AliveLock::take(&directory)?;
         let head = directory.join("head");
-        let has_to_wait = |m: &Mark| nothing_is_mounted.is_none() && m.at(&head).symlink_metadata().is_ok();
-        let (later, now): (Vec<Mark>, Vec<Mark>) = noted.into_iter().partition(has_to_wait);
+        let (mut later, mut now) = (Vec::new(), Vec::new());
+        for mark in noted {
+            let has_to_wait = nothing_is_mounted.is_none() && mark.is_in(&head)?;
+            if has_to_wait { &mut later } else { &mut now }.push(mark);
+        }
         self.change_marks(sandbox, &now, Wanted::Gone)?;
         write(&directory, &later)
     }
@@ -117,9 +121,12 @@ impl Engine {
     fn change_marks(&self, sandbox: &mut Sandbox, marks: &[Mark], wanted: Wanted) -> Result<(), EngineError> {
         let places = self.places(sandbox)?;
         for place in places.iter().rev() {
-            let is_here =
-                |mark: &&Mark| mark.oldest(&places).is_some_and(|p| p.root == place.root) && mark.fits(&place.root, wanted);
-            let here: Vec<&Mark> = marks.iter().filter(is_here).collect();
+            let mut here = Vec::new();
+            for mark in marks {
+                if mark.oldest(&places)?.is_some_and(|p| p.root == place.root) && mark.fits(&place.root, wanted)? {
+                    here.push(mark);
+                }
+            }
             match &place.layer {
                 _ if here.is_empty() => {}
                 None => change(&place.root, &here, wanted)?,
@@ -173,22 +180,35 @@ impl Mark {
         root.join(self.tree.to_string()).join(&self.path)
     }
 
+    fn is_in(&self, root: &Path) -> Result<bool, EngineError> {
+        let at = self.at(root);
+        absence::exists(&at).map_err(|e| EngineError::io("examine", &at, e))
+    }
+
     /// The place that says the last word about what shows through.
-    fn oldest<'p>(&self, places: &'p [Place]) -> Option<&'p Place> {
-        places.iter().rev().find(|p| self.at(&p.root).symlink_metadata().is_ok())
+    fn oldest<'p>(&self, places: &'p [Place]) -> Result<Option<&'p Place>, EngineError> {
+        for place in places.iter().rev() {
+            if self.is_in(&place.root)? {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether the directory is still the one that the mark is about, as far as it can be told: the sandbox may have gone on.
-    fn fits(&self, root: &Path, wanted: Wanted) -> bool {
+    fn fits(&self, root: &Path, wanted: Wanted) -> Result<bool, EngineError> {
         let at = self.at(root);
-        let (redirect, is_opaque) = (value(&at, REDIRECT), is_opaque(&at));
-        match (&self.says, wanted) {
-            _ if !at.symlink_metadata().is_ok_and(|m| m.is_dir()) => false,
+        let found = absence::look(&at).map_err(|e| EngineError::io("examine", &at, e))?;
+        if !found.is_some_and(|m| m.is_dir()) {
+            return Ok(false);
+        }
+        let (redirect, is_opaque) = (value(&at, REDIRECT)?, is_opaque(&at)?);
+        Ok(match (&self.says, wanted) {
             (Says::CameFrom(source), Wanted::Gone) => redirect.is_some_and(|r| leads_to(&r, &source.to_path())),
-            (Says::CameFrom(_), Wanted::Set) => redirect.is_none() && !is_opaque && value(&at, ORIGIN).is_some(),
+            (Says::CameFrom(_), Wanted::Set) => redirect.is_none() && !is_opaque && value(&at, ORIGIN)?.is_some(),
             (Says::Opaque, Wanted::Gone) => is_opaque,
             (Says::Opaque, Wanted::Set) => redirect.is_none() && !is_opaque,
-        }
+        })
     }
 }
 
@@ -200,26 +220,27 @@ fn mark_at(
     renamed: &[Renamed],
     sandbox: &Sandbox,
     whole: &Whole,
-) -> Option<Option<Mark>> {
+) -> Result<Option<Option<Mark>>, EngineError> {
     let mark = |says| Mark { tree, path: path.to_owned(), says };
+    let Some(full) = sandbox.details.trees.get(tree).map(|root| root.join(path)) else { return Ok(None) };
     let mut found = None;
     for place in places {
         let at = mark(Says::Opaque).at(&place.root);
-        let says = if is_opaque(&at) {
+        let says = if is_opaque(&at)? {
             Says::Opaque
-        } else if value(&at, REDIRECT).is_some() {
-            let full = sandbox.details.trees.get(tree)?.join(path);
-            Says::CameFrom(Text::from(&renamed.iter().find(|r| r.path == full && r.at == at)?.source))
+        } else if value(&at, REDIRECT)?.is_some() {
+            let Some(source) = renamed.iter().find(|r| r.path == full && r.at == at).map(|r| &r.source) else { return Ok(None) };
+            Says::CameFrom(Text::from(source))
         } else {
             continue;
         };
         // A mark below another one does not count as long as that one is there, and would afterwards.
-        if found.replace(mark(says)).is_some() || mark(Says::Opaque).oldest(places).is_none_or(|p| p.root != place.root) {
-            return None;
+        if found.replace(mark(says)).is_some() || mark(Says::Opaque).oldest(places)?.is_none_or(|p| p.root != place.root) {
+            return Ok(None);
         }
     }
-    let is_real = found.is_none() || whole.is_real(&sandbox.details.trees.get(tree)?.join(path));
-    is_real.then_some(found)
+    let is_real = found.is_none() || whole.is_real(&full);
+    Ok(is_real.then_some(found))
 }
 
 pub(super) fn has_marks(sandbox: &Sandbox) -> bool {
@@ -240,15 +261,22 @@ fn leads_to(redirect: &[u8], source: &Path) -> bool {
     }
 }
 
-fn is_opaque(directory: &Path) -> bool {
-    value(directory, OPAQUE).is_some_and(|v| v == b"y")
+fn is_opaque(directory: &Path) -> Result<bool, EngineError> {
+    Ok(value(directory, OPAQUE)?.is_some_and(|v| v == b"y"))
 }
 
-pub(super) fn value(directory: &Path, name: &str) -> Option<Vec<u8>> {
+/// A mark of a directory, if it has that one.
+pub(super) fn value(directory: &Path, name: &str) -> Result<Option<Vec<u8>>, EngineError> {
     let mut value = vec![0; LONGEST_VALUE];
-    let length = rustix::fs::lgetxattr(directory, name, &mut value[..]).ok()?;
-    value.truncate(length);
-    Some(value)
+    match rustix::fs::lgetxattr(directory, name, &mut value[..]) {
+        Ok(length) => {
+            value.truncate(length);
+            Ok(Some(value))
+        }
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        Err(errno) if errno.means_absent() => Ok(None),
+        Err(errno) => Err(EngineError::io("examine", directory, errno.into())),
+    }
 }
 
 /// Longer than any path.
@@ -276,8 +304,11 @@ fn change(root: &Path, marks: &[&Mark], wanted: Wanted) -> Result<(), EngineErro
 /// Copies a layer, its files as links.
 fn copy(from: &Path, to: &Path, trees: usize) -> Result<(), EngineError> {
     fs::create_dir(to).map_err(|e| EngineError::io("create", to, e))?;
-    for tree in (0..trees).map(|t| t.to_string()).filter(|t| from.join(t).is_dir()) {
-        squash::merge(&[from.join(&tree)], &to.join(&tree), Format::Trusted)?;
+    for tree in (0..trees).map(|t| t.to_string()) {
+        let part = from.join(&tree);
+        if absence::is_dir(&part).map_err(|e| EngineError::io("examine", &part, e))? {
+            squash::merge(&[part], &to.join(&tree), Format::Trusted)?;
+        }
     }
     base::copy(&from.join("base"), &to.join("base")).map_err(|e| EngineError::io("copy", from, e))
 }

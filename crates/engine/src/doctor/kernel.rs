@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use whatif_sys::absence;
+
 use super::Probe;
 
 /// Overlayfs in user namespaces came with 5.11, `mount_setattr` with 5.12, idmapped overlay layers with 5.19.
@@ -65,10 +67,15 @@ pub(super) fn landlock() -> Probe {
     }
 }
 
+/// Only for a remark, so what cannot be looked at is left out.
+fn has_program(directory: &str, program: &str) -> bool {
+    absence::leads_somewhere(&Path::new(directory).join(program)).unwrap_or(false)
+}
+
 pub(super) fn providers() -> Vec<Probe> {
     let found: Vec<&str> = [("docker", "docker"), ("gvisor", "runsc"), ("microvm", "qemu-system-x86_64")]
         .into_iter()
-        .filter(|(_, program)| ["/usr/bin", "/usr/local/bin", "/usr/sbin"].iter().any(|d| Path::new(d).join(program).exists()))
+        .filter(|(_, program)| ["/usr/bin", "/usr/local/bin", "/usr/sbin"].iter().any(|d| has_program(d, program)))
         .map(|(name, _)| name)
         .collect();
     let others = if found.is_empty() { String::new() } else { format!("; found on this machine for later: {}", found.join(", ")) };

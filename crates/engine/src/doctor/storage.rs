@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use whatif_sys::absence;
+
 use super::Probe;
 use crate::Context;
 
@@ -11,7 +13,8 @@ const TOO_LITTLE: u64 = 64 << 20;
 pub(super) fn probes(context: &Context) -> Vec<Probe> {
     const NAME: &str = "disk space";
     // The directory may not exist yet; its nearest parent is on the same file system.
-    let existing = context.state_dir.ancestors().find(|a| a.exists()).unwrap_or(Path::new("/"));
+    // One that cannot be looked at is not passed over: the next line says so.
+    let existing = context.state_dir.ancestors().find(|a| absence::leads_somewhere(a).unwrap_or(true)).unwrap_or(Path::new("/"));
     let Ok(found) = rustix::fs::statvfs(existing) else {
         return vec![Probe::fail(
             NAME,

@@ -13,7 +13,7 @@ impl Engine {
     /// What is left in them ends with them.
     pub(super) fn reconcile_groups(&self, collected: &mut Collected) -> Result<(), EngineError> {
         let (found, prefix) = (Found::look(), self.group_prefix()?);
-        for name in whatif_cgroup::list(&found, &prefix) {
+        for name in whatif_cgroup::list(&found, &prefix)? {
             let is_used = SandboxId::parse(&name[prefix.len()..]).is_some_and(|id| self.may_use_group(&id));
             if !is_used {
                 let removal = || whatif_cgroup::remove(&found, &name).is_ok();

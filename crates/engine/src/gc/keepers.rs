@@ -58,7 +58,7 @@ impl Engine {
         // With the records lost, it is a sandbox that can be adopted as it runs.
         let is_known = match self.store.get(&id)? {
             Some(sandbox) => sandbox.status == Status::Active,
-            None => self.is_adoptable(&id),
+            None => self.is_adoptable(&id)?,
         };
         Ok((!is_known).then_some(Unowned { _lock: Some(lock) }))
     }
@@ -81,6 +81,7 @@ impl Keeper {
     }
 }
 
+/// One that cannot be looked at is not ended.
 fn processes() -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     entries.filter_map(|e| Pid::from_raw(e.file_name().to_str()?.parse().ok()?))

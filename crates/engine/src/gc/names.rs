@@ -1,7 +1,10 @@
 //! Names under which running sandboxes are found, and that lead nowhere.
 
 use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::{SandboxId, Status};
 
 use super::{Action, Collected, OrphanKind};
@@ -12,22 +15,36 @@ impl Engine {
         let directory = self.state.names();
         let entries = fs::read_dir(&directory).map_err(|e| EngineError::io("list", &directory, e))?;
         // All of them before the records are asked: a sandbox has its record before its name.
-        let links: Vec<_> = entries.filter_map(Result::ok).map(|e| (e.path(), fs::read_link(e.path()))).collect();
+        let mut links = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|e| EngineError::io("list", &directory, e))?.path();
+            let target = leads_to(&path)?;
+            links.push((path, target));
+        }
         for (path, target) in links {
-            let id = target.as_ref().ok().and_then(|t| SandboxId::parse(t.file_name()?.to_str()?));
+            let id = target.as_ref().and_then(|t| SandboxId::parse(t.file_name()?.to_str()?));
             if let Some(id) = &id
                 && self.store.get(id)?.is_none()
-                && self.is_adoptable(id)
+                && self.is_adoptable(id)?
             {
                 continue;
             }
             let owner = id.and_then(|id| self.store.get(&id).transpose()).transpose()?;
-            let is_owned = owner.is_some_and(|s| s.status == Status::Active && path.ends_with(&s.name) && path.is_dir());
+            let leads_somewhere = absence::is_dir(&path).map_err(|e| EngineError::io("examine", &path, e))?;
+            let is_owned = owner.is_some_and(|s| s.status == Status::Active && path.ends_with(&s.name) && leads_somewhere);
             // One that leads elsewhere by now is somebody else's.
-            if !is_owned && fs::read_link(&path).ok() == target.ok() {
+            if !is_owned && leads_to(&path)? == target {
                 collected.treat(OrphanKind::Name, &path, Action::Removed, || fs::remove_file(&path).is_ok());
             }
         }
         Ok(())
+    }
+}
+
+/// Where a name leads; `None` if it is no link, or gone.
+fn leads_to(path: &Path) -> Result<Option<PathBuf>, EngineError> {
+    match fs::read_link(path) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+        other => other.or_absent().map_err(|e| EngineError::io("read", path, e)),
     }
 }

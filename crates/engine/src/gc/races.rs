@@ -42,7 +42,7 @@ impl Engine {
         Ok(false)
     }
 
-    /// Their locks, left by a removal that was interrupted.
+    /// Their locks, left by a removal that was interrupted. What does not work now is done by a later `gc`.
     fn clear_race_directories(&self, known: &HashSet<ExperimentId>) {
         for entry in fs::read_dir(self.races_directory()).into_iter().flatten().filter_map(Result::ok) {
             let id = entry.file_name().to_str().and_then(ExperimentId::parse);

@@ -18,7 +18,7 @@ impl Engine {
             for entry in fs::read_dir(&place).into_iter().flatten().filter_map(Result::ok) {
                 let id = entry.file_name().to_str().and_then(SandboxId::parse);
                 let is_known = match id {
-                    Some(id) => self.store.get(&id)?.is_some() || self.is_adoptable(&id),
+                    Some(id) => self.store.get(&id)?.is_some() || self.is_adoptable(&id)?,
                     None => false,
                 };
                 let socket = entry.path().join(SOCKET);

@@ -1,5 +1,7 @@
 //! Changes whom a sandbox that is there already may talk to.
 
+use whatif_keeper::client::ClientError;
+use whatif_sys::absence;
 use whatif_types::network::{Rule, check_leads_outside};
 use whatif_types::{NetMode, Sandbox, Status};
 
@@ -55,11 +57,17 @@ impl Engine {
     /// Tells the supervisor, if there is one. Otherwise the next one will find them.
     pub fn renew_rules(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         let place = directory(&self.directory(sandbox)?);
-        if !place.join(RULES).exists() {
+        let rules = place.join(RULES);
+        if !absence::exists(&rules).map_err(|e| EngineError::io("examine", &rules, e))? {
             return Ok(());
         }
         self.write_rules(&place, &self.rules_of(sandbox)?)?;
-        let Ok(mut control) = self.control(sandbox) else { return Ok(()) };
+        let mut control = match self.control(sandbox) {
+            Ok(control) => control,
+            // Nobody serves it; whoever comes reads the file.
+            Err(EngineError::Keeper(ClientError::NotRunning)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
         // Given to it: one that root started may not open files of root's.
         let file = std::fs::File::open(place.join(RULES)).map_err(|e| EngineError::io("open", &place, e))?;
         control.reload_from(file).map_err(|e| refused(sandbox, &e))

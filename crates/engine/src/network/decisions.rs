@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use serde::Serialize;
+use whatif_sys::absence;
 use whatif_types::network::{Event, EventKind, Protocol, Rule, Who};
 use whatif_types::{Sandbox, Status};
 
@@ -121,7 +122,8 @@ fn supervision(sandbox: &Sandbox, place: &Path) -> Supervision {
     }
     match supervise::find(place, &sandbox.id) {
         Some(_) => Supervision::Running,
-        None if directory(place).join(PID).exists() => Supervision::Gone,
+        // If that cannot be found out: all that is known is that there is none.
+        None if absence::exists(&directory(place).join(PID)).unwrap_or(true) => Supervision::Gone,
         None => Supervision::NotYet,
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use whatif_inject::Destination;
 use whatif_netpolicy::rule::Pattern;
 use whatif_registries::{Asker, Found, Source};
+use whatif_sys::absence::OrAbsent;
 use whatif_types::Sandbox;
 use whatif_types::network::{Registry, Rule, Rules};
 
@@ -56,13 +57,14 @@ impl Engine {
     /// The rules of a sandbox: those its supervisor goes by, or would.
     pub fn rules_in_force(&self, sandbox: &Sandbox) -> Result<Rules, EngineError> {
         let path = super::directory(&self.directory(sandbox)?).join(RULES);
-        match std::fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|e| EngineError::Config { path, message: e.to_string() }),
-            Err(_) => self.rules_of(sandbox),
+        match std::fs::read(&path).or_absent().map_err(|e| EngineError::io("read", &path, e))? {
+            Some(text) => serde_json::from_slice(&text).map_err(|e| EngineError::Config { path, message: e.to_string() }),
+            None => self.rules_of(sandbox),
         }
     }
 
-    /// Which of these rules are of no use, because the configuration denies the same.
+    /// Which of these rules are of no use, because the configuration denies the same. Only for a note: the rules themselves are
+    /// made from a configuration that could be read.
     #[must_use]
     pub fn overruled(&self, sandbox: &Sandbox, rules: &[Rule]) -> Vec<Rule> {
         let Ok(config) = self.context.config_for(&sandbox.project) else { return Vec::new() };
@@ -73,7 +75,7 @@ impl Engine {
         rules.iter().filter(|rule| is_denied(rule)).cloned().collect()
     }
 
-    /// Whether the project wants no network.
+    /// Whether the project wants no network. Only for better words about a command that missed it.
     #[must_use]
     pub fn is_network_closed(&self, project: &Path) -> bool {
         self.context.config_for(project).is_ok_and(|config| config.network.closed_by_project)

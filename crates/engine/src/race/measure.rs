@@ -57,7 +57,7 @@ impl Engine {
             } else if change.ignored && !needs_approval {
                 changes.ignored += 1;
             } else {
-                count(&mut changes, change, sandbox);
+                count(&mut changes, change, sandbox)?;
             }
         }
         if changes.files == 0 {
@@ -68,7 +68,7 @@ impl Engine {
     }
 }
 
-fn count(changes: &mut Changes, change: &Change, sandbox: &Sandbox) {
+fn count(changes: &mut Changes, change: &Change, sandbox: &Sandbox) -> Result<(), EngineError> {
     let (added, deleted) = change.counts().unwrap_or((0, 0));
     changes.files += 1;
     changes.added_lines += added as u64;
@@ -79,9 +79,10 @@ fn count(changes: &mut Changes, change: &Change, sandbox: &Sandbox) {
             mark: mark(change.kind),
             added_lines: added as u64,
             deleted_lines: deleted as u64,
-            digest: fingerprint(change),
+            digest: fingerprint(change)?,
         });
     }
+    Ok(())
 }
 
 fn mark(kind: ChangeKind) -> char {
@@ -94,16 +95,21 @@ fn mark(kind: ChangeKind) -> char {
 }
 
 /// The same for two sandboxes that made the same of a path.
-fn fingerprint(change: &Change) -> String {
-    let Some(after) = &change.after else { return String::new() };
+fn fingerprint(change: &Change) -> Result<String, EngineError> {
+    let Some(after) = &change.after else { return Ok(String::new()) };
     let node = &after.node;
+    let failed = |e| EngineError::io("read", &change.path, e);
     let content = match node.kind {
-        Kind::File if node.size <= LARGEST_READ => whatif_diff::content::read(&after.at).unwrap_or_default(),
-        Kind::Link => after.target().map(|t| t.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default(),
+        Kind::File if node.size <= LARGEST_READ => match whatif_diff::content::read(&after.at) {
+            // Closed by its own mode, and so the same as another that is.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Vec::new(),
+            other => other.map_err(failed)?,
+        },
+        Kind::Link => after.target()?.as_os_str().as_encoded_bytes().to_vec(),
         _ => Vec::new(),
     };
     let facts = [&[node.kind as u8][..], &node.mode.to_le_bytes(), &node.size.to_le_bytes(), &content].concat();
-    digest::of_bytes(&facts)[..16].to_owned()
+    Ok(digest::of_bytes(&facts)[..16].to_owned())
 }
 
 /// What is known before any check.

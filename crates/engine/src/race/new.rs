@@ -1,5 +1,6 @@
 //! Records what is to be raced.
 
+use std::io;
 use std::path::Path;
 
 use whatif_diff::pattern::Patterns;
@@ -92,14 +93,15 @@ impl Engine {
     /// What a name such as HEAD means now, so that it means that for whoever begins later. Where git cannot be asked, the
     /// attempt will be told so itself.
     fn pin_commits(&self, plan: &mut ExperimentPlan, project: &Path) -> Result<(), EngineError> {
-        let Ok(git) = Git::find(project, &self.context.home, self.context.is_root()) else { return Ok(()) };
+        let Some(git) = Git::around(project, &self.context.home, self.context.is_root())? else { return Ok(()) };
         for attempt in plan.attempts.iter_mut().filter(|attempt| attempt.kind == Kind::Revert) {
             let Some(Text::Plain(named)) = attempt.arguments.last() else { continue };
             let commit = format!("{named}^{{commit}}");
             let id = match git.read(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]) {
                 Ok(id) => id,
                 // There is no git out here.
-                Err(EngineError::Io { .. }) => return Ok(()),
+                Err(EngineError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error @ EngineError::Io { .. }) => return Err(error),
                 Err(_) => {
                     let message = format!("there is no commit '{}' to take back", named.escape_debug());
                     return Err(RaceError::usage(message, "'git log' lists them").into());

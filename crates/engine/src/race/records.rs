@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_race::rank;
 use whatif_store::StoreError;
+use whatif_sys::absence;
 use whatif_types::experiment::{Attempt, AttemptState, Experiment, Kind, LABEL, Outcome, Ranking};
 use whatif_types::{ExperimentId, Sandbox, SandboxId};
 
@@ -69,7 +70,7 @@ impl Engine {
                 found.ok_or_else(|| RaceError::NoSuchRace { name: name.escape_debug().to_string() })?
             }
             None => {
-                let project = self.context.project_of(&self.context.cwd);
+                let project = self.context.project_of(&self.context.cwd)?;
                 self.store.latest_experiment(&project)?.ok_or(RaceError::NoRaceHere)?
             }
         };
@@ -94,7 +95,8 @@ impl Engine {
             return Ok(Standing::Ended);
         }
         let place = self.race_directory(&experiment.id);
-        let is_free = !place.exists() || take_soon(&place, GLANCE)?.is_some();
+        let is_there = absence::exists(&place).map_err(|e| EngineError::io("examine", &place, e))?;
+        let is_free = !is_there || take_soon(&place, GLANCE)?.is_some();
         Ok(if is_free { Standing::Interrupted } else { Standing::Running })
     }
 
@@ -162,10 +164,11 @@ impl Engine {
     pub fn settle_race(&self, claimed: Claimed, number: usize) -> Result<Settled, EngineError> {
         let Claimed { mut experiment, lock } = claimed;
         let mut rest = None;
-        if let Ok(winner) = self.sandbox_of(&experiment, number)
-            && self.summarize(&winner)?.matters
-        {
-            rest = Some(winner.id);
+        match self.sandbox_of(&experiment, number) {
+            Ok(winner) if self.summarize(&winner)?.matters => rest = Some(winner.id),
+            // It is gone already.
+            Ok(_) | Err(EngineError::Race(RaceError::AppliedAlready { .. } | RaceError::NoSandbox { .. })) => {}
+            Err(error) => return Err(error),
         }
         experiment.details.applied.push(experiment.details.plan.attempts[number].name.clone());
         experiment.details.start = None;

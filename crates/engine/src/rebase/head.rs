@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 use whatif_diff::{Change, Kind, State, acl, content};
 use whatif_layers::copy;
+use whatif_sys::absence;
 use whatif_types::Sandbox;
 
 use crate::merge::Looks;
@@ -36,7 +37,7 @@ impl Head<'_> {
         let place = self.place(change, &after.at)?;
         let failed = |e| EngineError::io("rewrite", &change.path, e);
         if after.node.kind == Kind::Directory {
-            if !place.is_dir() {
+            if !absence::is_dir(&place).map_err(failed)? {
                 let metadata = fs::symlink_metadata(&after.at).map_err(failed)?;
                 fs::create_dir(&place).map_err(failed)?;
                 copy::copy_looks(&after.at, &place, &metadata)?;
@@ -103,7 +104,13 @@ impl Head<'_> {
         let root = head.join(number.to_string());
         let file = if inside.as_os_str().is_empty() { root.clone() } else { root.join(inside) };
         let above = file.ancestors().skip(1).zip(at.ancestors().skip(1));
-        let missing: Vec<(&Path, &Path)> = above.take_while(|(d, _)| *d != root && !d.is_dir()).collect();
+        let mut missing: Vec<(&Path, &Path)> = Vec::new();
+        for (directory, like) in above.take_while(|(d, _)| *d != root) {
+            if absence::is_dir(directory).map_err(|e| EngineError::io("examine", directory, e))? {
+                break;
+            }
+            missing.push((directory, like));
+        }
         for (made, like) in missing.into_iter().rev() {
             let metadata = fs::symlink_metadata(like).map_err(|e| EngineError::io("examine", like, e))?;
             fs::create_dir(made).map_err(|e| EngineError::io("create", made, e))?;

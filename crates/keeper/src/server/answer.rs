@@ -1,6 +1,7 @@
 //! What becomes of each request.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -31,8 +32,14 @@ impl Server {
                 Some(reply) => reply,
                 None => return,
             },
-            Request::List => Reply::Processes(processes::list(|pid| self.commands.line_of(pid))),
-            Request::Stats => Reply::Stats(self.stats()),
+            Request::List => match processes::list(|pid| self.commands.line_of(pid)) {
+                Ok(processes) => Reply::Processes(processes),
+                Err(error) => Reply::Failed(unlisted(Reason::Refused, &error)),
+            },
+            Request::Stats => match self.stats() {
+                Ok(stats) => Reply::Stats(stats),
+                Err(error) => Reply::Failed(unlisted(Reason::Refused, &error)),
+            },
             Request::Ended => Reply::Ended(self.commands.latest()),
             Request::LayersChanged { bytes, files } => {
                 self.commands.watch.layers_changed(bytes, files);
@@ -120,6 +127,12 @@ impl Server {
             errno: e.raw_os_error().unwrap_or(0),
         })
     }
+}
+
+/// The kernel does not say what is alive, so nothing is done that depends on it.
+pub(super) fn unlisted(reason: Reason, error: &io::Error) -> Failed {
+    let message = format!("the processes of the sandbox cannot be listed: {error}");
+    Failed { reason, message, errno: error.raw_os_error().unwrap_or(0) }
 }
 
 fn refused(message: &str) -> Failed {

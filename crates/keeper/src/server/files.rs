@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
+use whatif_sys::absence;
 
 use crate::protocol::{Access, Entry, EntryKind, Failed, Reason, Reply, Text};
 
@@ -68,7 +69,11 @@ pub(super) fn examine(path: &Path) -> Reply {
 pub(super) fn make_directory(path: &Path, mode: u32) -> Reply {
     match rustix::fs::mkdirat(CWD, path, Mode::from_raw_mode(mode & 0o777)) {
         Ok(()) => Reply::Done,
-        Err(rustix::io::Errno::EXIST) if path.is_dir() => Reply::Done,
+        Err(rustix::io::Errno::EXIST) => match absence::is_dir(path) {
+            Ok(true) => Reply::Done,
+            Ok(false) => failed(path, &rustix::io::Errno::EXIST.into()),
+            Err(error) => failed(path, &error),
+        },
         Err(errno) => failed(path, &errno.into()),
     }
 }
@@ -76,9 +81,11 @@ pub(super) fn make_directory(path: &Path, mode: u32) -> Reply {
 pub(super) fn make_link(path: &Path, target: &Path) -> Reply {
     let make = || rustix::fs::symlinkat(target, CWD, path);
     let made = match make() {
-        Err(rustix::io::Errno::EXIST) if path.is_symlink() => {
-            rustix::fs::unlinkat(CWD, path, AtFlags::empty()).and_then(|()| make())
-        }
+        Err(rustix::io::Errno::EXIST) => match absence::look(path) {
+            Ok(Some(there)) if there.is_symlink() => rustix::fs::unlinkat(CWD, path, AtFlags::empty()).and_then(|()| make()),
+            Ok(_) => Err(rustix::io::Errno::EXIST),
+            Err(error) => return failed(path, &error),
+        },
         other => other,
     };
     made.map_or_else(|errno| failed(path, &errno.into()), |()| Reply::Done)

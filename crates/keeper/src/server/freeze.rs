@@ -1,5 +1,6 @@
 //! Holds every process still while somebody looks at what they wrote.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,33 +21,27 @@ pub(super) struct Frozen {
 }
 
 impl Frozen {
-    /// Stops everything but the sandbox's own `helpers`. `None` if something does not stop; then nothing is held.
-    pub(super) fn begin(by: u64, helpers: &[i32]) -> Option<Self> {
-        let were_stopped = others(helpers).iter().filter(|p| p.state == 'T').map(|p| p.pid).collect();
+    /// Stops everything but the sandbox's own `helpers`. `None` if something does not stop; then nothing is held, nor after an
+    /// error.
+    pub(super) fn begin(by: u64, helpers: &[i32]) -> io::Result<Option<Self>> {
+        let were_stopped = others(helpers)?.iter().filter(|p| p.state == 'T').map(|p| p.pid).collect();
         let frozen = Self { by, changes_layers: false, were_stopped };
-        let deadline = Instant::now() + PATIENCE;
-        while processes::others_alive() {
-            if helpers.is_empty() {
-                processes::signal_all(Signal::STOP);
-            } else {
-                others(helpers).iter().for_each(|p| signal(p, Signal::STOP));
-            }
-            let all = others(helpers);
-            if all.iter().all(|p| is_still(p, &all)) {
-                break;
-            }
-            if Instant::now() >= deadline {
+        match stop_all(helpers) {
+            Ok(true) => Ok(Some(frozen)),
+            Ok(false) => {
                 frozen.end();
-                return None;
+                Ok(None)
             }
-            std::thread::sleep(Duration::from_micros(200));
+            Err(error) => {
+                frozen.end();
+                Err(error)
+            }
         }
-        Some(frozen)
     }
 
     /// Lets them go on. Children first: a shell that runs before its job does would believe that the job was stopped.
     pub(super) fn end(self) {
-        let all = processes::list(|_| None);
+        let Ok(all) = processes::list(|_| None) else { return self.end_unseen() };
         let mut deepest_first: Vec<&Process> = all.iter().collect();
         deepest_first.sort_by_key(|p| std::cmp::Reverse(depth(p, &all)));
         // Whatever their state: who waits in the middle of a call will stop when it is over, unless the order is taken back.
@@ -54,12 +49,41 @@ impl Frozen {
             signal(process, Signal::CONT);
         }
     }
+
+    /// The same without a list of them, which can only be had at another time: none stays held.
+    fn end_unseen(self) {
+        processes::signal_all(Signal::CONT);
+        for pid in self.were_stopped.into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::STOP);
+        }
+    }
 }
 
-fn others(helpers: &[i32]) -> Vec<Process> {
-    let mut all = processes::list(|_| None);
+/// Whether everything stands still in time.
+fn stop_all(helpers: &[i32]) -> io::Result<bool> {
+    let deadline = Instant::now() + PATIENCE;
+    while processes::others_alive() {
+        if helpers.is_empty() {
+            processes::signal_all(Signal::STOP);
+        } else {
+            others(helpers)?.iter().for_each(|p| signal(p, Signal::STOP));
+        }
+        let all = others(helpers)?;
+        if all.iter().all(|p| is_still(p, &all)) {
+            break;
+        }
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    Ok(true)
+}
+
+fn others(helpers: &[i32]) -> io::Result<Vec<Process>> {
+    let mut all = processes::list(|_| None)?;
     all.retain(|p| !helpers.contains(&p.pid));
-    all
+    Ok(all)
 }
 
 pub(super) fn signal(process: &Process, signal: Signal) {

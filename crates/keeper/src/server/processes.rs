@@ -1,16 +1,19 @@
 //! The processes of the sandbox, as the kernel lists them in its own `/proc`.
 
 use std::fs;
+use std::io;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::Signal;
+use whatif_sys::absence::OrAbsent;
 
 use crate::protocol::{Process, Stats};
 
 /// Whether anything besides the keeper is alive. As PID 1 the keeper asks about "everybody else" with signal 0.
 pub(super) fn others_alive() -> bool {
     // "Not permitted" also means that somebody is there.
-    !whatif_sys::signals::send_to_all(0).is_err_and(|e| e.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()))
+    !whatif_sys::signals::send_to_all(0).is_err_and(|e| e.raw_os_error() == Some(Errno::SRCH.raw_os_error()))
 }
 
 pub(super) fn signal_all(signal: Signal) {
@@ -19,52 +22,67 @@ pub(super) fn signal_all(signal: Signal) {
 
 /// All of them. `known` says the line of those that were started by `exec`; of the others there is only the name: reading their
 /// lines means waiting for them, and whoever runs inside can make that last.
-pub(super) fn list(known: impl Fn(i32) -> Option<String>) -> Vec<Process> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let mut processes: Vec<Process> = entries
-        .filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|pid| *pid != 1)
-        .filter_map(|pid| read(pid, known(pid)))
-        .collect();
+///
+/// One that cannot be looked at is an error: what is not listed is taken to be gone, and is neither held still nor ended.
+pub(super) fn list(known: impl Fn(i32) -> Option<String>) -> io::Result<Vec<Process>> {
+    let mut processes = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let pid = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+        if let Some(pid) = pid.filter(|pid| *pid != 1) {
+            processes.extend(read(pid, known(pid))?);
+        }
+    }
     processes.sort_by_key(|p| p.pid);
-    processes
+    Ok(processes)
 }
 
-pub(super) fn stats(uptime: Duration) -> Stats {
-    let all = list(|_| None);
+/// What `/proc` says about a process; `None` once it is gone.
+pub(super) fn unless_gone<T>(said: io::Result<T>) -> io::Result<Option<T>> {
+    match said {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => Ok(None),
+        other => other.or_absent(),
+    }
+}
+
+pub(super) fn stats(uptime: Duration) -> io::Result<Stats> {
+    let all = list(|_| None)?;
     let ended = whatif_sys::wait::used_by_ended();
-    Stats {
+    Ok(Stats {
         processes: all.len(),
         cpu_ms: ended.cpu.as_millis() as u64 + all.iter().map(|p| p.cpu_ms).sum::<u64>(),
         memory_bytes: all.iter().map(|p| p.memory_bytes).sum(),
         written_bytes: ended.written_bytes + all.iter().map(|p| written(p.pid)).sum::<u64>(),
         uptime_ms: uptime.as_millis() as u64,
         ..Stats::default()
-    }
+    })
 }
 
-/// What a process wrote, with all it waited for.
+/// What a process wrote, with all it waited for. Only shown, so what is not told counts as nothing.
 fn written(pid: i32) -> u64 {
     let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     io.lines().find_map(|l| l.strip_prefix("write_bytes: ")).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-fn read(pid: i32, line: Option<String>) -> Option<Process> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+fn read(pid: i32, line: Option<String>) -> io::Result<Option<Process>> {
+    let Some(stat) = unless_gone(fs::read_to_string(format!("/proc/{pid}/stat")))? else { return Ok(None) };
+    let Some(mut process) = parse(pid, &stat, line) else { return Ok(None) };
+    if process.state == 'Z' {
+        // The first thread may end before the others.
+        process.state = state_of_others(pid)?.unwrap_or(process.state);
+    }
+    Ok(Some(process))
+}
+
+fn parse(pid: i32, stat: &str, line: Option<String>) -> Option<Process> {
     // The name is in parentheses and may contain anything, so the fields are counted from the last one.
     let (head, tail) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = tail.split_whitespace().collect();
     let number = |index: usize| fields.get(index).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
     let ticks = rustix::param::clock_ticks_per_second().max(1);
-    let mut state = fields.first()?.chars().next()?;
-    if state == 'Z' {
-        // The first thread may end before the others.
-        state = state_of_others(pid).unwrap_or(state);
-    }
     Some(Process {
         pid,
         parent: fields.get(1)?.parse().ok()?,
-        state,
+        state: fields.first()?.chars().next()?,
         is_exec: line.is_some(),
         command: line.unwrap_or_else(|| format!("[{}]", head.split_once('(').map_or("", |(_, name)| name))),
         cpu_ms: (number(11) + number(12)) * 1000 / ticks,
@@ -73,12 +91,14 @@ fn read(pid: i32, line: Option<String>) -> Option<Process> {
 }
 
 /// The state of a thread that is alive, if there is one; one that runs before one that is stopped.
-fn state_of_others(pid: i32) -> Option<char> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let states = threads.filter_map(|t| {
-        let stat = fs::read_to_string(t.ok()?.path().join("stat")).ok()?;
-        stat.rsplit_once(')')?.1.trim_start().chars().next()
-    });
-    let alive: Vec<char> = states.filter(|s| !matches!(s, 'Z' | 'X')).collect();
-    alive.iter().find(|s| **s != 'T').or(alive.first()).copied()
+fn state_of_others(pid: i32) -> io::Result<Option<char>> {
+    let Some(threads) = unless_gone(fs::read_dir(format!("/proc/{pid}/task")))? else { return Ok(None) };
+    let mut alive = Vec::new();
+    for thread in threads {
+        let Some(thread) = unless_gone(thread)? else { continue };
+        let Some(stat) = unless_gone(fs::read_to_string(thread.path().join("stat")))? else { continue };
+        let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+        alive.extend(state.filter(|s| !matches!(s, 'Z' | 'X')));
+    }
+    Ok(alive.iter().find(|s| **s != 'T').or(alive.first()).copied())
 }

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use whatif_engine::Engine;
+use whatif_sys::absence;
 
 use super::Which;
 use crate::commands::{Outcome, diff};
@@ -35,7 +36,8 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let is_changed = |word: &PathBuf| {
         outcome.is_some_and(|outcome| outcome.changes.list.iter().any(|file| file.path.to_path().starts_with(word)))
     };
-    let is_path = |word: &PathBuf| engine.context.cwd.join(word).exists() || is_changed(word);
+    // What cannot be looked at is a path: something is there.
+    let is_path = |word: &PathBuf| absence::leads_somewhere(&engine.context.cwd.join(word)).unwrap_or(true) || is_changed(word);
     let (subject, paths) = match words.get(1) {
         // What is neither is a misspelt attempt.
         Some(second) if is_attempt(second) || !is_path(second) => (format!("{one}..{}", sandbox(second)?), &words[2..]),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use whatif_engine::race::file::File;
 use whatif_engine::race::{ExperimentPlan, RaceError};
 use whatif_engine::{Context, Engine, EngineError};
+use whatif_sys::absence;
 use whatif_types::experiment::Kind;
 use whatif_types::network::NetChoice;
 use whatif_types::text::Text;
@@ -43,10 +44,16 @@ pub struct FromFile {
 
 impl ExperimentFile {
     /// Where one stands, or at the project's top.
-    pub fn find(context: &Context) -> Option<Self> {
-        let places = [context.cwd.clone(), context.project_of(&context.cwd)];
-        let path = places.into_iter().map(|place| place.join(NAME)).find(|path| path.is_file())?;
-        Some(Self { path, trust: Trust::Found })
+    pub fn find(context: &Context) -> Result<Option<Self>, EngineError> {
+        for place in [context.cwd.clone(), context.project_of(&context.cwd)?] {
+            let path = place.join(NAME);
+            match absence::is_file(&path) {
+                Ok(true) => return Ok(Some(Self { path, trust: Trust::Found })),
+                Ok(false) => {}
+                Err(source) => return Err(EngineError::Io { action: "examine", path, source }),
+            }
+        }
+        Ok(None)
     }
 
     /// `says_net`: the command line says which network it is, so the file does not.
@@ -72,7 +79,7 @@ impl FromFile {
         limits.timeout = limits.timeout.or(file.timeout);
         let net = file.net.iter().map(|choice| parse_net(choice)).collect::<Result<_, _>>()?;
         let place = std::fs::canonicalize(path).ok().and_then(|path| path.parent().map(Path::to_owned));
-        let project = context.project_of(&context.cwd);
+        let project = context.project_of(&context.cwd)?;
         Ok(Self { name: file.name.clone(), net, limits, cwd: place.filter(|place| place.starts_with(&project)) })
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use whatif_engine::race::attempts::{Patch, Wanted};
 use whatif_engine::race::{ExperimentPlan, NewRace, PlanError, RaceError, RaceName, metric};
 use whatif_engine::{Engine, EngineError, NewSandbox};
+use whatif_sys::absence;
 use whatif_types::experiment::CheckPlan;
 use whatif_types::text::Text;
 use whatif_types::{Explain, Span};
@@ -131,7 +132,7 @@ impl Options {
         if self.names_attempts() {
             return Ok(None);
         }
-        let found = ExperimentFile::find(&engine.context);
+        let found = ExperimentFile::find(&engine.context)?;
         Ok(Some(found.ok_or(RaceError::Plan(PlanError::Nothing))?))
     }
 
@@ -179,7 +180,9 @@ impl Options {
             Ok::<_, EngineError>((name.to_owned(), values.split(',').map(str::to_owned).collect::<Vec<_>>()))
         };
         let patch = |text: &String| {
-            let (name, path) = if cwd.join(text).is_file() { (None, text.clone()) } else { named(text) };
+            // What cannot be looked at is not split: reading it says why.
+            let is_file = absence::is_file(&cwd.join(text)).unwrap_or(true);
+            let (name, path) = if is_file { (None, text.clone()) } else { named(text) };
             let content = read_patch(&cwd.join(&path)).map_err(|why| cannot_read(&path, &why))?;
             Ok::<_, EngineError>(Patch { name, path, content })
         };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use whatif_apply::{Attributes, Change as Act, Identity, Operation, Plan, Source};
 use whatif_diff::content;
 use whatif_patch::{Merge, Region, merge};
+use whatif_sys::absence::OrAbsent;
 use whatif_types::text::Text;
 
 use crate::race::{Clash, RaceError};
@@ -152,8 +153,8 @@ fn both(path: &Path, one: &Operation, other: &Operation) -> Result<Act, Disagree
             if ours == theirs {
                 return Ok(Act::Put { source: a.clone(), attributes });
             }
-            let base = if path.exists() { content::read(path).ok() } else { Some(Vec::new()) };
-            let base = base.ok_or_else(|| disagree("what they started from cannot be read"))?;
+            let base = content::read(path).or_absent().map_err(|_| disagree("what they started from cannot be read"))?;
+            let base = base.unwrap_or_default();
             if [&base, &ours, &theirs].iter().any(|text| text.contains(&0)) {
                 return Err(disagree("it is not text"));
             }
@@ -167,6 +168,7 @@ fn both(path: &Path, one: &Operation, other: &Operation) -> Result<Act, Disagree
     }
 }
 
+/// What cannot be read cannot be merged either; that is told as a disagreement, and nothing is written.
 fn bytes(source: &Source) -> Option<Vec<u8>> {
     match source {
         Source::File(path) | Source::Original(path) => content::read(path).ok(),

@@ -2,11 +2,15 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use whatif_sys::absence::OrAbsent;
+
 use super::nameless;
+use crate::server::processes::unless_gone;
 
 /// Faster than this no memory is filled.
 const BYTES_PER_SECOND: f64 = 8e9;
@@ -21,6 +25,9 @@ const TMPFS: u64 = 0x0102_1994;
 /// What takes longer to find out is looked at less often.
 const SOMETIMES: Duration = Duration::from_millis(150);
 
+/// After this long without an answer of the kernel the limit cannot be said to hold.
+const LONGEST_BLIND: Duration = Duration::from_secs(1);
+
 pub(super) struct Memory {
     limit: u64,
     /// The same, or more where files in memory alone are over it already: they can still be cleaned up.
@@ -28,11 +35,13 @@ pub(super) struct Memory {
     /// What belongs to no process, and when that was looked at.
     unowned: u64,
     looked_at: Option<Instant>,
+    /// The kernel does not answer since then.
+    blind_since: Option<Instant>,
 }
 
 impl Memory {
     pub(super) fn new(limit: u64) -> Self {
-        Self { limit, allowed: limit, unowned: 0, looked_at: None }
+        Self { limit, allowed: limit, unowned: 0, looked_at: None, blind_since: None }
     }
 
     /// Says when to look first.
@@ -43,25 +52,45 @@ impl Memory {
         self.pause(files)
     }
 
-    /// How long until the next look is due; nothing if it is too much.
+    /// How long until the next look is due; nothing if it is too much, or if that cannot be seen for long.
     pub(super) fn look(&mut self) -> Option<Duration> {
+        match self.measure() {
+            Ok(until_next) => {
+                self.blind_since = None;
+                until_next
+            }
+            Err(_) => {
+                let since = *self.blind_since.get_or_insert_with(Instant::now);
+                (since.elapsed() < LONGEST_BLIND).then_some(OFTEN)
+            }
+        }
+    }
+
+    fn measure(&mut self) -> io::Result<Option<Duration>> {
         if self.looked_at.is_none_or(|at| at.elapsed() > SOMETIMES) {
-            self.unowned = nameless::measure().in_memory + shared_segments();
+            self.unowned = nameless::measure()?.in_memory + shared_segments()?;
             self.looked_at = Some(Instant::now());
         }
         let files = in_files() + self.unowned;
-        let quick: u64 = processes().iter().filter_map(|p| resident(p)).map(|p| p.own + p.shared).sum();
+        let mut quick = 0;
+        for process in processes()? {
+            quick += resident(&process)?.map_or(0, |part| part.own + part.shared);
+        }
         if files + quick <= self.allowed {
-            return Some(self.pause(files + quick));
+            return Ok(Some(self.pause(files + quick)));
         }
         // Processes share what they had before they split, and what they share on purpose; that must count once.
         let (mut own, mut shared) = (0, 0);
-        for part in processes().iter().filter_map(|p| share(p).or_else(|| resident(p))) {
-            own += part.own;
-            shared += part.shared;
+        for process in processes()? {
+            let part = match share(&process) {
+                Some(part) => Some(part),
+                None => resident(&process)?,
+            };
+            own += part.as_ref().map_or(0, |part| part.own);
+            shared += part.as_ref().map_or(0, |part| part.shared);
         }
         // What is shared may be one of the files, or a memory of its own; nobody says which.
-        (own + shared.max(files) <= self.allowed).then_some(NOW_AND_THEN)
+        Ok((own + shared.max(files) <= self.allowed).then_some(NOW_AND_THEN))
     }
 
     fn pause(&self, used: u64) -> Duration {
@@ -70,12 +99,15 @@ impl Memory {
     }
 }
 
-fn processes() -> Vec<PathBuf> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-    entries
-        .filter(|e| e.file_name().to_str().and_then(|n| n.parse::<u32>().ok()).is_some_and(|pid| pid != 1))
-        .map(|e| e.path())
-        .collect()
+fn processes() -> io::Result<Vec<PathBuf>> {
+    let mut processes = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        if entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()).is_some_and(|pid| pid != 1) {
+            processes.push(entry.path());
+        }
+    }
+    Ok(processes)
 }
 
 /// What a process has in memory, but for what can be read again from a disk.
@@ -84,13 +116,13 @@ struct Part {
     shared: u64,
 }
 
-fn resident(process: &Path) -> Option<Part> {
-    let status = fs::read_to_string(process.join("status")).ok()?;
+fn resident(process: &Path) -> io::Result<Option<Part>> {
+    let Some(status) = unless_gone(fs::read_to_string(process.join("status")))? else { return Ok(None) };
     let of = |name| kib(&status, name).unwrap_or(0);
-    Some(Part { own: of("RssAnon:") + of("VmSwap:"), shared: of("RssShmem:") })
+    Ok(Some(Part { own: of("RssAnon:") + of("VmSwap:"), shared: of("RssShmem:") }))
 }
 
-/// Its share, where others have a part in it.
+/// Its share, where others have a part in it. If that cannot be had, all of it counts.
 fn share(process: &Path) -> Option<Part> {
     let rollup = fs::read_to_string(process.join("smaps_rollup")).ok()?;
     Some(Part { own: kib(&rollup, "Pss_Anon:")? + kib(&rollup, "SwapPss:").unwrap_or(0), shared: kib(&rollup, "Pss_Shmem:")? })
@@ -114,10 +146,11 @@ pub(super) fn in_files() -> u64 {
 }
 
 /// Shared memory of the System V kind stays when nobody has it attached.
-fn shared_segments() -> u64 {
-    let table = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+fn shared_segments() -> io::Result<u64> {
+    // Not every kernel has them.
+    let table = fs::read_to_string("/proc/sysvipc/shm").or_absent()?.unwrap_or_default();
     let mut lines = table.lines();
     let resident = lines.next().and_then(|names| names.split_whitespace().position(|name| name == "rss"));
-    let Some(resident) = resident else { return 0 };
-    lines.filter_map(|line| line.split_whitespace().nth(resident)?.parse::<u64>().ok()).sum()
+    let Some(resident) = resident else { return Ok(0) };
+    Ok(lines.filter_map(|line| line.split_whitespace().nth(resident)?.parse::<u64>().ok()).sum())
 }

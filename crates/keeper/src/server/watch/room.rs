@@ -191,8 +191,10 @@ impl RoomWatch {
     fn measure(&mut self) -> Taken {
         let began = Instant::now();
         let free = self.free();
-        let (mut taken, complete) = self.head.directory.as_ref().map_or((Taken::default(), true), walk);
-        taken.bytes += self.room.frozen_bytes + nameless::measure().on_disk;
+        let (mut taken, seen) = self.head.directory.as_ref().map_or((Taken::default(), true), walk);
+        let nameless = nameless::measure();
+        let complete = seen && nameless.is_ok();
+        taken.bytes += self.room.frozen_bytes + nameless.map_or(0, |n| n.on_disk);
         taken.files += self.room.frozen_files;
         if let Some(last) = self.last.filter(|_| !complete) {
             // Whoever hides what it writes is charged with all that was written.

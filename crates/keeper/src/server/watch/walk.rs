@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
 use rustix::io::Errno;
+use whatif_sys::absence::OrAbsent;
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Taken {
@@ -46,7 +47,7 @@ impl Walk {
             if name == c"." || name == c".." {
                 continue;
             }
-            let Ok(stat) = statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let Some(stat) = statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW).or_absent()? else { continue };
             let is_directory = FileType::from_raw_mode(stat.st_mode).is_dir();
             if is_directory || stat.st_nlink < 2 || self.linked.insert(stat.st_ino) {
                 self.taken.bytes += stat.st_blocks.unsigned_abs() * 512;
