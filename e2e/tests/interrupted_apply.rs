@@ -15,6 +15,8 @@ as_root_and_user!(
     a_failure_after_the_commit_says_that_it_is_applied,
     a_signal_takes_an_apply_back_or_comes_too_late,
     a_signal_takes_an_undo_back_or_comes_too_late,
+    a_signal_while_it_is_planned_is_answered,
+    a_signal_while_it_waits_is_answered,
     git_sees_nothing_of_an_apply_under_way,
     git_sees_nothing_of_an_apply_from_another_file_system,
     twenty_applies_at_once_all_arrive,
@@ -46,6 +48,35 @@ fn row(w: &World) -> (String, u64) {
     let listed = w.json(["ls"]);
     let row = &listed[0];
     (row["status"].as_str().unwrap_or_default().to_owned(), row["changed_files"].as_u64().unwrap_or_default())
+}
+
+fn a_signal_while_it_is_planned_is_answered(w: &World) {
+    needs!(w, "strace");
+    prepare(w);
+    let before = Tree::of(&w.project, Detail::Times);
+    // It ends before anything is written.
+    let plan = ["apply", "s", "--all", "--dry-run"];
+    let points = w.points_of_reading(&w.project, &plan);
+    let listing: Vec<Point> = points.into_iter().filter(|p| p.call == "getdents64").collect();
+    for point in sample(&listing[listing.len() / 2..], 3, 0) {
+        let outcome = w.with_fault(&point, Fault::Signal("SIGTERM"), &plan).go();
+        assert!(outcome.stderr.contains("nothing was changed"), "{point:?}: {outcome:?}");
+        assert_ne!(outcome.code, 0, "{point:?}: {outcome:?}");
+        Tree::of(&w.project, Detail::Times).assert_is(&before, "it said so");
+    }
+}
+
+fn a_signal_while_it_waits_is_answered(w: &World) {
+    needs!(w, "flock");
+    prepare(w);
+    // A thread of its own waits for the lock.
+    let waits = "while [ $(ls /proc/$pid/task | wc -l) -lt 2 ]; do :; done";
+    for command in ["apply s --all --yes", "--json apply s --all --yes"] {
+        let script = format!("{} {command} & pid=$!; {waits}; kill -TERM $pid; wait $pid", w.bin.display());
+        let outcome = w.program("/usr/bin/flock").args([".", "/bin/sh", "-c", &script]).go();
+        outcome.exits(143).says("nothing was changed");
+    }
+    assert_eq!(w.read("edited1"), "old 1\n");
 }
 
 fn a_sandbox_has_its_work_again_after_a_killed_undo(w: &World) {

@@ -1,16 +1,31 @@
 //! Ctrl-C, TERM and HUP while a transaction runs: they are noted, and the transaction comes to a good end first.
 
 use std::cell::Cell;
+use std::io::IsTerminal;
 use std::os::fd::OwnedFd;
 
 use rustix::process::Signal;
 use whatif_engine::EngineError;
 use whatif_engine::apply::{ApplyError, Progress as Step, Watch};
+use whatif_sys::last_words::LastWords;
 
 use crate::output::Output;
 use crate::progress::Progress;
 
 const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+
+/// While a plan is made, waited with or asked about: a signal ends the process at once, which says that nothing was changed.
+/// `None` where that cannot be prepared; then it only ends.
+#[must_use]
+pub fn nothing_changed_so_far(output: &Output) -> Option<LastWords> {
+    // What was typed, or a question, stands on the line.
+    let before = if std::io::stderr().is_terminal() && !output.json { "\n" } else { "" };
+    let words = SIGNALS.map(Signal::as_raw).map(|signal| {
+        let text = output.rendered(&EngineError::Cancelled { signal }, None);
+        (signal, format!("{before}{text}\n").into_bytes())
+    });
+    LastWords::prepare(words.into()).ok()
+}
 
 /// Keeps these signals from ending the process, for as long as this lives. By default it lets them end it: while nothing is under
 /// way that is the quickest answer.

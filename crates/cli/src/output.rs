@@ -103,19 +103,23 @@ impl Output {
 
     /// Renders a failure and turns it into the exit code of its kind.
     pub fn error(&self, error: &dyn Explain) -> ExitCode {
+        complain(self.rendered(error, done_before()));
+        ExitCode::from(error.exit_code())
+    }
+
+    /// What is printed about a failure, without the last newline.
+    pub fn rendered(&self, error: &dyn Explain, another_hint: Option<String>) -> String {
         if self.json {
             let mut explained = Explained::of(error);
-            explained.hints.extend(done_before());
-            let document = serde_json::json!({ "error": explained });
-            complain(document);
-        } else {
-            let message = printable(&whole_message(error).replace('\n', "; "));
-            complain(format!("{} {message}", self.paint_note(Style::Red, "whatif:")));
-            for hint in error.hints().into_iter().chain(done_before()) {
-                complain(format!("  {} {}", self.paint_note(Style::Cyan, "hint:"), printable(&hint)));
-            }
+            explained.hints.extend(another_hint);
+            return serde_json::json!({ "error": explained }).to_string();
         }
-        ExitCode::from(error.exit_code())
+        let message = printable(&whole_message(error).replace('\n', "; "));
+        let mut text = format!("{} {message}", self.paint_note(Style::Red, "whatif:"));
+        for hint in error.hints().into_iter().chain(another_hint) {
+            text.push_str(&format!("\n  {} {}", self.paint_note(Style::Cyan, "hint:"), printable(&hint)));
+        }
+        text
     }
 }
 

@@ -13,6 +13,7 @@ pub mod filesystem_ids;
 pub mod holder;
 pub mod keeper;
 pub mod landlock;
+pub mod last_words;
 pub mod loopback;
 pub mod memory;
 pub mod mount;

@@ -11,7 +11,7 @@ use super::Outcome;
 use crate::apply_report::{
     applied_document, nothing_document, plan_document, refuse_conflicts, report, say_apart, say_left_out, show_plan,
 };
-use crate::interrupt::Interrupts;
+use crate::interrupt::{self, Interrupts};
 use crate::output::{Output, Style, counted, done, printable};
 
 #[derive(Debug, clap::Args)]
@@ -159,6 +159,7 @@ fn has_moved(error: &dyn Explain) -> bool {
 
 fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineError> {
     let mut request = args.request();
+    let so_far = interrupt::nothing_changed_so_far(output);
     // Nobody is asked, so nothing has to come between the plan and the apply. Checks may take long, and others need not wait.
     let is_at_once = args.yes && !args.dry_run && (args.no_checks || !engine.has_checks(&request)?);
     let mut prepared = match is_at_once {
@@ -204,9 +205,11 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     if !args.no_checks {
         super::checks::run(engine, &prepared, output)?;
     }
+    // From here on there is something to put back: the lock of git's index, and soon the files.
+    let interrupts = Interrupts::watch();
+    drop(so_far);
     let staged = committer.as_ref().map(|committer| engine.stage_commit(committer, &prepared)).transpose()?;
     let left_out = prepared.left_out_by_reason();
-    let interrupts = Interrupts::watch();
     let applied = interrupts.during(output, |watch| engine.apply(prepared, watch))?;
     let interrupted = interrupts.came();
     drop(interrupts);

@@ -8,7 +8,7 @@ use whatif_types::text::Text;
 
 use super::Outcome;
 use super::apply::{after, agreed};
-use crate::interrupt::Interrupts;
+use crate::interrupt::{self, Interrupts};
 use crate::output::{Output, Style, counted, done, printable, visible_path};
 
 #[derive(Debug, clap::Args)]
@@ -25,6 +25,7 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let id = args.apply.as_deref();
+    let so_far = interrupt::nothing_changed_so_far(output);
     let prepared = match args.yes && !args.dry_run {
         true => Interrupts::default().during(output, |watch| engine.prepare_undo_in_turn(id, watch))?,
         false => engine.prepare_undo(id)?,
@@ -60,6 +61,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         });
     }
     let interrupts = Interrupts::watch();
+    drop(so_far);
     interrupts.during(output, |watch| engine.undo(&prepared, watch))?;
     let interrupted = interrupts.came();
     drop(interrupts);
