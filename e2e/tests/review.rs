@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use whatif_e2e::{Terminal, World, as_root_and_user, wait_for};
+use whatif_e2e::{Terminal, World, as_root_and_user, needs, wait_for};
 
 as_root_and_user!(
     decisions_are_stored,
+    a_decision_is_on_the_disk_before_the_next,
     hunks_are_chosen,
     all_that_is_safe_at_once,
     a_search_goes_to_the_file,
@@ -59,6 +60,25 @@ fn decisions_are_stored(w: &World) {
     let stored = w.json(["review", "s"]);
     assert_eq!((verdict(&stored, "d/x"), verdict(&stored, "d")), (json!("accepted"), json!("accepted")), "{stored}");
     assert_eq!(w.read("a"), "a\n", "nothing is applied yet");
+}
+
+fn a_decision_is_on_the_disk_before_the_next(w: &World) {
+    needs!(w, "strace");
+    w.outside("echo a > a; echo b > b").ok();
+    w.sandbox_with("s", "echo A > a; echo B > b");
+    let (bin, trace) = (w.bin.to_str().expect("plain"), w.home.join("trace"));
+    let calls = "trace=?rename,?renameat,?renameat2,?fsync,?fdatasync,?syncfs";
+    let mut terminal =
+        Terminal::with(w, &["/usr/bin/strace", "-f", "-e", calls, "-o", trace.to_str().expect("plain"), bin, "review", "s"]);
+    terminal.expect("undecided");
+    terminal.type_in("xq");
+    terminal.expect("1 rejected");
+    assert_eq!(terminal.ends(), 0);
+    let trace = w.read(&trace);
+    let calls: Vec<&str> = trace.lines().filter(|line| line.contains(") = 0")).collect();
+    let named = calls.iter().position(|call| call.contains("review.json\"")).unwrap_or_else(|| panic!("{trace}"));
+    assert!(calls[..named].iter().any(|call| call.contains("sync(")), "its bytes first: {trace}");
+    assert!(calls[named..].iter().any(|call| call.contains("sync")), "then its name: {trace}");
 }
 
 fn hunks_are_chosen(w: &World) {

@@ -58,7 +58,7 @@ impl Page {
     pub(crate) fn write(&self, directory: &Path) -> Result<(), EngineError> {
         let path = directory.join(FILE);
         let bytes = serde_json::to_vec(self).map_err(|e| EngineError::io("write", &path, e.into()))?;
-        private_file::replace(&path, &bytes).map_err(|e| EngineError::io("write", &path, e))
+        private_file::replace_durably(&path, &bytes).map_err(|e| EngineError::io("write", &path, e))
     }
 
     /// `None` for an apply without a page, or with one that cannot be understood. One that cannot be read just now is an error: an

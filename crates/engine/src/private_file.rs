@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use whatif_layers::durable;
+
 /// Created or emptied, for its owner alone.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
@@ -22,6 +24,22 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&new);
     }
     replaced
+}
+
+/// The same, and on the disk when this returns, for what a power cut must not take back.
+pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = beside(path);
+    let write = || {
+        let mut file = create(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    if let Err(error) = write() {
+        let _ = fs::remove_file(&new);
+        return Err(error);
+    }
+    durable::names_in(path.parent().unwrap_or(Path::new("."))).map_err(|error| error.source)
 }
 
 /// A name that no other process uses.

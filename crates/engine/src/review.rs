@@ -143,6 +143,6 @@ impl Engine {
     fn store_review(&self, sandbox: &Sandbox, stored: &Stored) -> Result<(), EngineError> {
         let path = self.directory(sandbox)?.join(FILE);
         let bytes = serde_json::to_vec(stored).map_err(|e| EngineError::io("write", &path, e.into()))?;
-        private_file::replace(&path, &bytes).map_err(|e| EngineError::io("write", &path, e))
+        private_file::replace_durably(&path, &bytes).map_err(|e| EngineError::io("write", &path, e))
     }
 }

@@ -74,7 +74,7 @@ impl Engine {
         let mut permits = self.permits()?;
         change(&mut permits);
         let text = serde_json::to_vec_pretty(&permits).map_err(|e| failed(e.into()))?;
-        private_file::replace(&path, &text).map_err(failed)
+        private_file::replace_durably(&path, &text).map_err(failed)
     }
 
     fn permits_file(&self) -> PathBuf {
