@@ -10,6 +10,7 @@ as_root_and_user!(
     an_apply_takes_all_or_nothing,
     a_copy_that_cannot_be_read_deletes_nothing,
     too_few_descriptors_lose_nothing,
+    deep_and_wide_trees_need_few_descriptors,
     a_snapshot_that_fails_leaves_the_sandbox_as_it_was,
     a_report_that_cannot_be_written_says_what_was_done,
     a_socket_over_a_directory_travels_as_its_deletion,
@@ -122,6 +123,31 @@ fn too_few_descriptors_lose_nothing(w: &World) {
         Tree::of(&w.project, Detail::Times).assert_is(&before, "only an apply writes");
     }
     assert_eq!(names(w, "s"), CHANGED);
+}
+
+fn deep_and_wide_trees_need_few_descriptors(w: &World) {
+    w.new_sandbox("s");
+    let deep = "d=.; for n in $(seq 60); do d=$d/deep; mkdir $d; echo $n > $d/f; done";
+    w.exec("s", &format!("{deep}; for n in $(seq 300); do mkdir -p wide/$n; echo $n > wide/$n/f; done")).ok();
+    for layer in ["one", "two", "three"] {
+        w.whatif(["snapshot", "s", layer]).go().ok();
+        w.exec("s", &format!("for n in $(seq 300); do echo {layer} > wide/$n/{layer}; done")).ok();
+    }
+    let all = names(w, "s");
+    assert_eq!(all.len(), 60 + 4 * 300);
+    let bin = w.bin.display();
+    for descriptors in [8, 12, 16, 20, 32] {
+        for command in ["diff s --name-only", "status s"] {
+            let outcome = w.outside(&format!("exec > ../shown; ulimit -n {descriptors}; {bin} {command}"));
+            let is_clear = outcome.code == 125 && outcome.stderr.to_lowercase().contains("too many open files");
+            assert!(outcome.code == 0 || is_clear, "{command} with {descriptors}: {outcome:?}");
+            if outcome.code == 0 && command.starts_with("diff") {
+                let shown = w.read("../shown");
+                assert!(shown.lines().eq(&all), "{command} with {descriptors}: {}", shown.lines().count());
+            }
+        }
+    }
+    w.outside(&format!("ulimit -n 32; {bin} diff s --name-only")).ok();
 }
 
 fn a_snapshot_that_fails_leaves_the_sandbox_as_it_was(w: &World) {

@@ -75,7 +75,7 @@ fn a_decision_is_on_the_disk_before_the_next(w: &World) {
     terminal.expect("1 rejected");
     assert_eq!(terminal.ends(), 0);
     let trace = w.read(&trace);
-    let calls: Vec<&str> = trace.lines().filter(|line| line.contains(") = 0")).collect();
+    let calls: Vec<&str> = trace.lines().filter(|line| line.ends_with(" = 0")).collect();
     let named = calls.iter().position(|call| call.contains("review.json\"")).unwrap_or_else(|| panic!("{trace}"));
     assert!(calls[..named].iter().any(|call| call.contains("sync(")), "its bytes first: {trace}");
     assert!(calls[named..].iter().any(|call| call.contains("sync")), "then its name: {trace}");

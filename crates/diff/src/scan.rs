@@ -107,9 +107,11 @@ pub struct Renamed {
 }
 
 impl Found {
-    /// For a caller that must know everything, except what the sandbox closed to its own user.
-    pub fn complete(self) -> Result<Self, Unreadable> {
-        match self.unreadable.iter().find(|u| !u.is_closed()) {
+    /// For a caller that must know everything about a project, except what the sandbox closed to its own user somewhere in it. If
+    /// all of it is closed, nothing is known.
+    pub fn complete(self, project: &Path) -> Result<Self, Unreadable> {
+        let is_all_of_it = |u: &Unreadable| project.starts_with(&u.path);
+        match self.unreadable.iter().find(|u| !u.is_closed() || is_all_of_it(u)) {
             Some(unreadable) => Err(unreadable.clone()),
             None => Ok(self),
         }

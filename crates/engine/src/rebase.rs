@@ -58,7 +58,7 @@ impl Engine {
         let mut sandbox = self.refresh(&sandbox)?;
         self.rest(&mut sandbox)?;
         let directory = self.directory(&sandbox)?;
-        let found = self.look(&sandbox)?.complete()?;
+        let found = self.look(&sandbox)?.complete(&sandbox.project)?;
         let mut rebased = Rebased { sandbox: sandbox.clone(), merged: Vec::new(), marked: Vec::new(), open: Vec::new() };
         let mut trees: HashMap<PathBuf, Tree> = HashMap::new();
         let head = Head { sandbox: &sandbox, directory: &directory };

@@ -69,7 +69,7 @@ impl Standing {
 impl Engine {
     pub fn status(&self, name: Option<&str>) -> Result<Standing, EngineError> {
         let sandbox = self.resolve(name)?;
-        let found = self.find_changes(&sandbox)?.complete()?;
+        let found = self.find_changes(&sandbox)?.complete(&sandbox.project)?;
         let gone: HashSet<PathBuf> = found.gone.iter().cloned().collect();
         let set = self.sort_out(&sandbox, found, Depth::Names)?;
         let since = sandbox.details.based_at.unwrap_or(sandbox.created_at);

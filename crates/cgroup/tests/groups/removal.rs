@@ -80,10 +80,10 @@ fn what_is_frozen_is_killed() {
 fn groups_are_listed_by_prefix_and_only_the_named_one_goes() {
     let (Some(one), Some(two)) = (Trial::new(&PIDS), Trial::new(&PIDS)) else { return };
     let prefix = format!("whatif-test-{}-", std::process::id());
-    let listed = list(&one.found, &prefix);
+    let listed = list(&one.found, &prefix).unwrap();
     assert!(listed.contains(&one.name) && listed.contains(&two.name), "{listed:?}");
-    assert_eq!(list(&one.found, &one.name), std::slice::from_ref(&one.name));
-    assert!(list(&one.found, "no-such-prefix").is_empty());
+    assert_eq!(list(&one.found, &one.name).unwrap(), std::slice::from_ref(&one.name));
+    assert!(list(&one.found, "no-such-prefix").unwrap().is_empty());
     remove(&one.found, &one.name).unwrap();
     assert!(one.directories_gone());
     assert!(!two.directories_gone());

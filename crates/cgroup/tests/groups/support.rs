@@ -68,7 +68,7 @@ impl Drop for Trial {
         let removed = whatif_cgroup::remove(&self.found, &self.name);
         if !thread::panicking() {
             removed.unwrap();
-            assert!(whatif_cgroup::list(&self.found, &self.name).is_empty());
+            assert!(whatif_cgroup::list(&self.found, &self.name).unwrap().is_empty());
         }
     }
 }

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use whatif_sys::absence::OrAbsent;
 
 use super::compare::belong_to;
@@ -52,6 +53,10 @@ impl Finding {
 /// So many directories keep a second thread busy for longer than it takes to start one.
 const WORTH_A_THREAD: usize = 64;
 const THREADS: usize = 2;
+/// What a visit holds besides the layers: reality's directory, what shows through, a listing, and what is compared.
+const DESCRIPTORS_OF_A_VISIT: usize = 6;
+/// The standard streams, locks, the records and connections.
+const DESCRIPTORS_ELSEWHERE: usize = 16;
 
 /// One directory to look at. Paths are relative to the tree.
 struct Visit {
@@ -204,7 +209,8 @@ impl<'a> Walk<'a> {
 
     /// Goes on with several threads until nothing is pending.
     fn share(&self, finding: &mut Finding) {
-        let queue = Queue::new(std::mem::take(&mut finding.pending), THREADS);
+        let threads = self.threads();
+        let queue = Queue::new(std::mem::take(&mut finding.pending), threads);
         let work = || {
             let mut own = Finding::default();
             while let Some(visits) = queue.take() {
@@ -219,7 +225,7 @@ impl<'a> Walk<'a> {
             (own.found, own.missed)
         };
         std::thread::scope(|scope| {
-            let others: Vec<_> = (1..THREADS).map(|_| scope.spawn(work)).collect();
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let (found, missed) = work();
             finding.found.add(found);
             finding.missed.extend(missed);
@@ -234,6 +240,13 @@ impl<'a> Walk<'a> {
                 }
             }
         });
+    }
+
+    /// As many as there are descriptors for: each holds one of a directory in every layer, and a few more.
+    fn threads(&self) -> usize {
+        let limit = getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        let free = limit.saturating_sub(self.layers.len() + DESCRIPTORS_ELSEWHERE);
+        (free / (self.layers.len() + DESCRIPTORS_OF_A_VISIT)).clamp(1, THREADS)
     }
 
     fn look(&self, visit: Visit, finding: &mut Finding) {
