@@ -15,6 +15,7 @@ as_root_and_user!(
     a_rebase_that_is_killed_loses_nothing,
     a_frozen_layer_is_not_written,
     every_way_of_copy_on_write_does_it,
+    what_is_at_rest_is_listed_with_what_it_holds,
 );
 as_root!(capabilities_and_owners_survive);
 
@@ -197,4 +198,29 @@ fn capabilities_and_owners_survive(w: &World) {
         outside(w, "stat -c %u:%g f prog; getcap prog; sed -n '2p;19p' f"),
         "4321:777\n4321:1234\nprog cap_net_bind_service=ep\ntwo\nnineteen"
     );
+}
+
+/// Who cleans up goes by these numbers.
+fn what_is_at_rest_is_listed_with_what_it_holds(w: &World) {
+    let listed = |w: &World| {
+        let all = w.json(["ls", "--all"]);
+        let found = all.as_array().into_iter().flatten().find(|s| s["name"] == "s").cloned().expect("it is listed");
+        (found["changed_files"].clone(), found["size_bytes"].as_u64().expect("a number") > 0)
+    };
+    outside(w, "seq 40 > a");
+    w.whatif(["new", "s"]).go().ok();
+    inside(w, "sed -i s/^5$/mine/ a");
+    outside(w, "sed -i s/^25$/real/ a");
+    rebase(w);
+    assert_eq!(listed(w), (json!(1), true));
+    w.whatif(["snapshot", "s", "one"]).go().ok();
+    inside(w, "echo b > b; echo c > c");
+    w.whatif(["stop", "s"]).go().ok();
+    assert_eq!(listed(w), (json!(3), true));
+    w.whatif(["rollback", "s", "one"]).go().ok();
+    assert_eq!(listed(w), (json!(1), true));
+    w.apply(&["s"]).ok();
+    assert_eq!(listed(w).0, json!(0));
+    w.whatif(["rollback", "s", "before-rollback-1"]).go().ok();
+    assert_eq!(listed(w), (json!(2), true));
 }

@@ -344,6 +344,7 @@ impl Bases {
                     Line::Known(Record { content, attributes, identity_only: true, made: Made::InPlace, ..record })
                 }
                 NewBase::Forget { path } => Line::Forgotten(path),
+                NewBase::Absent { path } => Line::Known(Record { absent: true, ..Record::new(&path, Node::of_nothing()) }),
                 NewBase::Again { record, there } => {
                     let record = self.bring_back(record, &history, &mut writer)?;
                     let node = there.unwrap_or_else(|| record.node.clone());
@@ -448,7 +449,7 @@ fn has_same_looks(record: &Record, now: &State, kept: Option<&State>) -> Result<
     })
 }
 
-/// Reality's bytes with the mode, owner and attributes of the record.
+/// Reality's bytes with the mode, owner and attributes of the record; of a directory, whichever is there.
 fn with_looks(record: &Record, now: &State, kept: Option<&State>) -> Result<State, Unreadable> {
     let Node { mode, uid, gid, .. } = record.node;
     let mut before = State::new(Node { mode, uid, gid, ..now.node.clone() }, now.at.clone(), Marks::None);
@@ -489,6 +490,15 @@ fn start_from(
     {
         return Ok((Some(known.clone()), Base::Kept));
     }
+    let is_directory = |s: &&State| s.node.kind == Kind::Directory;
+    // Reality has something else in its place, or nothing, and that was settled. What is in it goes by itself.
+    if record.reconciled
+        && record.node.kind == Kind::Directory
+        && now.filter(is_directory).is_none()
+        && let Some(after) = after.filter(is_directory)
+    {
+        return Ok((Some(with_looks(record, after, None)?), Base::Kept));
+    }
     if let Some(now) = now
         && has_same_content(record, now, kept.as_ref())?
     {
@@ -522,6 +532,8 @@ pub enum NewBase {
     InPlace { path: PathBuf, node: Node, attributes: Option<Attributes>, source: PathBuf },
     /// There is none: nothing is in reality.
     Forget { path: PathBuf },
+    /// Neither the sandbox nor what it starts from has anything here, whatever reality gets.
+    Absent { path: PathBuf },
     /// What it was before. With a node: that is there again, as another inode perhaps.
     Again { record: Record, there: Option<Node> },
 }

@@ -80,6 +80,25 @@ impl Node {
         Self::at(CWD, path).or_absent().map_err(|errno| Unreadable::new(path, errno))
     }
 
+    /// For the record of a path where nothing is.
+    pub(crate) fn of_nothing() -> Self {
+        Self {
+            kind: Kind::File,
+            mode: 0,
+            uid: 0,
+            gid: 0,
+            nlink: 0,
+            size: 0,
+            blocks: 0,
+            dev: 0,
+            ino: 0,
+            rdev: 0,
+            mtime: (0, 0),
+            ctime: (0, 0),
+            btime: None,
+        }
+    }
+
     /// Whether both name the same state of the same file: nothing was written to it in between.
     #[must_use]
     pub fn is_untouched_since(&self, earlier: &Self) -> bool {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use whatif_apply::Plan;
 use whatif_diff::base::Record;
 use whatif_diff::pattern::Patterns;
-use whatif_diff::{Depth, Renamed, Unreadable};
+use whatif_diff::{Depth, Node, Renamed, Unreadable};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Sandbox;
@@ -172,10 +172,31 @@ pub(crate) enum BaseAfter {
     },
     /// Reality's bytes with these attributes, or, as long as the sandbox has not touched it since, what it has.
     Looks { path: Text, looks: Looks, reconciled: bool, equal_to: Option<(u64, whatif_diff::Time)> },
+    /// Reality's version was chosen: what the sandbox has is its base, whatever reality has or gets.
+    Settled(Settled),
     /// What it started from before, whatever is in reality.
     Again(Record),
     /// The same; reality had just that, and has it again once this is done.
     Restored(Record),
+}
+
+/// What the sandbox had when its change of a path was settled.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Settled {
+    #[serde(with = "text::path")]
+    path: PathBuf,
+    /// `None` if it had deleted it.
+    #[serde(default)]
+    left: Option<SettledState>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SettledState {
+    node: Node,
+    looks: Looks,
+    /// Of a file that is not too long to be kept.
+    #[serde(default)]
+    bytes: Option<Text>,
 }
 
 /// A transaction that is done.
@@ -217,7 +238,7 @@ impl Engine {
         let mut found = self.look(&sandbox)?;
         // What could not be looked at is not real afterwards.
         let raw = (found.changes.len() + found.unreadable.len()) as u64;
-        let renamed = std::mem::take(&mut found.renamed);
+        let (renamed, behind) = (std::mem::take(&mut found.renamed), std::mem::take(&mut found.behind));
         // Whoever takes everything need not be told what of it is risky.
         let depth = if request.all { Depth::Names } else { Depth::Review };
         let set = self.sort_out(&sandbox, found, depth)?;
@@ -240,8 +261,8 @@ impl Engine {
         let decider = decide::Decider::new(request, &roots, was_rebased)?;
         let decided = decider.all(&selection.chosen)?;
         let bases = self.bases(&sandbox)?;
-        let left_out = &selection.left_out;
-        let scope = plan::Scope { sandbox: &sandbox, set: &set, decider: &decider, left_out, times: config.apply.times };
+        let (left_out, times) = (&selection.left_out, config.apply.times);
+        let scope = plan::Scope { sandbox: &sandbox, set: &set, behind: &behind, decider: &decider, left_out, times };
         let mut planned = plan::plan(&scope, decided)?;
         let whole = in_place::Whole::of(&set, &planned);
         let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();

@@ -83,9 +83,9 @@ impl Engine {
         self.bases(&sandbox)?.replace(bases).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
         sandbox.details.based_at = Some(now());
         sandbox.updated_at = now();
+        // This also keeps what is relative to reality now before reality moves on.
+        self.recount(&mut sandbox)?;
         self.store.update(&mut sandbox)?;
-        // What is relative to reality now is kept before reality moves on.
-        self.look(&sandbox)?;
         Ok(Rebased { sandbox, ..rebased })
     }
 

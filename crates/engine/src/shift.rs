@@ -128,9 +128,14 @@ impl Engine {
         let layer = if has_layer { Some(new_layer_id()?) } else { None };
         let mut moving = Moving { engine: self, directory: &directory, lock, layer: layer.as_ref(), to };
         let moved = match helper {
-            None => moving.at_rest(sandbox),
-            Some(helper) => moving.alive(sandbox, helper, live),
-        }?;
+            None => {
+                let moved = moving.at_rest(sandbox)?;
+                // It stands where it stands, counted or not.
+                let _ = self.recount(sandbox).and_then(|()| Ok(self.store.update(sandbox)?));
+                moved
+            }
+            Some(helper) => moving.alive(sandbox, helper, live)?,
+        };
         if matches!(moved.how, How::Copied { .. }) {
             self.publish(sandbox);
         }

@@ -30,19 +30,28 @@ impl Engine {
         let mut sandbox = self.refresh(&sandbox)?;
         if sandbox.status == Status::Active {
             self.stop_processes(&sandbox, grace)?;
-            match self.summarize(&sandbox) {
-                // It must be possible to end what runs in it.
-                Err(EngineError::Incomplete { .. }) => {}
-                summary => {
-                    let summary = summary?;
-                    sandbox.details.changed_files = summary.changed_files;
-                    sandbox.details.size_bytes = summary.size_bytes;
-                }
-            }
+            self.recount(&mut sandbox)?;
         }
         sandbox.status.check_move_to(Status::Stopped).map_err(StoreError::from)?;
         self.note_end(&mut sandbox, StopReason::Requested)?;
         Ok(sandbox)
+    }
+
+    /// Counts what the sandbox changed, for its record: of one that rests, that is what `ls` and `gc` go by. Every command that
+    /// puts a sandbox to rest, or gives one at rest other layers, calls it.
+    pub(crate) fn recount(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+        let summary = match self.summarize(sandbox) {
+            // It must be possible to end what runs in it.
+            Err(EngineError::Incomplete { .. }) => return Ok(()),
+            other => other?,
+        };
+        sandbox.details.changed_files = summary.changed_files;
+        sandbox.details.size_bytes = summary.size_bytes;
+        // Not everything in it is real any more.
+        if sandbox.status == Status::Approved && summary.changed_files > 0 {
+            sandbox.status = Status::Stopped;
+        }
+        Ok(())
     }
 
     /// Notes that a sandbox has no keeper any more, and why. For whoever holds its lock.

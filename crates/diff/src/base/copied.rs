@@ -21,6 +21,10 @@ impl Bases {
         if self.find(path).is_some() {
             return self.start_of(path, now, after, (i64::MAX, 0));
         }
+        // An apply took away what was copied, or the sandbox made the directory: whatever reality has here came later.
+        if self.was_absent(path) {
+            return Ok((None, if now.is_some() { Base::Kept } else { Base::Reality }));
+        }
         if let Some(node) = copied.original(inside) {
             let attributes = copied.attributes(inside).cloned();
             let record = Record { attributes, identity_only: true, ..Record::new(path, node.clone()) };

@@ -457,9 +457,9 @@ impl<'a> Walk<'a> {
                 (node, _) => {
                     // An old mark may say so of a directory that the sandbox made, when layers were merged.
                     was_there &= !self.scope.bases.was_absent(&full);
-                    self.note(full, node, Some(after), visit.touched, false, finding);
+                    self.note(full.clone(), node, Some(after), visit.touched, false, finding);
                     // It was in reality when the sandbox touched something in it, and went since.
-                    if was_there && let Some(change) = finding.found.changes.last_mut() {
+                    if was_there && let Some(change) = finding.found.changes.last_mut().filter(|c| c.path == full) {
                         change.base = Base::Lost;
                     }
                 }

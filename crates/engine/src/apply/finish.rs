@@ -12,7 +12,7 @@ use whatif_diff::{Bases, Kind, Marks, Node, Time, content};
 use whatif_sys::absence;
 use whatif_types::{Explain, Sandbox, SandboxId, Status};
 
-use super::{About, BaseAfter};
+use super::{About, BaseAfter, Settled, SettledState};
 use crate::history::Page;
 use crate::merge::Looks;
 use crate::{Engine, EngineError, now};
@@ -70,6 +70,25 @@ impl Written {
     fn equal_to(&self) -> Result<Option<(u64, Time)>, EngineError> {
         let Some(from) = &self.from else { return Ok(None) };
         Ok(Node::of(from)?.map(|node| (node.ino, node.ctime)))
+    }
+}
+
+impl Settled {
+    /// The record is of what the sandbox has: should it touch that again, reality is known to be something else. What a directory
+    /// looks like is compared with reality's, if that has one.
+    fn base(&self, directory: Option<Node>) -> NewBase {
+        let (path, made) = (self.path.clone(), Made::Nothing);
+        let Some(SettledState { node, looks, bytes }) = &self.left else { return NewBase::Absent { path } };
+        let node = directory.filter(|_| node.kind == Kind::Directory).unwrap_or_else(|| node.clone());
+        let equal_to = Some((node.ino, node.ctime)).filter(|_| node.kind != Kind::Directory);
+        let (node, attributes) = with_looks(node, None, Some(looks));
+        match bytes.as_ref().map(|bytes| bytes.as_bytes().to_vec()) {
+            Some(bytes) => {
+                let node = Node { size: bytes.len() as u64, ..node };
+                NewBase::Content { path, node, attributes, bytes, reconciled: true, made }
+            }
+            None => NewBase::Identity { path, node, attributes, reconciled: true, equal_to, made },
+        }
     }
 }
 
@@ -168,6 +187,7 @@ impl Engine {
         for after in &about.bases {
             let path = match after {
                 BaseAfter::Content { path, .. } | BaseAfter::Looks { path, .. } => path.to_path(),
+                BaseAfter::Settled(settled) => settled.path.clone(),
                 BaseAfter::Again(record) | BaseAfter::Restored(record) => record.path.clone(),
             };
             special.insert(path, after);
@@ -179,10 +199,12 @@ impl Engine {
         let made = if about.takes_back { Made::Nothing } else { Made::Real };
         // The bytes of a few files cost little to keep, and let both sides go on; of thousands it is enough to know them.
         let keeps_bytes = written.len() <= MOST_KEPT;
+        let removed: HashSet<&Path> = written.iter().filter(|w| w.is_removed).map(|w| w.path.as_path()).collect();
+        let is_in_removed = |path: &Path| path.parent().is_some_and(|parent| removed.contains(parent));
         let mut new = Vec::with_capacity(written.len());
         let is_base = |one: &Written, node: Option<&Node>| match special.get(&one.path) {
             // Known without looking at reality.
-            Some(BaseAfter::Again(_) | BaseAfter::Restored(_)) => true,
+            Some(BaseAfter::Again(_) | BaseAfter::Restored(_) | BaseAfter::Settled(_)) => true,
             Some(BaseAfter::Content { .. }) => one.after.is_some(),
             Some(BaseAfter::Looks { .. }) | None => one.is_there(node),
         };
@@ -199,6 +221,9 @@ impl Engine {
                     NewBase::Again { record: record.clone(), there }
                 }
                 (Some(BaseAfter::Again(record)), _) => NewBase::Again { record: record.clone(), there: None },
+                (Some(BaseAfter::Settled(settled)), node) => settled.base(node.filter(|n| n.kind == Kind::Directory)),
+                // The sandbox does not have it, so if reality gets it again, that is no conflict with what the sandbox did.
+                (_, None) if one.is_removed && !about.takes_back && !is_in_removed(&path) => NewBase::Absent { path },
                 (_, None) => NewBase::Forget { path },
                 _ if one.is_removed => NewBase::Forget { path },
                 (None, Some(node)) if in_place.contains_key(&path) => match in_place.get(&path).filter(|_| !about.takes_back) {

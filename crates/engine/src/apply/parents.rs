@@ -115,7 +115,10 @@ impl<'a> Planner<'a> {
         if now.as_ref().is_some_and(|n| n.node.kind == Kind::Directory) {
             return Ok(Standing::Stands);
         }
-        let in_sandbox = self.scope.set.find(path).filter(|c| c.after.as_ref().is_some_and(|a| a.node.kind == Kind::Directory));
+        // Where reality's version was chosen once, the sandbox's directory is not a change any more.
+        let settled = || self.scope.behind.iter().find(|c| c.path == path);
+        let in_sandbox =
+            self.scope.set.find(path).or_else(settled).filter(|c| c.after.as_ref().is_some_and(|a| a.node.kind == Kind::Directory));
         let Some(change) = in_sandbox else {
             let why = if now.is_some() {
                 "reality has something else in the place of this directory"

@@ -15,13 +15,15 @@ use whatif_types::text::Text;
 use super::decide::{Conflict, Decided, Decider, NewBase, Result3, Side};
 use super::parents::{self, Parents, Standing};
 use super::select::{LeftOut, Reason};
-use super::{BaseAfter, Step, What};
+use super::{BaseAfter, Settled, SettledState, Step, What};
 use crate::EngineError;
 use crate::merge::Looks;
 
 pub(super) struct Scope<'a> {
     pub sandbox: &'a Sandbox,
     pub set: &'a ChangeSet,
+    /// What the sandbox did not change, or not any more, and reality has otherwise.
+    pub behind: &'a [Change],
     pub decider: &'a Decider,
     /// What was not chosen, and why.
     pub left_out: &'a [LeftOut],
@@ -111,10 +113,14 @@ impl<'a> Planner<'a> {
 
     /// What the sandbox has here is its base from now on, so nothing is left of the change.
     pub(super) fn keep_reality(&mut self, change: &Change) -> Result<(), EngineError> {
-        if let Some(after) = &change.after {
-            let (bytes, looks) = (text_of(after, &change.path)?, Looks::of(after)?);
-            self.base(change, NewBase { bytes, looks, reconciled: true });
-        }
+        let left = match &change.after {
+            Some(after) => {
+                let bytes = text_of(after, &change.path)?.map(|bytes| Text::from(&OsString::from_vec(bytes)));
+                Some(SettledState { node: after.node.clone(), looks: Looks::of(after)?, bytes })
+            }
+            None => None,
+        };
+        self.planned.bases.push(BaseAfter::Settled(Settled { path: change.path.clone(), left }));
         self.planned.settled.push(change.path.clone());
         self.leave_out(&change.path, Reason::KeptReality);
         Ok(())

@@ -1,0 +1,121 @@
+//! Reality's version can be chosen, and then it stays: what was settled is no change of the sandbox any more.
+
+use whatif_e2e::{World, as_root_and_user, needs};
+
+as_root_and_user!(
+    a_deletion_in_reality_that_was_chosen_stays,
+    a_file_that_was_chosen_over_its_deletion_stays,
+    a_deleted_directory_is_settled_with_what_is_in_it,
+    a_directory_in_the_place_of_a_file_is_settled,
+    what_was_settled_stays_so_after_an_undo,
+    a_deletion_that_was_applied_and_taken_back_by_hand_is_no_conflict,
+);
+
+/// With every way of copy-on-write.
+fn each(w: &World, test: impl Fn(&str, &dyn Fn(&str))) {
+    let has_fuse = w.has("fuse-overlayfs") && w.outside("exec 3<>/dev/fuse").code == 0;
+    for backend in ["overlay", "copy", "fuse"].into_iter().filter(|b| *b != "fuse" || has_fuse) {
+        w.outside("find . -mindepth 1 -delete").ok();
+        let sandbox = format!("s-{backend}");
+        test(&sandbox, &|script| {
+            w.whatif(["run", "-q", "--keep", "--name", &sandbox, "--backend", backend, "--", "sh", "-ec", script]).go().ok();
+        });
+    }
+}
+
+fn is_settled(w: &World, sandbox: &str) {
+    let document = w.json(["diff", sandbox]);
+    assert_eq!(document["changes"].as_array().map(Vec::len), Some(0), "{sandbox}: {document:#}");
+    w.apply(&[sandbox]).ok();
+    w.apply(&[sandbox, "--all"]).ok();
+}
+
+fn a_deletion_in_reality_that_was_chosen_stays(w: &World) {
+    each(w, |s, run| {
+        w.outside("seq 50 90 > g; seq 9 > h").ok();
+        run("sed -i s/60/sb/ g");
+        w.outside("rm g").ok();
+        w.apply(&[s, "--ours", "g"]).ok();
+        is_settled(w, s);
+        assert!(!w.project.join("g").exists(), "{s}");
+        // What the sandbox makes of it later is a conflict again.
+        w.exec(s, "sed -i s/70/sb/ g").ok();
+        w.apply(&[s]).exits(1).says("g");
+        assert!(!w.project.join("g").exists(), "{s}");
+    });
+}
+
+fn a_file_that_was_chosen_over_its_deletion_stays(w: &World) {
+    each(w, |s, run| {
+        w.outside("seq 9 > h").ok();
+        run("rm h");
+        w.outside("echo real >> h").ok();
+        w.apply(&[s, "--ours", "h"]).ok();
+        is_settled(w, s);
+        w.outside("echo more >> h").ok();
+        is_settled(w, s);
+        assert!(w.read("h").ends_with("real\nmore\n"), "{s}");
+    });
+}
+
+fn a_deleted_directory_is_settled_with_what_is_in_it(w: &World) {
+    each(w, |s, run| {
+        w.outside("mkdir -p d/e; echo 1 > d/1; echo 2 > d/e/2; echo f > f").ok();
+        run("rm -r d; echo F > f");
+        w.outside("echo real >> d/1; echo new > d/new").ok();
+        w.apply(&[s]).exits(1);
+        w.apply(&[s, "--ours", "d"]).ok();
+        is_settled(w, s);
+        w.outside("echo later > d/e/later").ok();
+        is_settled(w, s);
+        assert_eq!(w.outside("cat d/1 d/e/2 d/new d/e/later f").ok().text(), "1\nreal\n2\nnew\nlater\nF", "{s}");
+    });
+}
+
+fn a_directory_in_the_place_of_a_file_is_settled(w: &World) {
+    each(w, |s, run| {
+        w.outside("echo g > g").ok();
+        run("rm g; mkdir g; echo x > g/x");
+        w.outside("echo real > g").ok();
+        w.apply(&[s, "--all", "--ours", "*"]).ok();
+        is_settled(w, s);
+        // Something new in it does not bring the directory along.
+        w.exec(s, "echo y > g/y").ok();
+        w.apply(&[s]).exits(1).says("g");
+        w.apply(&[s, "--files", "g/y"]).exits(1).says("g");
+        assert_eq!(w.read("g"), "real\n", "{s}");
+        w.apply(&[s, "--files", "g/y", "--theirs", "g"]).ok();
+        assert_eq!(w.read("g/y"), "y\n", "{s}");
+    });
+}
+
+fn what_was_settled_stays_so_after_an_undo(w: &World) {
+    each(w, |s, run| {
+        w.outside("seq 9 > f; seq 9 > g").ok();
+        run("sed -i s/5/sb/ f g");
+        w.outside("sed -i s/5/real/ f").ok();
+        w.apply(&[s, "--ours", "f"]).ok();
+        w.whatif(["undo", "--yes"]).go().ok();
+        let document = w.json(["diff", s]);
+        assert_eq!(document["changes"].as_array().map(Vec::len), Some(1), "{s}: {document:#}");
+        w.apply(&[s]).ok();
+        assert!(w.read("f").contains("real") && w.read("g").contains("sb"), "{s}");
+    });
+}
+
+fn a_deletion_that_was_applied_and_taken_back_by_hand_is_no_conflict(w: &World) {
+    needs!(w, "git");
+    each(w, |s, run| {
+        w.outside("git init -q .; mkdir d; seq 9 > f; seq 3 > d/1; git add .; git -c user.name=n -c user.email=e commit -qm i")
+            .ok();
+        run("rm -r f d");
+        w.apply(&[s]).ok();
+        w.outside("git checkout -q f d").ok();
+        is_settled(w, s);
+        // Made again inside, it is an addition on both sides.
+        w.exec(s, "mkdir d; echo other > d/1; echo new > d/2").ok();
+        w.apply(&[s]).exits(1).says("d/1");
+        w.apply(&[s, "--skip", "d/1"]).ok();
+        assert_eq!(w.outside("cat d/1 d/2").ok().text(), "1\n2\n3\nnew", "{s}");
+    });
+}
