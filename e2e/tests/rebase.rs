@@ -203,7 +203,7 @@ fn capabilities_and_owners_survive(w: &World) {
 /// Who cleans up goes by these numbers.
 fn what_is_at_rest_is_listed_with_what_it_holds(w: &World) {
     let listed = |w: &World| {
-        let all = w.json(["ls", "--all"]);
+        let all = w.json(["ls"]);
         let found = all.as_array().into_iter().flatten().find(|s| s["name"] == "s").cloned().expect("it is listed");
         (found["changed_files"].clone(), found["size_bytes"].as_u64().expect("a number") > 0)
     };
@@ -221,6 +221,6 @@ fn what_is_at_rest_is_listed_with_what_it_holds(w: &World) {
     assert_eq!(listed(w), (json!(1), true));
     w.apply(&["s"]).ok();
     assert_eq!(listed(w).0, json!(0));
-    w.whatif(["rollback", "s", "before-rollback-1"]).go().ok();
+    w.whatif(["rollback", "s", "before-rollback-2"]).go().ok();
     assert_eq!(listed(w), (json!(2), true));
 }
