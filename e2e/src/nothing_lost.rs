@@ -6,6 +6,7 @@
 //! of its own view, may bring only what its sandbox wrote, an undo takes back only what its apply did, nothing else ever changes
 //! reality, and what a sandbox wrote stays in its view until it removes it.
 
+mod alike;
 mod edits;
 mod fate;
 mod laws;
@@ -13,4 +14,5 @@ mod life;
 mod survey;
 mod verbs;
 
+pub use alike::alike;
 pub use life::{Backend, Life};

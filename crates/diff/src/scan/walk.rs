@@ -510,7 +510,9 @@ impl<'a> Walk<'a> {
             names.said.entry(name.to_owned()).or_insert(None);
         }
         let node = views.uppers.first().map(|part| Node::at(&part.directory, ".")).transpose()?;
-        if let Some(directory) = views.before.as_ref().filter(|_| !copied.is_known || copied.is_replaced(path, node.as_ref())) {
+        // Of a directory that the sandbox took away with the one above it, it has nothing, whether it was copied or came later.
+        let is_taken_away = !copied.is_known || node.is_none() || copied.is_replaced(path, node.as_ref());
+        if let Some(directory) = views.before.as_ref().filter(|_| is_taken_away) {
             for name in list(directory).map_err(|errno| if errno == Errno::NOENT { Errno::STALE } else { errno })? {
                 names.said.entry(name).or_insert(None);
             }
