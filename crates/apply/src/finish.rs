@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::attributes::{hold, set_mode, settle, without_overwriting, xattrs};
 use crate::backup::{move_out, remove_tree};
 use crate::error::{Fault, on};
+use crate::fingerprint::Fingerprints;
 use crate::flush::{self, FEW};
 use crate::held::{directory_of, explain, in_the_way};
 use crate::journal::Done;
@@ -188,6 +189,7 @@ fn left_there(now: Option<Identity>, ours: Option<Identity>) -> (Option<Identity
 /// What is there now.
 fn record(tx: &mut Transaction, left: &BTreeSet<usize>, reported: &mut Vec<(PathBuf, String)>) -> Result<Done, Fault> {
     let mut done = Done::default();
+    let mut fingerprints = Fingerprints::new();
     for n in 0..tx.layout.steps.len() {
         let step = &tx.layout.steps[n];
         if left.contains(&top_of(tx, n)) {
@@ -199,12 +201,9 @@ fn record(tx: &mut Transaction, left: &BTreeSet<usize>, reported: &mut Vec<(Path
         let settled = matches!(step.role, Role::Nested { .. })
             && !matches!(plan.operations[n].source(), Some(Source::HardLink(_) | Source::Original(_)))
             && tx.staged[n].as_ref().is_some_and(|s| s.nlink == 1 || s.kind == Kind::Directory);
-        if settled {
-            done.after.push(tx.staged[n].clone());
-            continue;
-        }
-        done.after.push(match step.role {
+        let after = match step.role {
             Role::Remove => None,
+            _ if settled => tx.staged[n].clone(),
             _ => {
                 let parent = tx.held.directory(step.target.root, &step.target.directory);
                 let now = match parent.and_then(|parent| look_here(&parent, &step.target)) {
@@ -217,7 +216,14 @@ fn record(tx: &mut Transaction, left: &BTreeSet<usize>, reported: &mut Vec<(Path
                 reported.extend(why.map(|why| (step.path.clone(), format!("{why} since it was applied; that was left as it is"))));
                 after
             }
-        });
+        };
+        if let Some(after) = after.as_ref().filter(|a| matches!(a.kind, Kind::File | Kind::Link))
+            && let Ok(parent) = tx.held.directory(step.target.root, &step.target.directory)
+            && let Some(hash) = fingerprints.take(&parent, &step.target.name, after)
+        {
+            done.hashes.insert(n, hash);
+        }
+        done.after.push(after);
     }
     for parent in &tx.header.parents {
         // Found again: the directory itself may be among what was removed.

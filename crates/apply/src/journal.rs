@@ -15,6 +15,7 @@ use whatif_types::text;
 
 use crate::attributes::Xattrs;
 use crate::error::{ApplyError, Fault, Problem, on};
+use crate::fingerprint::Hash;
 use crate::layout::{Layout, Staging};
 use crate::plan::{Identity, Plan, Time};
 
@@ -74,6 +75,9 @@ pub(crate) struct Parent {
 pub(crate) struct Done {
     /// What is there now, by operation.
     pub after: Vec<Option<Identity>>,
+    /// What the content of that can be recognized by, by operation. Earlier versions did not write it down.
+    #[serde(default)]
+    pub hashes: BTreeMap<usize, Hash>,
     /// Of the parents of the header, in that order.
     pub parents: Vec<Option<Time>>,
     /// Operations that recovery could not do, since somebody else had changed something.

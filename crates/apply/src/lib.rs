@@ -14,6 +14,7 @@ mod backup;
 mod check;
 mod content;
 mod error;
+mod fingerprint;
 mod finish;
 mod flush;
 mod forward;
@@ -34,6 +35,7 @@ mod undo;
 
 pub use check::check;
 pub use error::{ApplyError, Problem};
+pub use fingerprint::Hash;
 pub use plan::{Attributes, Change, Expected, Identity, Kind, Operation, Plan, Source, Time};
 pub use recover::{Outcome, Recovered, begun_in, recover, recover_in};
 pub use transaction::{Applied, Conduct, Progress, Stage, apply, apply_in};

@@ -1,6 +1,6 @@
 //! An apply from its beginning to its end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::backup::Store;
 use crate::check::{Wanted, open_roots, survey};
 use crate::error::{ApplyError, Fault, on};
+use crate::fingerprint::Hash;
 use crate::held::Held;
 use crate::journal::{Entry, Header, Journal};
 use crate::layout::Layout;
@@ -43,6 +44,8 @@ pub enum Stage {
 pub struct Applied {
     /// What is there now, by operation; `None` where nothing is.
     pub after: Vec<Option<Identity>>,
+    /// What the content of that can be recognized by, by operation, where it was read.
+    pub hashes: BTreeMap<usize, Hash>,
     /// What others did to a path in the last moment, if anything.
     pub reported: Vec<(PathBuf, String)>,
 }
@@ -142,9 +145,9 @@ fn attempt(plan: &Plan, directory: &Path, conduct: &mut Conduct<'_>, wanted: Wan
 
     // 5. From here it only goes forward. What fails now is finished by recovery; it is not a success.
     let done = finish::finish(&mut tx, &BTreeSet::new(), Vec::new(), conduct.progress).map_err(ApplyError::unsettled)?;
-    let (after, reported) = (done.after.clone(), done.reported.clone());
+    let (after, hashes, reported) = (done.after.clone(), done.hashes.clone(), done.reported.clone());
     journal.append(&[Entry::Done(done)]).map_err(ApplyError::unsettled)?;
-    Ok(Applied { after, reported })
+    Ok(Applied { after, hashes, reported })
 }
 
 /// Puts everything back and says why. It goes through the directories that are held, whatever their names lead to now; what still

@@ -11,6 +11,7 @@ use whatif_sys::absence::{self, OrAbsent};
 use crate::attributes::{self, Xattrs};
 use crate::backup::{Store, names_in};
 use crate::error::{ApplyError, on};
+use crate::fingerprint::{self, Hash};
 use crate::held::{Held, in_the_way};
 use crate::journal::{Done, Journal, Told};
 use crate::layout::{Layout, Role, Spot, Step, link_base, spot};
@@ -46,6 +47,8 @@ pub struct RecordedOperation {
     pub before_xattrs: Option<Xattrs>,
     /// What was there when it was done; `None` if nothing, or if it is not done.
     pub after: Option<Identity>,
+    /// What the content of that can be recognized by, where it was read.
+    pub hash: Option<Hash>,
     /// The earlier version, if there was one that is kept.
     pub backup: Option<PathBuf>,
     /// Recovery left this one as it was, since somebody else had changed it.
@@ -70,14 +73,16 @@ pub fn read(directory: &Path) -> Result<Record, ApplyError> {
     };
     let Told { header, done, rolled_back, .. } = told;
     let reported = done.as_ref().map(|d| d.reported.clone()).or(rolled_back).unwrap_or_default();
-    let (left, mut after) = done.map(|d| (d.left, d.after)).unwrap_or_default();
+    let (left, mut after, hashes) = done.map(|d| (d.left, d.after, d.hashes)).unwrap_or_default();
     let mut xattrs = header.xattrs;
     let mut operations = Vec::new();
     for (n, operation) in header.plan.operations.into_iter().enumerate() {
         let backup = directory.join("old").join(n.to_string());
         let backup = absence::exists(&backup).map_err(on("examine", &backup))?.then_some(backup);
         let after = after.get_mut(n).and_then(Option::take);
-        operations.push(RecordedOperation { operation, before_xattrs: xattrs.remove(&n), after, backup, left: left.contains(&n) });
+        let hash = hashes.get(&n).copied();
+        let before_xattrs = xattrs.remove(&n);
+        operations.push(RecordedOperation { operation, before_xattrs, after, hash, backup, left: left.contains(&n) });
     }
     Ok(Record { about: header.plan.about, roots: header.plan.roots, operations, state, reported })
 }
@@ -100,14 +105,56 @@ pub fn undo_plan(directory: &Path) -> Result<(Plan, Vec<Changed>), ApplyError> {
     for (n, (operation, step)) in header.plan.operations.iter().zip(&layout.steps).enumerate() {
         let top = if let Role::Nested { top } = step.role { top } else { n };
         if !done.left.contains(&top) {
-            let left = left_behind(&header.plan, n);
-            undo.operation(n, operation, step, done.after[n].as_ref(), left, header.xattrs.get(&n))?;
+            let after = done.after[n].as_ref().map(|identity| After {
+                identity,
+                hash: done.hashes.get(&n),
+                given: left_behind(&header.plan, n),
+            });
+            undo.operation(n, operation, step, after.as_ref(), header.xattrs.get(&n))?;
         }
     }
     undo.filled(&header.plan.roots);
     undo.times(&header.plan, &header.parents, &done)?;
     undo.changed.sort_by(|a, b| a.path.cmp(&b.path));
     Ok((Plan { roots: header.plan.roots, operations: undo.operations, about: header.plan.about }, undo.changed))
+}
+
+/// What an apply left at a path.
+struct After<'a> {
+    identity: &'a Identity,
+    hash: Option<&'a Hash>,
+    /// The attributes that it gave to it.
+    given: Option<&'a Attributes>,
+}
+
+impl After<'_> {
+    /// Why what is there now is not that; `None` if it is. Inode and times may be others, as after a `git stash` and its `pop`: the
+    /// content tells. And they may be the same, as after a tool that writes in place and puts the time back. Where the content is not
+    /// known, the time of change does not count: an attempt to undo that was put back has moved it too.
+    fn changed(&self, now: &Identity, parent: &OwnedFd, spot: &Spot) -> io::Result<Option<&'static str>> {
+        let is_untouched = self.identity.difference(now).is_none();
+        let has_content = matches!(now.kind, Kind::File | Kind::Link);
+        let known = match self.hash.filter(|_| !is_untouched && has_content && !spot.name.is_empty()) {
+            Some(hash) if now.size == self.identity.size => Some(fingerprint::of(parent, &spot.name, now)?.as_ref() == Some(hash)),
+            _ => None,
+        };
+        // What is in a directory is looked at by itself.
+        let is_directory = now.kind == Kind::Directory;
+        let (ino, mtime) = (now.ino, now.mtime);
+        let compared = match known {
+            Some(true) => Identity { ino, mtime, ..self.identity.clone() },
+            _ if is_directory => Identity { ino, ..self.identity.clone() },
+            _ => self.identity.clone(),
+        };
+        let modified = (known == Some(false)).then_some("was modified");
+        Ok(match compared.changed(now).or(modified) {
+            Some(why) => Some(why),
+            None => match self.given {
+                Some(given) if has_other_xattrs(parent, spot, now, given)? => Some("has other extended attributes now"),
+                _ => None,
+            },
+        })
+    }
 }
 
 struct Undo {
@@ -125,16 +172,15 @@ impl Undo {
         n: usize,
         operation: &Operation,
         step: &Step,
-        after: Option<&Identity>,
-        left: Option<&Attributes>,
+        after: Option<&After<'_>>,
         xattrs: Option<&Xattrs>,
     ) -> Result<(), ApplyError> {
-        let mut other_xattrs = false;
+        let mut changed = None;
         let (now, unreachable) = match self.held.directory(operation.root, &step.target.directory) {
             Ok(parent) => {
                 let now = look_here(&parent, &step.target).map_err(on("examine", &step.path))?.map(|seen| seen.identity);
-                if let (Some(left), Some(now)) = (left, &now) {
-                    other_xattrs = has_other_xattrs(&parent, &step.target, now, left).map_err(on("examine", &step.path))?;
+                if let (Some(after), Some(now)) = (after, &now) {
+                    changed = after.changed(now, &parent, &step.target).map_err(on("examine", &step.path))?;
                 }
                 (now, None)
             }
@@ -149,9 +195,7 @@ impl Undo {
             (None, None) => unreachable,
             (None, Some(_)) => Some("exists again"),
             (Some(_), None) => Some("does not exist any more"),
-            // Its change time does not count: an attempt to undo that was put back has changed it too. Nothing can get lost by
-            // that, since undoing keeps what it takes away.
-            (Some(after), Some(now)) => after.changed(now).or(other_xattrs.then_some("has other extended attributes now")),
+            (Some(_), Some(_)) => changed,
         };
         if let Some(why) = why {
             self.changed.push(Changed { path: step.path.clone(), why: why.to_owned() });
@@ -161,7 +205,7 @@ impl Undo {
         let change = match before {
             None => Change::Remove,
             Some(before) if step.role == Role::Set => {
-                let untouched = after.zip(now.as_ref()).is_some_and(|(a, n)| a.mtime == n.mtime);
+                let untouched = after.zip(now.as_ref()).is_some_and(|(a, n)| a.identity.mtime == n.mtime);
                 Change::Set { attributes: Attributes { mtime: untouched.then_some(before.mtime), ..attributes(before) } }
             }
             Some(before) if before.kind == Kind::Directory => {

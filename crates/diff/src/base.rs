@@ -31,7 +31,7 @@ use whatif_sys::absence::OrAbsent;
 use self::index::Line;
 pub(crate) use self::inventory::confirm;
 pub use self::join::{copy, join};
-pub use self::record::{Made, Record};
+pub use self::record::{Hash, Made, Record};
 pub use self::writer::LONGEST_KEPT;
 pub(crate) use self::writer::make;
 use self::writer::{Kept, Writer};
@@ -330,9 +330,9 @@ impl Bases {
         let history = self.history(&new)?;
         for base in new {
             let line = match base {
-                NewBase::Identity { path, node, attributes, reconciled, equal_to, made } => {
+                NewBase::Identity { path, node, attributes, hash, reconciled, equal_to, made } => {
                     let record = Record::new(&path, node);
-                    Line::Known(Record { attributes, reconciled, identity_only: true, equal_to, made, ..record })
+                    Line::Known(Record { attributes, hash, reconciled, identity_only: true, equal_to, made, ..record })
                 }
                 NewBase::Content { path, node, attributes, bytes, reconciled, made } => {
                     let content = Some(writer.keep_bytes(&bytes)?);
@@ -419,15 +419,12 @@ fn has_same_content(record: &Record, now: &State, kept: Option<&State>) -> Resul
         _ if now.node.size != record.node.size => false,
         (Kind::Link, Some(kept)) => now.target()? == kept.target()?,
         (_, Some(kept)) => content::is_same(&now.at, &kept.at, now.node.size).map_err(|error| Unreadable::of(&now.at, &error))?,
+        (Kind::File, None) if record.hash.is_some() => {
+            writer::hash(now, u64::MAX).map_err(|error| Unreadable::of(&now.at, &error))? == record.hash
+        }
         (_, None) if now.node.has_same_content_stamp(&record.node) => true,
-        (_, None) => match record.hash {
-            Some(known) => {
-                let hash = writer::hash(now, u64::MAX).map_err(|error| Unreadable::of(&now.at, &error))?;
-                hash == Some(known)
-            }
-            // Small files that were written within one tick of the clock have the same time, whatever is in them.
-            None => now.node.size > MOST_HASHED && now.node.has_same_fine_time(&record.node),
-        },
+        // Small files that were written within one tick of the clock have the same time, whatever is in them.
+        (_, None) => now.node.size > MOST_HASHED && now.node.has_same_fine_time(&record.node),
     })
 }
 
@@ -522,6 +519,7 @@ pub enum NewBase {
         path: PathBuf,
         node: Node,
         attributes: Option<Attributes>,
+        hash: Option<Hash>,
         reconciled: bool,
         equal_to: Option<(u64, Time)>,
         made: Made,

@@ -243,6 +243,7 @@ fn what_a_part_of_an_apply_took_out_of_a_renamed_directory_was_not_deleted() {
         path: w.real("m/x"),
         node,
         attributes: None,
+        hash: None,
         reconciled: false,
         equal_to: None,
         made: Made::Real,

@@ -27,7 +27,7 @@ use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
 
 pub use self::decide::{Conflict, Outlook, Side, outlook};
-pub(crate) use self::finish::Left;
+pub(crate) use self::finish::{After, Left};
 pub(crate) use self::marks::Mark;
 pub(crate) use self::plan::root_of;
 pub use whatif_apply::{ApplyError, Progress, Stage};
@@ -382,7 +382,7 @@ impl Engine {
         let but = |error: EngineError| EngineError::AppliedBut { id: id.to_owned(), is_undo, source: Box::new(error) };
         match whatif_apply::apply_in(plan, &directory, &mut conduct) {
             Ok(applied) => {
-                let sandbox = self.finish_apply(&directory, plan, &applied.after, left).map_err(but)?;
+                let sandbox = self.finish_apply(&directory, plan, &After::of(applied), left).map_err(but)?;
                 Ok(Transacted { sandbox, is_outdated: held.release(self) })
             }
             Err(error @ ApplyError::Unsettled { .. }) => Err(but(error.into())),

@@ -218,7 +218,7 @@ fn base(path: PathBuf, now: &State) -> Result<NewBase, EngineError> {
             return Ok(NewBase::Content { path, node, attributes, bytes, reconciled: false, made: Made::Nothing });
         }
     }
-    Ok(NewBase::Identity { path, node, attributes, reconciled: false, equal_to: None, made: Made::Nothing })
+    Ok(NewBase::Identity { path, node, attributes, hash: None, reconciled: false, equal_to: None, made: Made::Nothing })
 }
 
 /// Whether a collision that a rebase marked has not been settled.

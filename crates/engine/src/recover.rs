@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use whatif_apply::{ApplyError, Identity, Outcome, Plan, Turn};
+use whatif_apply::{ApplyError, Outcome, Plan, RecordedOperation, Turn};
 use whatif_keeper::Client;
 use whatif_layers::remove;
 use whatif_layers::state_dir::{AliveLock, SandboxLock, Unsettled, is_empty};
@@ -11,7 +11,7 @@ use whatif_types::explain::whole_message;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Explain, SandboxId, Status};
 
-use crate::apply::Left;
+use crate::apply::{After, Left};
 use crate::stop::mark_stopped;
 use crate::{Engine, EngineError};
 
@@ -173,9 +173,10 @@ fn holds_work(sandbox: &Path) -> bool {
 }
 
 /// The plan of an apply and what it put where, from its journal.
-fn plan_of(directory: &Path) -> Result<(Plan, Vec<Option<Identity>>), EngineError> {
+fn plan_of(directory: &Path) -> Result<(Plan, Vec<After>), EngineError> {
     let record = whatif_apply::read(directory)?;
-    let (operations, after) = record.operations.into_iter().map(|o| (o.operation, o.after)).unzip();
+    let after = |o: &RecordedOperation| After { identity: o.after.clone(), hash: o.hash };
+    let (after, operations) = record.operations.into_iter().map(|o| (after(&o), o.operation)).unzip();
     Ok((Plan { roots: record.roots, operations, about: record.about }, after))
 }
 

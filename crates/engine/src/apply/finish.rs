@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Change as Act, Identity, Operation, Plan, Source};
+use whatif_apply::{Applied, Change as Act, Hash, Identity, Operation, Plan, Source};
 use whatif_diff::attributes::{self, Attributes};
 use whatif_diff::base::{Made, NewBase, Record};
 use whatif_diff::{Bases, Kind, Marks, Node, Time, content};
@@ -31,27 +31,44 @@ pub(crate) enum Left {
     Look,
 }
 
+/// What an operation of a transaction left behind.
+pub(crate) struct After {
+    pub identity: Option<Identity>,
+    pub hash: Option<Hash>,
+}
+
+impl After {
+    /// By operation.
+    pub(crate) fn of(applied: Applied) -> Vec<Self> {
+        let Applied { after, hashes, .. } = applied;
+        after.into_iter().enumerate().map(|(n, identity)| Self { identity, hash: hashes.get(&n).copied() }).collect()
+    }
+}
+
 /// What an operation left at a path.
 pub(crate) struct Written {
     path: PathBuf,
     is_removed: bool,
     /// What it put there; `None` if it put nothing there.
     after: Option<Identity>,
+    /// What the content of that can be recognized by.
+    hash: Option<[u8; 32]>,
     /// The head's file it was copied from.
     from: Option<PathBuf>,
 }
 
 impl Written {
-    fn of(operation: &Operation, path: &Path, after: Option<&Identity>) -> Self {
+    fn of(operation: &Operation, path: &Path, after: &After) -> Self {
         let from = match &operation.change {
             Act::Put { source: Source::File(from), .. } => Some(from.clone()),
             _ => None,
         };
-        Self { path: path.to_owned(), is_removed: matches!(operation.change, Act::Remove), after: after.cloned(), from }
+        let (after, hash) = (after.identity.clone(), after.hash.map(|hash| hash.0));
+        Self { path: path.to_owned(), is_removed: matches!(operation.change, Act::Remove), after, hash, from }
     }
 
     fn nothing(path: &Path) -> Self {
-        Self { path: path.to_owned(), is_removed: false, after: None, from: None }
+        Self { path: path.to_owned(), is_removed: false, after: None, hash: None, from: None }
     }
 
     /// Whether what is there now is still what was put there. What somebody else made of it since is not what the sandbox starts
@@ -61,7 +78,7 @@ impl Written {
             (None, now) => self.is_removed && now.is_none(),
             (Some(after), Some(now)) => {
                 let is_file = now.kind != Kind::Directory;
-                after.ino == now.ino && (!is_file || (after.size, after.mtime) == (now.size, now.mtime))
+                after.ino == now.ino && (!is_file || (after.size, after.mtime, after.ctime) == (now.size, now.mtime, now.ctime))
             }
             (Some(_), None) => false,
         }
@@ -87,7 +104,7 @@ impl Settled {
                 let node = Node { size: bytes.len() as u64, ..node };
                 NewBase::Content { path, node, attributes, bytes, reconciled: true, made }
             }
-            None => NewBase::Identity { path, node, attributes, reconciled: true, equal_to, made },
+            None => NewBase::Identity { path, node, attributes, hash: None, reconciled: true, equal_to, made },
         }
     }
 }
@@ -128,7 +145,7 @@ impl Engine {
         &self,
         directory: &Path,
         plan: &Plan,
-        after: &[Option<Identity>],
+        after: &[After],
         left: Left,
     ) -> Result<Option<Sandbox>, EngineError> {
         self.note_move();
@@ -136,7 +153,7 @@ impl Engine {
         let paths: Vec<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
         let only_times: HashSet<&PathBuf> = about.only_times.iter().collect();
         let operations = plan.operations.iter().zip(&paths).zip(after).filter(|((_, path), _)| !only_times.contains(path));
-        let written: Vec<Written> = operations.map(|((o, path), after)| Written::of(o, path, after.as_ref())).collect();
+        let written: Vec<Written> = operations.map(|((o, path), after)| Written::of(o, path, after)).collect();
         self.set_bases(&about, &written)?;
         self.note_marks(&about)?;
         // Directories that only get their times back are nothing to speak of. In doubt it is told.
@@ -244,12 +261,15 @@ impl Engine {
                     let (reconciled, equal_to) = (*reconciled, *equal_to);
                     match bytes {
                         Some(bytes) => NewBase::Content { path, node, attributes, bytes, reconciled, made },
-                        None => NewBase::Identity { path, node, attributes, reconciled, equal_to, made },
+                        None => NewBase::Identity { path, node, attributes, hash: one.hash, reconciled, equal_to, made },
                     }
                 }
                 (None, Some(node)) => match text(&one.path, &node).filter(|_| keeps_bytes) {
                     Some(bytes) => NewBase::Content { path, node, attributes, bytes, reconciled: false, made },
-                    None => NewBase::Identity { path, node, attributes, reconciled: false, equal_to: one.equal_to()?, made },
+                    None => {
+                        let (hash, equal_to) = (one.hash, one.equal_to()?);
+                        NewBase::Identity { path, node, attributes, hash, reconciled: false, equal_to, made }
+                    }
                 },
             });
         }
@@ -283,14 +303,22 @@ impl Engine {
             // What has bytes to compare needs nothing else.
             let known = bases.get(&path);
             let made = known.map_or(Made::Nothing, |r| r.made);
-            let is_known = known.is_some_and(|r| r.content.is_some());
+            let is_known = known.is_some_and(|r| r.content.is_some() || r.hash.is_some());
             let attributes = known.and_then(|r| r.attributes.clone());
             let reconciled = known.is_some_and(|r| r.reconciled);
             let node = match known.filter(|r| r.reconciled) {
                 Some(Record { node: Node { mode, uid, gid, .. }, .. }) => Node { mode: *mode, uid: *uid, gid: *gid, ..node },
                 None => node,
             };
-            (is_same && !is_known).then_some(NewBase::Identity { path, node, attributes, reconciled, equal_to: None, made })
+            (is_same && !is_known).then_some(NewBase::Identity {
+                path,
+                node,
+                attributes,
+                hash: None,
+                reconciled,
+                equal_to: None,
+                made,
+            })
         });
         let restored = restored.collect();
         bases.replace(restored).map_err(|e| EngineError::io("write what was kept of", &sandbox.project, e))
