@@ -8,6 +8,9 @@ as_root_and_user!(
     an_undo_leaves_what_is_known_of_directories_alone,
     what_ours_settled_stays_settled_after_an_undo,
     what_was_kept_in_a_layer_is_known_again_after_an_undo,
+    what_was_made_of_a_sandbox_meanwhile_has_its_changes_again,
+    a_rollback_after_an_undo_has_the_changes_again,
+    merged_layers_know_what_was_before_an_undone_apply,
 );
 
 /// Undoes the latest transaction, whichever it was.
@@ -112,4 +115,77 @@ fn what_was_kept_in_a_layer_is_known_again_after_an_undo(w: &World) {
     for word in ["five", "thirty", "reality", "later"] {
         assert!(applied.contains(word), "{applied}");
     }
+}
+
+const ALL: [&str; 5] = ["added", "binary", "f", "gone", "l"];
+
+/// Every kind of change, real.
+fn applied(w: &World) {
+    w.outside("seq 9 > f; printf '\\0a' > binary; echo gone > gone; ln -s a l").ok();
+    w.sandbox_with("s", "sed -i s/5/five/ f; printf '\\0b' > binary; rm gone; ln -sfn b l; echo new > added");
+    w.apply(&["s"]).ok();
+    assert_eq!(paths(w, "s"), Vec::<String>::new());
+}
+
+/// Applying it makes all of it real.
+fn assert_has_all(w: &World, name: &str) {
+    assert_eq!(paths(w, name), ALL, "{name}");
+    w.apply(&[name]).ok();
+    assert_eq!(w.outside("sed -n 5p f; readlink l; ls").ok().stdout, "five\nb\nadded\nbinary\nf\nl\n", "{name}");
+    assert_eq!(paths(w, name), Vec::<String>::new(), "{name}");
+}
+
+fn what_was_made_of_a_sandbox_meanwhile_has_its_changes_again(w: &World) {
+    applied(w);
+    w.snapshot("s", "real");
+    w.fork("s", "fork");
+    w.whatif(["export", "s", "-o", "../s.whatif"]).go().ok();
+    w.whatif(["import", "../s.whatif", "--name", "import"]).go().ok();
+    // What is done on top of it is not all there is.
+    w.exec("fork", "printf '\\0c' > binary").ok();
+    undo_latest(w);
+    for name in ["s", "fork", "import"] {
+        assert_eq!(paths(w, name), ALL, "{name}");
+    }
+    undo_latest(w);
+    for (name, left) in [("s", vec![]), ("fork", vec!["binary"]), ("import", vec![])] {
+        assert_eq!(paths(w, name), left, "{name}, applied again");
+    }
+    undo_latest(w);
+    assert_has_all(w, "import");
+    undo_latest(w);
+    w.rollback("s", "real");
+    assert_has_all(w, "s");
+    undo_latest(w);
+    assert_has_all(w, "fork");
+}
+
+fn a_rollback_after_an_undo_has_the_changes_again(w: &World) {
+    w.outside("seq 9 > f").ok();
+    w.sandbox_with("s", "true");
+    w.snapshot("s", "empty");
+    w.exec("s", "sed -i s/5/five/ f").ok();
+    w.apply(&["s"]).ok();
+    w.rollback("s", "empty");
+    undo_latest(w);
+    assert_eq!(paths(w, "s"), Vec::<String>::new());
+    let snapshots = w.json(["snapshots", "s"]).to_string();
+    let before = snapshots.split('"').find(|word| word.starts_with("before-rollback")).expect("it was kept").to_owned();
+    w.rollback("s", &before);
+    assert_eq!(paths(w, "s"), ["f"]);
+    w.outside("sed -i s/8/eight/ f").ok();
+    w.apply(&["s"]).ok();
+    assert!(w.read("f").contains("five") && w.read("f").contains("eight"));
+}
+
+fn merged_layers_know_what_was_before_an_undone_apply(w: &World) {
+    applied(w);
+    w.snapshot("s", "one");
+    w.exec("s", "echo more > more").ok();
+    w.snapshot("s", "two");
+    w.fork("s", "fork");
+    w.json(["squash", "fork"]);
+    undo_latest(w);
+    w.exec("fork", "rm more").ok();
+    assert_has_all(w, "fork");
 }

@@ -17,6 +17,7 @@ mod index;
 mod inventory;
 mod join;
 mod record;
+mod undone;
 mod writer;
 
 use std::collections::HashMap;
@@ -32,6 +33,8 @@ use self::index::Line;
 pub(crate) use self::inventory::confirm;
 pub use self::join::{copy, join};
 pub use self::record::{Hash, Made, Record};
+use self::undone::Undone;
+pub use self::undone::{Fate, note};
 pub use self::writer::LONGEST_KEPT;
 pub(crate) use self::writer::make;
 use self::writer::{Kept, Writer};
@@ -53,6 +56,8 @@ pub struct Bases {
     directories: Vec<PathBuf>,
     /// By path, as bytes: comparing paths by their components takes several times as long.
     records: HashMap<OsString, Placed>,
+    /// Where it is written down which applies are undone, and what was read there, once a line asked for it.
+    undone: (Option<PathBuf>, Option<Undone>),
 }
 
 /// A record and the number of the directory it is in.
@@ -65,13 +70,14 @@ struct Placed {
 impl Bases {
     /// Those kept in a sandbox's `base/` directory; none if there is none.
     pub fn load(directory: &Path) -> io::Result<Self> {
-        Self::load_chain(&[directory])
+        Self::load_chain(&[directory], None)
     }
 
     /// Those of a stack: of its layers, oldest first, and last the sandbox's own directory. Any of them may be missing.
-    pub fn load_chain(directories: &[&Path]) -> io::Result<Self> {
+    /// `undone` is the file that says which applies are undone; without one, none is.
+    pub fn load_chain(directories: &[&Path], undone: Option<&Path>) -> io::Result<Self> {
         let directories = directories.iter().map(|d| d.to_path_buf()).collect();
-        let mut bases = Self { directories, records: HashMap::new() };
+        let mut bases = Self { directories, records: HashMap::new(), undone: (undone.map(Path::to_owned), None) };
         for number in 0..bases.directories.len() {
             bases.read(number)?;
         }
@@ -80,14 +86,29 @@ impl Bases {
 
     fn read(&mut self, directory: usize) -> io::Result<()> {
         let bytes = index::load(&self.directories[directory])?;
-        index::read(&bytes, |line| self.remember(line, directory));
-        Ok(())
+        let mut failed = None;
+        index::read(&bytes, |line| match self.stands(&line) {
+            Ok(true) => self.remember(line, directory),
+            Ok(false) => {}
+            Err(error) => failed = Some(error),
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Whether the apply that a line came with is not undone.
+    fn stands(&mut self, line: &Line) -> io::Result<bool> {
+        let (Some(by), (Some(file), known)) = (line.by(), &mut self.undone) else { return Ok(true) };
+        let undone = match known {
+            Some(undone) => undone,
+            None => known.insert(Undone::read(file)?),
+        };
+        Ok(!undone.is_undone(by, line.path()))
     }
 
     fn remember(&mut self, line: Line, directory: usize) {
         match line {
             Line::Known(record) => self.records.insert(record.path.clone().into_os_string(), Placed { record, directory }),
-            Line::Forgotten(path) => self.records.remove(path.as_os_str()),
+            Line::Forgotten { path, .. } => self.records.remove(path.as_os_str()),
         };
     }
 
@@ -206,7 +227,9 @@ impl Bases {
                 continue;
             }
             let Kept { content, hash } = kept;
-            let record = Record { content, hash, attributes, ..Record::new(&change.path, before.node.clone()) };
+            // It says more about what an apply made of it, and counts as long as that.
+            let by = self.get(&change.path).and_then(|r| r.by.clone());
+            let record = Record { content, hash, attributes, by, ..Record::new(&change.path, before.node.clone()) };
             self.add(&mut writer, own, Line::Known(record));
         }
         for record in unknown {
@@ -321,13 +344,15 @@ impl Bases {
             && self.get(&change.path).is_none_or(|r| r.identity_only)
     }
 
-    /// Sets what the sandbox starts from now: after part of its change became real, or after that was undone.
-    pub fn replace(&mut self, new: Vec<NewBase>) -> io::Result<()> {
+    /// Sets what the sandbox starts from now: after part of its change became real, or after that was undone. What an apply or undo
+    /// says counts until it is undone.
+    pub fn replace(&mut self, new: Vec<NewBase>, by: Option<&str>) -> io::Result<()> {
         if new.is_empty() {
             return Ok(());
         }
         let (mut writer, own) = self.begin()?;
         let history = self.history(&new)?;
+        let by = by.map(ToOwned::to_owned);
         for base in new {
             let line = match base {
                 NewBase::Identity { path, node, attributes, hash, reconciled, equal_to, made } => {
@@ -343,23 +368,27 @@ impl Bases {
                     let record = Record::new(&path, node);
                     Line::Known(Record { content, attributes, identity_only: true, made: Made::InPlace, ..record })
                 }
-                NewBase::Forget { path } => Line::Forgotten(path),
+                NewBase::Forget { path } => Line::Forgotten { path, by: by.clone() },
                 NewBase::Absent { path } => Line::Known(Record { absent: true, ..Record::new(&path, Node::of_nothing()) }),
                 NewBase::Again { record, there } => {
-                    let record = self.bring_back(record, &history, &mut writer)?;
+                    let Some(record) = self.bring_back(record, &history, &mut writer)? else { continue };
                     let node = there.unwrap_or_else(|| record.node.clone());
                     Line::Known(Record { node, ..record })
                 }
+            };
+            let line = match line {
+                Line::Known(record) => Line::Known(Record { by: by.clone().or(record.by), ..record }),
+                forgotten => forgotten,
             };
             self.add(&mut writer, own, line);
         }
         writer.end()
     }
 
-    /// All that was ever said about the paths whose earlier records come back with bytes, oldest first.
+    /// All that was ever said about the paths whose earlier records come back, oldest first.
     fn history(&self, new: &[NewBase]) -> io::Result<HashMap<OsString, Vec<Placed>>> {
         let returns = |base: &NewBase| match base {
-            NewBase::Again { record, .. } if record.content.is_some() => Some((record.path.clone().into_os_string(), Vec::new())),
+            NewBase::Again { record, .. } => Some((record.path.clone().into_os_string(), Vec::new())),
             _ => None,
         };
         let mut history: HashMap<OsString, Vec<Placed>> = new.iter().filter_map(returns).collect();
@@ -380,8 +409,19 @@ impl Bases {
 
     /// A record of earlier as the own directory can say it. Its bytes may lie in a directory that was frozen meanwhile; they are its
     /// bytes only where the same was said before, because a number alone means something else in each directory.
-    fn bring_back(&self, record: Record, history: &HashMap<OsString, Vec<Placed>>, writer: &mut Writer) -> io::Result<Record> {
+    /// `None` if nothing has to be said: a sandbox that was rolled back since never started from it, and the lines of an apply that is
+    /// undone do not count. Those of earlier versions do not name their apply, and have to be replaced.
+    fn bring_back(
+        &self,
+        record: Record,
+        history: &HashMap<OsString, Vec<Placed>>,
+        writer: &mut Writer,
+    ) -> io::Result<Option<Record>> {
         let said = history.get(record.path.as_os_str()).and_then(|said| said.iter().rev().find(|p| p.record == record));
+        let is_replaced = self.get(&record.path).is_some_and(|r| r.by.is_none() && r.made >= Made::Real);
+        if said.is_none() && !is_replaced {
+            return Ok(None);
+        }
         let content = match said {
             Some(said) if said.directory + 1 == self.directories.len() => record.content,
             Some(said) => match record.content {
@@ -390,7 +430,7 @@ impl Bases {
             },
             None => None,
         };
-        Ok(Record { content, ..record })
+        Ok(Some(Record { content, ..record }))
     }
 
     /// Begins to write to the own directory, and says which one that is.

@@ -89,7 +89,7 @@ impl World {
     }
 
     fn set_bases(&self, new: Vec<NewBase>) {
-        self.bases().replace(new).unwrap();
+        self.bases().replace(new, None).unwrap();
     }
 }
 

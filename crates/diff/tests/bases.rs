@@ -35,16 +35,16 @@ impl World {
             reconciled: false,
             made: Made::Nothing,
         };
-        self.load(chain).replace(vec![new]).unwrap();
+        self.load(chain).replace(vec![new], None).unwrap();
     }
 
     fn forget(&self, chain: &[&str], path: &str) {
-        self.load(chain).replace(vec![NewBase::Forget { path: path.into() }]).unwrap();
+        self.load(chain).replace(vec![NewBase::Forget { path: path.into() }], None).unwrap();
     }
 
     fn load(&self, chain: &[&str]) -> Bases {
         let chain: Vec<PathBuf> = chain.iter().map(|d| self.at(d)).collect();
-        Bases::load_chain(&chain.iter().map(PathBuf::as_path).collect::<Vec<_>>()).unwrap()
+        Bases::load_chain(&chain.iter().map(PathBuf::as_path).collect::<Vec<_>>(), None).unwrap()
     }
 
     /// The bytes that a path started from.
@@ -136,14 +136,14 @@ fn a_record_that_comes_back_brings_its_own_bytes() {
     let path = Path::new("/r/all");
     // Its number means other bytes in the directory it is written to.
     let earlier = w.load(&["one", "two"]).get(path).unwrap().clone();
-    w.load(&ALL).replace(vec![NewBase::Again { record: earlier, there: None }]).unwrap();
+    w.load(&ALL).replace(vec![NewBase::Again { record: earlier, there: None }], None).unwrap();
     assert_eq!(w.start(&ALL, "/r/all").as_deref(), Some("2"));
-    // From nowhere: better none than those of another.
+    // From nowhere: this one never started from it.
     let w2 = World::new("again-elsewhere");
     w2.know(&["own"], "/r/all", "mine");
     let foreign = w.load(&["one"]).get(path).unwrap().clone();
-    w2.load(&["own"]).replace(vec![NewBase::Again { record: foreign, there: None }]).unwrap();
-    assert_eq!(w2.start(&["own"], "/r/all"), None);
+    w2.load(&["own"]).replace(vec![NewBase::Again { record: foreign, there: None }], None).unwrap();
+    assert_eq!(w2.start(&["own"], "/r/all").as_deref(), Some("mine"));
 }
 
 #[test]

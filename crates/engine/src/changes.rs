@@ -271,7 +271,7 @@ impl Engine {
         };
         let chain: Vec<PathBuf> = stack.iter().map(|l| self.state.layer_path(l).join("base")).chain(last).collect();
         let chain: Vec<&Path> = chain.iter().map(PathBuf::as_path).collect();
-        Bases::load_chain(&chain).map_err(|e| EngineError::io("use", &own, e))
+        Bases::load_chain(&chain, Some(&self.undone_file())).map_err(|e| EngineError::io("use", &own, e))
     }
 
     /// The directories that reality gave other looks since they were copied for the sandbox.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use whatif_diff::base::{self, Fate};
 use whatif_sys::absence::OrAbsent;
 use whatif_types::text;
 
@@ -10,6 +11,7 @@ use crate::apply::About;
 use crate::{Engine, EngineError, private_file};
 
 const FILE: &str = "page.json";
+const UNDONE: &str = "undone";
 /// A page names so many paths; the journal beside it has all of them.
 const MOST_PATHS: usize = 1000;
 
@@ -92,6 +94,26 @@ impl Engine {
             }),
             (None, _) => Err(EngineError::NoSuchApply { id: id.to_owned() }),
         }
+    }
+
+    /// Where it is written down which applies are undone, for good: snapshots and exports outlive the pages of the history.
+    pub(crate) fn undone_file(&self) -> PathBuf {
+        self.state.root().join(UNDONE)
+    }
+
+    /// What an apply made sandboxes start from does not count any more, except at some paths. Of an undo: what it took back does
+    /// again.
+    pub(crate) fn note_undone(&self, id: &str, except: &[PathBuf]) -> Result<(), EngineError> {
+        let mut fates = vec![Fate { apply: id.to_owned(), undone: true, except: except.to_vec() }];
+        let undo_of = |id: &str| Page::read(&self.state.apply_path(id)).map(|page| page.and_then(|page| page.undo_of));
+        let mut taken_back = undo_of(id)?.filter(|_| except.is_empty());
+        while let Some(id) = taken_back {
+            taken_back = undo_of(&id)?;
+            let undone = fates.last().is_some_and(|above| !above.undone);
+            fates.push(Fate { apply: id, undone, except: Vec::new() });
+        }
+        let file = self.undone_file();
+        base::note(&file, &fates).map_err(|e| EngineError::io("write", &file, e))
     }
 
     pub(crate) fn mark_undone(&self, id: &str, by: &str) -> Result<(), EngineError> {

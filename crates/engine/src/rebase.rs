@@ -80,7 +80,7 @@ impl Engine {
                 Done::Open(why) => rebased.open.push((change.path.clone(), why)),
             }
         }
-        self.bases(&sandbox)?.replace(bases).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
+        self.bases(&sandbox)?.replace(bases, None).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
         sandbox.details.based_at = Some(now());
         sandbox.updated_at = now();
         // This also keeps what is relative to reality now before reality moves on.

@@ -5,6 +5,7 @@
 //! known (3)  flags (u16), content (u64), an equal inode of the head (u64) and its ctime (u64, u32), 4 bytes of 0xff,
 //!            node, path (length u32, bytes), sections
 //! gone (2)   path
+//! gone (4)   path (length u32, bytes), sections: of an apply that may be undone
 //! known (1)  flags (u8), content (u64), equal inode and ctime (3 × u64), node, path: version 1, still read
 //! node       kind (u8), whether it has a time of birth (u8), then numbers (u64): mode, uid, gid, nlink, size, blocks, dev, ino,
 //!            rdev, and seconds and nanoseconds of mtime, ctime and btime
@@ -28,6 +29,7 @@ use crate::node::{Kind, Node, Time};
 const KNOWN_1: u8 = 1;
 const FORGOTTEN: u8 = 2;
 const KNOWN: u8 = 3;
+const FORGOTTEN_BY: u8 = 4;
 const RECONCILED: u16 = 1;
 const IDENTITY_ONLY: u16 = 2;
 const HAS_CONTENT: u16 = 4;
@@ -46,15 +48,25 @@ pub(super) const FILE: &str = "index";
 #[expect(clippy::large_enum_variant, reason = "nearly all lines are known ones, and none outlives the loop that reads it")]
 pub(super) enum Line {
     Known(Record),
-    /// There is nothing to know any more.
-    Forgotten(PathBuf),
+    /// There is nothing to know any more; if an apply said so, until it is undone.
+    Forgotten {
+        path: PathBuf,
+        by: Option<String>,
+    },
 }
 
 impl Line {
     pub(super) fn path(&self) -> &Path {
         match self {
             Self::Known(record) => &record.path,
-            Self::Forgotten(path) => path,
+            Self::Forgotten { path, .. } => path,
+        }
+    }
+
+    /// The apply or undo that said so.
+    pub(super) fn by(&self) -> Option<&str> {
+        match self {
+            Self::Known(Record { by, .. }) | Self::Forgotten { by, .. } => by.as_deref(),
         }
     }
 }
@@ -85,9 +97,14 @@ pub(super) fn write(line: &Line, out: &mut Vec<u8>) {
             sections::write_sized(record.path.as_os_str().as_bytes(), out);
             sections::write(record, out);
         }
-        Line::Forgotten(path) => {
+        Line::Forgotten { path, by: None } => {
             out.push(FORGOTTEN);
             out.extend(path.as_os_str().as_bytes());
+        }
+        Line::Forgotten { path, by } => {
+            out.push(FORGOTTEN_BY);
+            sections::write_sized(path.as_os_str().as_bytes(), out);
+            sections::write_by(by.as_deref(), out);
         }
     }
     let length = u32::try_from(out.len() - start - 4).unwrap_or(0);
@@ -133,7 +150,11 @@ fn read_line(line: &[u8]) -> Option<Line> {
     match *kind {
         KNOWN => read_known(rest).map(Line::Known),
         KNOWN_1 => read_version_1(rest).map(Line::Known),
-        FORGOTTEN => Some(Line::Forgotten(path(rest))),
+        FORGOTTEN => Some(Line::Forgotten { path: path(rest), by: None }),
+        FORGOTTEN_BY => {
+            let (name, rest) = sections::read_sized(rest)?;
+            Some(Line::Forgotten { path: path(name), by: sections::read_by(rest)? })
+        }
         _ => None,
     }
 }
@@ -257,12 +278,13 @@ mod tests {
             unknown: true,
             hash: Some([3; 32]),
             attributes: Some([("user.a".into(), vec![1, 2]), ("user.b".into(), Vec::new())].into()),
+            by: Some("apply".to_owned()),
             ..Record::new(Path::new("/a\u{1}/b"), Node::of(Path::new("/proc/self")).unwrap().unwrap())
         };
         let mut bytes = Vec::new();
         write(&Line::Known(record.clone()), &mut bytes);
         let first = bytes.len();
-        write(&Line::Forgotten("/gone".into()), &mut bytes);
+        write(&Line::Forgotten { path: "/gone".into(), by: None }, &mut bytes);
         for cut in 0..=bytes.len() {
             let lines = all_lines(&bytes[..cut]);
             assert_eq!(lines.len(), usize::from(cut >= first) + usize::from(cut == bytes.len()));
@@ -272,6 +294,17 @@ mod tests {
                 assert_eq!(read, &record);
             }
         }
+    }
+
+    #[test]
+    fn who_said_that_something_is_gone_is_known() {
+        let mut bytes = Vec::new();
+        for by in [None, Some("apply".to_owned())] {
+            write(&Line::Forgotten { path: "/gone".into(), by }, &mut bytes);
+        }
+        let lines = all_lines(&bytes);
+        assert_eq!(lines.iter().map(Line::by).collect::<Vec<_>>(), [None, Some("apply")]);
+        assert!(lines.iter().all(|line| line.path() == Path::new("/gone")));
     }
 
     #[test]
@@ -285,7 +318,7 @@ mod tests {
         let lines = all_lines(&bytes);
         let attributes = |line: &Line| match line {
             Line::Known(record) => record.attributes.clone(),
-            Line::Forgotten(_) => panic!("not known"),
+            Line::Forgotten { .. } => panic!("not known"),
         };
         assert_eq!(lines.iter().map(attributes).collect::<Vec<_>>(), [none.attributes, None]);
     }

@@ -15,11 +15,16 @@ use super::writer::{Writer, link_or_copy, make, numbers};
 /// Writes one directory that says what the chain says, oldest first. What was forgotten stays forgotten: there may be older
 /// directories below. Nothing is made if there is nothing to say.
 pub fn join(from: &[&Path], to: &Path) -> io::Result<()> {
-    let mut said: BTreeMap<OsString, (Line, &Path)> = BTreeMap::new();
+    let mut said: BTreeMap<OsString, Vec<(Line, &Path)>> = BTreeMap::new();
     for directory in from {
         let bytes = lines(directory).map_err(|e| named(e, directory))?;
         index::read(&bytes, |line| {
-            said.insert(line.path().as_os_str().to_owned(), (line, directory));
+            let about = said.entry(line.path().as_os_str().to_owned()).or_default();
+            // What an apply said does not replace what was said before: that counts again once it is undone.
+            if line.by().is_none() {
+                about.clear();
+            }
+            about.push((line, directory));
         });
     }
     if said.is_empty() {
@@ -28,9 +33,9 @@ pub fn join(from: &[&Path], to: &Path) -> io::Result<()> {
     write(said, to).map_err(|e| named(e, to))
 }
 
-fn write(said: BTreeMap<OsString, (Line, &Path)>, to: &Path) -> io::Result<()> {
+fn write(said: BTreeMap<OsString, Vec<(Line, &Path)>>, to: &Path) -> io::Result<()> {
     let mut writer = Writer::begin(to)?;
-    for (line, directory) in said.into_values() {
+    for (line, directory) in said.into_values().flatten() {
         let line = match line {
             Line::Known(record) => {
                 let content = match record.content {

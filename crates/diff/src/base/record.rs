@@ -43,6 +43,9 @@ pub struct Record {
     /// The extended attributes that the sandbox started from, of files and of directories. `None`: not known.
     #[serde(default, with = "carried_attributes")]
     pub attributes: Option<Attributes>,
+    /// The apply or undo that made the sandbox start from this; it does not, once that is undone.
+    #[serde(default)]
+    pub by: Option<String>,
 }
 
 impl Record {
@@ -59,6 +62,7 @@ impl Record {
             unknown: false,
             hash: None,
             attributes: None,
+            by: None,
         }
     }
 

@@ -154,6 +154,10 @@ impl Engine {
         let only_times: HashSet<&PathBuf> = about.only_times.iter().collect();
         let operations = plan.operations.iter().zip(&paths).zip(after).filter(|((_, path), _)| !only_times.contains(path));
         let written: Vec<Written> = operations.map(|((o, path), after)| Written::of(o, path, after)).collect();
+        // First: what is restored then is said on top of what counts without it.
+        if let Some(undone) = &about.undo_of {
+            self.note_undone(undone, &[])?;
+        }
         self.set_bases(&about, &written)?;
         self.note_marks(&about)?;
         // Directories that only get their times back are nothing to speak of. In doubt it is told.
@@ -218,7 +222,7 @@ impl Engine {
         let keeps_bytes = written.len() <= MOST_KEPT;
         let removed: HashSet<&Path> = written.iter().filter(|w| w.is_removed).map(|w| w.path.as_path()).collect();
         let is_in_removed = |path: &Path| path.parent().is_some_and(|parent| removed.contains(parent));
-        let mut new = Vec::with_capacity(written.len());
+        let (mut new, mut for_good) = (Vec::with_capacity(written.len()), Vec::new());
         let is_base = |one: &Written, node: Option<&Node>| match special.get(&one.path) {
             // Known without looking at reality.
             Some(BaseAfter::Again(_) | BaseAfter::Restored(_) | BaseAfter::Settled(_)) => true,
@@ -231,7 +235,8 @@ impl Engine {
                 continue;
             }
             let attributes = if node.is_some() { Some(attributes::of(&one.path, Marks::None)?) } else { None };
-            new.push(match (special.get(&one.path), node) {
+            let list = if paths.contains(&path) || in_place.contains_key(&path) { &mut new } else { &mut for_good };
+            list.push(match (special.get(&one.path), node) {
                 (Some(BaseAfter::Restored(record)), node) => {
                     let there = node.filter(|node| one.is_there(Some(node)) && is_as_known(record, node));
                     let there = there.map(|node| there_again(record, node, attributes.as_ref()));
@@ -278,7 +283,8 @@ impl Engine {
             Some(sandbox) => self.bases(&sandbox)?,
             None => Bases::load(&base).map_err(failed)?,
         };
-        match bases.replace(new) {
+        // What was settled without being written stays so, also when the transaction is undone.
+        match bases.replace(for_good, None).and_then(|()| bases.replace(new, Some(&about.id))) {
             // The sandbox is being removed.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             other => other.map_err(failed),
@@ -302,26 +308,30 @@ impl Engine {
             let is_same = (was.ino, was.size, was.mtime) == (node.ino, node.size, node.mtime) && node.kind != Kind::Directory;
             // What has bytes to compare needs nothing else.
             let known = bases.get(&path);
-            let made = known.map_or(Made::Nothing, |r| r.made);
             let is_known = known.is_some_and(|r| r.content.is_some() || r.hash.is_some());
-            let attributes = known.and_then(|r| r.attributes.clone());
-            let reconciled = known.is_some_and(|r| r.reconciled);
-            let node = match known.filter(|r| r.reconciled) {
-                Some(Record { node: Node { mode, uid, gid, .. }, .. }) => Node { mode: *mode, uid: *uid, gid: *gid, ..node },
-                None => node,
-            };
-            (is_same && !is_known).then_some(NewBase::Identity {
-                path,
-                node,
-                attributes,
-                hash: None,
-                reconciled,
-                equal_to: None,
-                made,
+            if !is_same || is_known {
+                return None;
+            }
+            Some(match known {
+                Some(record) => {
+                    let Node { mode, uid, gid, .. } = if record.reconciled { record.node.clone() } else { node.clone() };
+                    let attributes = attributes::of(&path, Marks::None).ok();
+                    let there = there_again(record, Node { mode, uid, gid, ..node }, attributes.as_ref());
+                    NewBase::Again { record: record.clone(), there: Some(there) }
+                }
+                None => NewBase::Identity {
+                    path,
+                    node,
+                    attributes: None,
+                    hash: None,
+                    reconciled: false,
+                    equal_to: None,
+                    made: Made::Nothing,
+                },
             })
         });
         let restored = restored.collect();
-        bases.replace(restored).map_err(|e| EngineError::io("write what was kept of", &sandbox.project, e))
+        bases.replace(restored, None).map_err(|e| EngineError::io("write what was kept of", &sandbox.project, e))
     }
 
     /// Brings the sandbox's row up to date: so much of it is not real.

@@ -10,6 +10,8 @@ use crate::attributes::Attributes;
 const HASH: u8 = 1;
 /// Names and values by turns, each with a length (u32). Empty: there were none.
 const ATTRIBUTES: u8 = 2;
+/// The id of an apply.
+const BY: u8 = 3;
 
 pub(super) fn write(record: &Record, out: &mut Vec<u8>) {
     if let Some(hash) = &record.hash {
@@ -25,6 +27,31 @@ pub(super) fn write(record: &Record, out: &mut Vec<u8>) {
         out.push(ATTRIBUTES);
         write_sized(&bytes, out);
     }
+    write_by(record.by.as_deref(), out);
+}
+
+pub(super) fn write_by(by: Option<&str>, out: &mut Vec<u8>) {
+    if let Some(by) = by {
+        out.push(BY);
+        write_sized(by.as_bytes(), out);
+    }
+}
+
+/// Of a line that has nothing else.
+pub(super) fn read_by(mut bytes: &[u8]) -> Option<Option<String>> {
+    let mut by = None;
+    while let Some((tag, rest)) = bytes.split_first() {
+        let (section, rest) = read_sized(rest)?;
+        if *tag == BY {
+            by = Some(text(section)?);
+        }
+        bytes = rest;
+    }
+    Some(by)
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(ToOwned::to_owned)
 }
 
 pub(super) fn read(mut bytes: &[u8], record: &mut Record) -> Option<()> {
@@ -33,6 +60,7 @@ pub(super) fn read(mut bytes: &[u8], record: &mut Record) -> Option<()> {
         match *tag {
             HASH => record.hash = Some(section.try_into().ok()?),
             ATTRIBUTES => record.attributes = Some(read_attributes(section)?),
+            BY => record.by = Some(text(section)?),
             _ => {}
         }
         bytes = rest;
