@@ -1,12 +1,15 @@
 //! What an apply left is known again by what it is, not by inode and time alone: an edit that keeps them is one, and a file that
 //! was written again with the same bytes is not.
 
+use serde_json::json;
 use whatif_e2e::{World, as_root_and_user, needs};
 
 as_root_and_user!(
     an_undo_sees_an_edit_that_keeps_size_and_time,
     an_undo_sees_no_edit_in_the_same_bytes,
     a_second_apply_sees_an_edit_that_keeps_size_and_time,
+    an_undo_leaves_named_paths_as_they_are,
+    an_undo_says_where_the_earlier_versions_are,
 );
 
 /// Another byte in place, with the time put back.
@@ -50,4 +53,41 @@ fn a_second_apply_sees_an_edit_that_keeps_size_and_time(w: &World) {
     w.exec("s", "printf '\\0later\\n' > binary").ok();
     w.apply(&["s"]).exits(1);
     assert_eq!(w.read("binary"), "Xnew\n");
+}
+
+fn an_undo_leaves_named_paths_as_they_are(w: &World) {
+    w.outside("echo f > f; echo g > g; echo gone > gone").ok();
+    w.sandbox_with("s", "echo F > f; echo G > g; rm gone; mkdir -p d/e; echo x > d/e/x; echo y > d/y");
+    w.apply(&["s"]).ok();
+    w.fork("s", "fork");
+    w.outside("echo mine > f; echo mine > d/e/x").ok();
+    w.whatif(["undo", "--yes"]).go().exits(1).says("--skip");
+    w.whatif(["undo", "--yes", "--skip", "nothing"]).go().fails_with_hint(2);
+    w.whatif(["undo", "--yes", "--skip", "*"]).go().fails_with_hint(2);
+    let undone = w.json(["undo", "--yes", "--skip", "f", "--skip", "d/e/x"]);
+    assert_eq!(undone["skipped"], json!(["d", "d/e", "d/e/x", "f"]), "{undone}");
+    assert_eq!(w.outside("cat f g gone d/e/x; find d").ok().stdout, "mine\ng\ngone\nmine\nd\nd/e\nd/e/x\n");
+    let page = w.json(["history"])[0].clone();
+    assert_eq!(page["skipped"].as_array().map(Vec::len), Some(4), "{page}");
+    let listed = w.whatif(["history"]).go().ok().stdout;
+    assert!(listed.contains("but for 4 paths"), "{listed}");
+    // What was left out is still real, and what reality made of it since is merged with what comes later.
+    for name in ["s", "fork"] {
+        let document = w.json(["diff", name]);
+        let changes = document["changes"].as_array().expect("a list").iter().map(|c| c["path"].clone()).collect::<Vec<_>>();
+        assert_eq!(changes, ["d/y", "g", "gone"], "{name}");
+    }
+    let id = page["id"].as_str().expect("it has one");
+    w.whatif(["undo", id, "--yes"]).go().ok();
+    assert_eq!(w.outside("cat f g d/e/x d/y; ls").ok().stdout, "mine\nG\nmine\ny\nd\nf\ng\n");
+}
+
+fn an_undo_says_where_the_earlier_versions_are(w: &World) {
+    w.outside("echo before > f").ok();
+    w.sandbox_with("s", "echo F > f");
+    w.apply(&["s"]).ok();
+    w.outside("echo mine > f").ok();
+    let outcome = w.whatif(["undo", "--yes"]).go().exits(1);
+    let earlier = outcome.stderr.split_whitespace().find(|word| word.contains("/old/")).expect("it is named").to_owned();
+    assert_eq!(w.outside(&format!("cat {earlier}")).ok().text(), "before");
 }

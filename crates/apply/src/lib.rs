@@ -40,4 +40,4 @@ pub use plan::{Attributes, Change, Expected, Identity, Kind, Operation, Plan, So
 pub use recover::{Outcome, Recovered, begun_in, recover, recover_in};
 pub use transaction::{Applied, Conduct, Progress, Stage, apply, apply_in};
 pub use turn::Turn;
-pub use undo::{Changed, Record, RecordedOperation, State, read, undo_plan};
+pub use undo::{Changed, Record, RecordedOperation, State, read, undo_plan, undo_plan_without};

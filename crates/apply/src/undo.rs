@@ -89,6 +89,12 @@ pub fn read(directory: &Path) -> Result<Record, ApplyError> {
 
 /// The plan that takes a finished apply back, and everything that changed since. With changes the plan is not to be trusted.
 pub fn undo_plan(directory: &Path) -> Result<(Plan, Vec<Changed>), ApplyError> {
+    undo_plan_without(directory, &|_| false)
+}
+
+/// The same for all but some paths. What is in a directory that stays as it is stays too, and so does a directory that has to go
+/// for as long as something in it stays.
+pub fn undo_plan_without(directory: &Path, stays: &dyn Fn(&Path) -> bool) -> Result<(Plan, Vec<Changed>), ApplyError> {
     let told = Journal::read(directory)?;
     let unusable = |why: String| ApplyError::Journal { directory: directory.to_owned(), why };
     let Some(done) = told.done else { return Err(unusable("it is not of a finished apply".to_owned())) };
@@ -102,9 +108,10 @@ pub fn undo_plan(directory: &Path) -> Result<(Plan, Vec<Changed>), ApplyError> {
     let gone = layout.remove.iter().chain(&layout.publish_over_directories).filter(|n| !done.left.contains(n) && was_directory(n));
     let gone = gone.map(|n| &header.plan.operations[*n]).map(|o| (o.root, o.path.clone())).collect();
     let mut undo = Undo { held, store: Store::open(directory)?, gone, operations: Vec::new(), changed: Vec::new() };
+    let staying = staying(&header.plan, &layout, stays);
     for (n, (operation, step)) in header.plan.operations.iter().zip(&layout.steps).enumerate() {
         let top = if let Role::Nested { top } = step.role { top } else { n };
-        if !done.left.contains(&top) {
+        if !done.left.contains(&top) && !staying.contains(step.path.as_path()) {
             let after = done.after[n].as_ref().map(|identity| After {
                 identity,
                 hash: done.hashes.get(&n),
@@ -294,6 +301,17 @@ impl Undo {
         }
         Ok(())
     }
+}
+
+/// The paths of a plan that an undo leaves alone.
+fn staying<'a>(plan: &Plan, layout: &'a Layout, stays: &dyn Fn(&Path) -> bool) -> HashSet<&'a Path> {
+    let paths: HashMap<&Path, &Operation> = layout.steps.iter().map(|s| s.path.as_path()).zip(&plan.operations).collect();
+    let is_in_one = |path: &Path| path.ancestors().any(|above| paths.contains_key(above) && stays(above));
+    let named: Vec<&Path> = paths.keys().copied().filter(|path| is_in_one(path)).collect();
+    let is_to_go = |path: &&Path| paths.get(path).is_some_and(|o| o.before_kind() != Some(Kind::Directory));
+    let above: Vec<&Path> = named.iter().flat_map(|path| path.ancestors().skip(1)).filter(is_to_go).collect();
+    let above = above.into_iter().filter_map(|path| paths.get_key_value(path).map(|(path, _)| *path));
+    named.iter().copied().chain(above.collect::<Vec<_>>()).collect()
 }
 
 /// What an operation gave to what it left: of a further name, what the first one got.

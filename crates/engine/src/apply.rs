@@ -137,6 +137,9 @@ pub(crate) struct About {
     /// Directories that get nothing but their times back. What the sandbox started from there stays what it is.
     #[serde(default, with = "text::paths")]
     pub only_times: Vec<PathBuf>,
+    /// Of an undo: what of the apply stays as it is.
+    #[serde(default, with = "text::paths")]
+    pub skipped: Vec<PathBuf>,
     /// Renamed directories that are real as a whole once this is done.
     #[serde(default)]
     pub in_place: Vec<InPlace>,
@@ -286,6 +289,7 @@ impl Engine {
                 .collect(),
             bases: planned.bases,
             only_times: Vec::new(),
+            skipped: Vec::new(),
             in_place,
             marks,
         };

@@ -16,6 +16,7 @@ use self::index::IndexLock;
 use self::sign::Signing;
 use crate::apply::{Applied, Prepared, Watch};
 use crate::git::Git;
+use crate::undo::UndoRequest;
 use crate::{Engine, EngineError, now};
 
 /// How to commit.
@@ -140,7 +141,9 @@ impl Engine {
         }
         // Not to be cancelled: half of both would be worse than either.
         let mut watch = Watch { progress: &mut |_| {}, is_cancelled: &|| false };
-        let undone = self.prepare_undo(Some(&applied.id)).and_then(|undo| self.undo(&undo, &mut watch));
+        let undone = self
+            .prepare_undo(&UndoRequest { id: Some(applied.id.clone()), ..UndoRequest::default() })
+            .and_then(|undo| self.undo(&undo, &mut watch));
         let hint = match undone {
             Ok(()) => "the apply was undone: branch, index and files are as they were".to_owned(),
             Err(undo) => format!(

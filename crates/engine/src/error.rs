@@ -24,6 +24,10 @@ use crate::apply::Conflict;
 use crate::intact::{self, Missing};
 use crate::lineage::Owner;
 use crate::race::RaceError;
+use crate::undo::ChangedPath;
+
+/// So many paths get a hint of their own.
+const MOST_NAMED: usize = 5;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -109,8 +113,8 @@ pub enum EngineError {
     NothingToUndo,
     #[error("apply {id} was undone already, by {by}")]
     Undone { id: String, by: String },
-    #[error("{} since apply {id}: {}", changed_since(changed.len()), changed.iter().map(|(path, why)| format!("{} {why}", path.display())).collect::<Vec<_>>().join("; "))]
-    ChangedSince { id: String, changed: Vec<(PathBuf, String)> },
+    #[error("{} since apply {id}: {}", changed_since(changed.len()), changed.iter().map(|c| format!("{} {}", c.path.display(), c.why)).collect::<Vec<_>>().join("; "))]
+    ChangedSince { id: String, changed: Vec<ChangedPath> },
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
     #[error("what was decided about '{name}' cannot be read: {} is damaged", path.display())]
@@ -305,7 +309,14 @@ impl Explain for EngineError {
                 vec!["'whatif history' lists the applies; an undo is undone by its id".to_owned()]
             }
             Self::Undone { by, .. } => vec![format!("to apply it again, undo the undo: whatif undo {by}")],
-            Self::ChangedSince { .. } => vec!["nothing was written. Undo what was changed since first, or restore single files by hand".to_owned()],
+            Self::ChangedSince { changed, .. } => {
+                let mut hints = vec!["nothing was written. Undo what was changed since first, or undo all but these: --skip PATH".to_owned()];
+                let earlier = changed.iter().filter_map(|c| c.earlier.as_ref().map(|earlier| (&c.path, earlier)));
+                hints.extend(earlier.take(MOST_NAMED).map(|(path, earlier)| {
+                    format!("what was at {} before is {}", path.display(), earlier.display())
+                }));
+                hints
+            }
             Self::Git { hint, .. } => vec![hint.clone()],
             Self::Unreadable(unreadable) if unreadable.is_closed() => vec![format!(
                 "what the sandbox did there is not known. If it is meant to be closed, leave it out of an apply: --exclude '{}'",
@@ -372,7 +383,9 @@ impl Explain for EngineError {
         match self {
             Self::Conflicts { conflicts, .. } => serde_json::to_value(conflicts).ok(),
             Self::ChangedSince { changed, .. } => {
-                Some(changed.iter().map(|(path, why)| serde_json::json!({ "path": Text::from(path), "why": why })).collect())
+                let earlier = |c: &ChangedPath| c.earlier.as_ref().map(Text::from);
+                let one = |c: &ChangedPath| serde_json::json!({ "path": Text::from(&c.path), "why": c.why, "earlier": earlier(c) });
+                Some(changed.iter().map(one).collect())
             }
             Self::WouldReplace { paths } => {
                 Some(paths.iter().map(|path| serde_json::json!({ "path": Text::from(path) })).collect())

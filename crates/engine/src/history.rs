@@ -35,6 +35,9 @@ pub struct Page {
     /// This one takes that one back.
     pub undo_of: Option<String>,
     pub undone_by: Option<String>,
+    /// Of an undo: what of the apply it left as it was.
+    #[serde(default, with = "text::paths")]
+    pub skipped: Vec<PathBuf>,
 }
 
 impl Page {
@@ -54,6 +57,7 @@ impl Page {
             commit: None,
             undo_of: about.undo_of.clone(),
             undone_by: None,
+            skipped: about.skipped.iter().take(MOST_PATHS).cloned().collect(),
         }
     }
 

@@ -3,15 +3,26 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Change as Act, Identity, Operation, Plan};
+use whatif_apply::{Change as Act, Changed, Identity, Operation, Plan};
 use whatif_diff::Kind;
 use whatif_diff::base::Record;
+use whatif_diff::pattern::Patterns;
 use whatif_types::SandboxId;
 
 use crate::apply::{About, BaseAfter, Left, Watch};
 use crate::history::Page;
 use crate::turn::Turn;
 use crate::{Engine, EngineError, now};
+
+/// A path that is not any more as an apply left it.
+#[derive(Clone, Debug)]
+pub struct ChangedPath {
+    pub path: PathBuf,
+    /// Follows the path.
+    pub why: String,
+    /// What was there before the apply, if that is kept.
+    pub earlier: Option<PathBuf>,
+}
 
 /// An undo that could be done.
 #[derive(Debug)]
@@ -20,6 +31,8 @@ pub struct PreparedUndo {
     pub page: Page,
     /// What will be restored.
     pub paths: Vec<PathBuf>,
+    /// What of the apply stays as it is.
+    pub skipped: Vec<PathBuf>,
     /// The id of the undo itself.
     pub id: String,
     plan: Plan,
@@ -35,13 +48,23 @@ impl PreparedUndo {
     }
 }
 
+/// What is to be undone.
+#[derive(Clone, Debug, Default)]
+pub struct UndoRequest {
+    /// An apply or an undo; by default the latest apply in this project that was not undone.
+    pub id: Option<String>,
+    /// Patterns of what stays as it is.
+    pub skip: Vec<String>,
+}
+
 impl Engine {
     /// The same for an undo that follows at once: until then no apply comes between.
-    pub fn prepare_undo_in_turn(&self, id: Option<&str>, watch: &mut Watch<'_>) -> Result<PreparedUndo, EngineError> {
-        let page = self.page_to_undo(id)?;
+    pub fn prepare_undo_in_turn(&self, request: &UndoRequest, watch: &mut Watch<'_>) -> Result<PreparedUndo, EngineError> {
+        let page = self.page_to_undo(request.id.as_deref())?;
         let roots = whatif_apply::read(&self.state.apply_path(&page.id))?.roots;
         let turn = Some(self.take_turn(&roots, watch)?);
-        Ok(PreparedUndo { turn, ..self.prepare_undo(Some(&page.id))? })
+        let named = UndoRequest { id: Some(page.id), ..request.clone() };
+        Ok(PreparedUndo { turn, ..self.prepare_undo(&named)? })
     }
 
     fn page_to_undo(&self, id: Option<&str>) -> Result<Page, EngineError> {
@@ -51,31 +74,46 @@ impl Engine {
         }
     }
 
-    /// Finds out what an undo would do. Without an id: the latest apply in this project that was not undone.
-    pub fn prepare_undo(&self, id: Option<&str>) -> Result<PreparedUndo, EngineError> {
-        let page = self.page_to_undo(id)?;
+    /// Finds out what an undo would do.
+    pub fn prepare_undo(&self, request: &UndoRequest) -> Result<PreparedUndo, EngineError> {
+        let page = self.page_to_undo(request.id.as_deref())?;
         if let Some(by) = &page.undone_by {
             return Err(EngineError::Undone { id: page.id, by: by.clone() });
         }
         let directory = self.state.apply_path(&page.id);
-        let (mut plan, changed) = whatif_apply::undo_plan(&directory)?;
-        if !changed.is_empty() {
-            let changed = changed.into_iter().map(|c| (c.path, c.why)).collect();
-            return Err(EngineError::ChangedSince { id: page.id, changed });
-        }
         let done = whatif_apply::read(&directory)?;
-        let about: About = serde_json::from_value(done.about.clone()).map_err(|e| EngineError::io("read", &directory, e.into()))?;
+        let skip = Patterns::new(&request.skip, &[&page.project, &self.context.cwd])?;
         let found = found_by(&done);
+        let named = found.keys().filter(|path| skip.matches(path)).count();
+        if !request.skip.is_empty() && (named == 0 || named == found.len()) {
+            let message = match named {
+                0 => format!("apply {} changed nothing that --skip names", page.id),
+                _ => format!("--skip names all that apply {} changed", page.id),
+            };
+            return Err(EngineError::Usage { message, hint: "'whatif history --json' has the paths of each apply".to_owned() });
+        }
+        let (mut plan, changed) = whatif_apply::undo_plan_without(&directory, &|path| skip.matches(path))?;
+        if !changed.is_empty() {
+            return Err(EngineError::ChangedSince {
+                id: page.id,
+                changed: changed.into_iter().map(|c| with_backup(c, &done)).collect(),
+            });
+        }
+        let about: About = serde_json::from_value(done.about.clone()).map_err(|e| EngineError::io("read", &directory, e.into()))?;
         let undone: HashSet<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
+        let stays = |path: &&PathBuf| !request.skip.is_empty() && !undone.contains(*path);
+        let mut skipped: Vec<PathBuf> = found.keys().filter(stays).cloned().collect();
+        skipped.sort();
         let undo = About {
             id: crate::create::new_id()?.to_string(),
             at: now(),
             who: self.who(),
             undo_of: Some(page.id.clone()),
             takes_back: !about.takes_back,
-            bases: bases_again(&about, &found),
+            bases: bases_again(&about, &found, &skipped),
             bases_before: self.bases_now(&about, &undone)?,
-            only_times: undone.into_iter().filter(|path| !found.contains_key(path)).collect(),
+            only_times: undone.iter().filter(|path| !found.contains_key(*path)).cloned().collect(),
+            skipped: skipped.clone(),
             ..about
         };
         let id = undo.id.clone();
@@ -84,7 +122,7 @@ impl Engine {
         let is_told = |path: &PathBuf, o: &Operation| !matches!(o.change, Act::Set { .. }) || page.paths.contains(path);
         let restored = plan.operations.iter().map(|o| (o.absolute(&plan.roots), o));
         let paths = restored.filter(|(path, o)| is_told(path, o)).map(|(path, _)| path).collect();
-        Ok(PreparedUndo { page, paths, id, plan, turn: None })
+        Ok(PreparedUndo { page, paths, skipped, id, plan, turn: None })
     }
 
     pub fn undo(&self, prepared: &PreparedUndo, watch: &mut Watch<'_>) -> Result<(), EngineError> {
@@ -114,6 +152,12 @@ impl Engine {
     }
 }
 
+/// What is in the way of an undo, and where the earlier version of it lies.
+fn with_backup(changed: Changed, done: &whatif_apply::Record) -> ChangedPath {
+    let recorded = done.operations.iter().find(|o| o.operation.absolute(&done.roots) == changed.path);
+    ChangedPath { path: changed.path, why: changed.why, earlier: recorded.and_then(|o| o.backup.clone()) }
+}
+
 /// What an apply found at each of its paths.
 fn found_by(done: &whatif_apply::Record) -> HashMap<PathBuf, Option<&Identity>> {
     let operations = done.operations.iter().map(|recorded| &recorded.operation);
@@ -121,10 +165,11 @@ fn found_by(done: &whatif_apply::Record) -> HashMap<PathBuf, Option<&Identity>> 
 }
 
 /// What the sandbox starts from again once an apply is undone.
-fn bases_again(about: &About, found: &HashMap<PathBuf, Option<&Identity>>) -> Vec<BaseAfter> {
+fn bases_again(about: &About, found: &HashMap<PathBuf, Option<&Identity>>, skipped: &[PathBuf]) -> Vec<BaseAfter> {
     let is_in_place = |path: &Path| about.in_place.iter().any(|r| r.path == path);
     // Earlier versions wrote down more: what `--ours` settled, which stays settled.
-    let before = about.bases_before.iter().filter(|r| found.contains_key(&r.path) || is_in_place(&r.path)).cloned();
+    let is_undone = |r: &&Record| (found.contains_key(&r.path) || is_in_place(&r.path)) && !skipped.contains(&r.path);
+    let before = about.bases_before.iter().filter(is_undone).cloned();
     let again = |record: Record| match found.get(&record.path) {
         Some(Some(found)) if was_found(&record, found) => BaseAfter::Restored(record),
         _ => BaseAfter::Again(record),

@@ -7,7 +7,7 @@ use whatif_types::text::Text;
 use whatif_types::timestamp::rfc3339;
 
 use super::Outcome;
-use crate::output::{Output, Style, printable};
+use crate::output::{Output, Style, counted, printable};
 use crate::table;
 
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,8 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 fn state(page: &Page) -> String {
     match (&page.undone_by, &page.undo_of, &page.commit) {
         (Some(by), ..) => format!("undone by {by}"),
-        (None, Some(of), _) => format!("undoes {of}"),
+        (None, Some(of), _) if page.skipped.is_empty() => format!("undoes {of}"),
+        (None, Some(of), _) => format!("undoes {of} but for {}", counted(page.skipped.len() as u64, "path")),
         (None, None, Some(commit)) => format!("commit {}", &commit[..commit.len().min(12)]),
         (None, None, None) => "applied".to_owned(),
     }
@@ -77,6 +78,7 @@ fn document(page: &Page) -> serde_json::Value {
         "commit": page.commit,
         "undo_of": page.undo_of,
         "undone_by": page.undone_by,
+        "skipped": page.skipped.iter().map(Text::from).collect::<Vec<_>>(),
         "state": if page.undone_by.is_some() { "undone" } else { "applied" },
     })
 }

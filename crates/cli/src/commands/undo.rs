@@ -1,8 +1,10 @@
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::error::signal_name;
+use whatif_engine::undo::UndoRequest;
 use whatif_engine::{Engine, EngineError, shown_path};
 use whatif_types::text::Text;
 
@@ -15,6 +17,9 @@ use crate::output::{Output, Style, counted, done, printable, visible_path};
 pub struct Args {
     /// The apply, as `whatif history` names it; by default the latest of this project
     apply: Option<String>,
+    /// Leave this file or directory as it is (repeatable, wildcards allowed)
+    #[arg(long, value_name = "PATH")]
+    skip: Vec<String>,
     /// Do not ask
     #[arg(long, short = 'y')]
     yes: bool,
@@ -24,11 +29,11 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let id = args.apply.as_deref();
+    let request = UndoRequest { id: args.apply.clone(), skip: args.skip.clone() };
     let so_far = interrupt::nothing_changed_so_far(output);
     let prepared = match args.yes && !args.dry_run {
-        true => Interrupts::default().during(output, |watch| engine.prepare_undo_in_turn(id, watch))?,
-        false => engine.prepare_undo(id)?,
+        true => Interrupts::default().during(output, |watch| engine.prepare_undo_in_turn(&request, watch))?,
+        false => engine.prepare_undo(&request)?,
     };
     for note in prepared.notes() {
         output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(note)));
@@ -39,10 +44,14 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         for path in &prepared.paths {
             output.line(format!("restore  {}", visible_path(shown_path(path, project))));
         }
+        for path in &prepared.skipped {
+            output.line(format!("skip     {}", visible_path(shown_path(path, project))));
+        }
     }
     let document = |done: bool| {
-        let paths: Vec<Text> = prepared.paths.iter().map(|p| Text::from(shown_path(p, project))).collect();
-        json!({ "apply": prepared.page.id, "undo": done.then_some(&prepared.id), "restored": paths })
+        let shown = |paths: &[PathBuf]| paths.iter().map(|p| Text::from(shown_path(p, project))).collect::<Vec<_>>();
+        let (restored, skipped) = (shown(&prepared.paths), shown(&prepared.skipped));
+        json!({ "apply": prepared.page.id, "undo": done.then_some(&prepared.id), "restored": restored, "skipped": skipped })
     };
     if args.dry_run {
         output.document(&document(false));
@@ -72,6 +81,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         counted(prepared.paths.len() as u64, "path"),
         prepared.page.id
     ));
+    if !prepared.skipped.is_empty() {
+        let paths: Vec<String> = prepared.skipped.iter().map(|p| visible_path(shown_path(p, project))).collect();
+        output.line(format!("  left as they are: {}", paths.join(", ")));
+    }
     output.line(format!("  apply it again: whatif undo {}", prepared.id));
     output.document(&document(true));
     if let Some(signal) = interrupted {

@@ -156,7 +156,7 @@ impl Engine {
         let written: Vec<Written> = operations.map(|((o, path), after)| Written::of(o, path, after)).collect();
         // First: what is restored then is said on top of what counts without it.
         if let Some(undone) = &about.undo_of {
-            self.note_undone(undone, &[])?;
+            self.note_undone(undone, &about.skipped)?;
         }
         self.set_bases(&about, &written)?;
         self.note_marks(&about)?;
