@@ -1,6 +1,9 @@
 //! What an apply left is known again by what it is, not by inode and time alone: an edit that keeps them is one, and a file that
 //! was written again with the same bytes is not.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use serde_json::json;
 use whatif_e2e::{World, as_root_and_user, needs};
 
@@ -10,6 +13,7 @@ as_root_and_user!(
     a_second_apply_sees_an_edit_that_keeps_size_and_time,
     an_undo_leaves_named_paths_as_they_are,
     an_undo_says_where_the_earlier_versions_are,
+    an_apply_sees_what_reality_wrote_through_a_mapping,
 );
 
 /// Another byte in place, with the time put back.
@@ -90,4 +94,37 @@ fn an_undo_says_where_the_earlier_versions_are(w: &World) {
     let outcome = w.whatif(["undo", "--yes"]).go().exits(1);
     let earlier = outcome.stderr.split_whitespace().find(|word| word.contains("/old/")).expect("it is named").to_owned();
     assert_eq!(w.outside(&format!("cat {earlier}")).ok().text(), "before");
+}
+
+/// Maps a file, writes to it, and writes again to the page that is dirty then, which moves no time.
+const MAPPED: &str = r#"
+import mmap, sys
+with open(sys.argv[1], 'r+b') as file:
+    mapped = mmap.mmap(file.fileno(), 0)
+mapped[2:6] = b'BBBB'
+print('dirty', flush=True)
+sys.stdin.readline()
+mapped[6:16] = b'LATEREDITS'
+print('again', flush=True)
+sys.stdin.readline()
+"#;
+
+fn an_apply_sees_what_reality_wrote_through_a_mapping(w: &World) {
+    needs!(w, "python3");
+    w.outside("head -c 4000 /dev/zero > f; cp f g").ok();
+    for (path, script) in [("f", "printf SANDBOX | dd of=f bs=1 seek=3000 conv=notrunc status=none"), ("g", "rm g")] {
+        let pipes = (Stdio::piped(), Stdio::piped(), Stdio::inherit());
+        let mut writer = w.program("python3").args(["-c", MAPPED, path]).streams(pipes.0, pipes.1, pipes.2).spawn();
+        let mut said = BufReader::new(writer.stdout.take().expect("it is piped")).lines();
+        let mut input = writer.stdin.take().expect("it is piped");
+        assert_eq!(said.next().expect("a line").expect("text"), "dirty");
+        w.sandbox_with(path, script);
+        w.json(["diff", path]);
+        writeln!(input).expect("it listens");
+        assert_eq!(said.next().expect("a line").expect("text"), "again");
+        w.apply(&[path]).exits(1);
+        writeln!(input).expect("it listens");
+        writer.wait().expect("it ends");
+        assert!(w.outside(&format!("grep -c LATEREDITS {path}")).ok().text() == "1", "{path}");
+    }
 }

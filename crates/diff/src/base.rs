@@ -12,6 +12,7 @@
 //! A frozen layer has a directory of its own for what was touched first while it was the head. So a stack has a chain of them,
 //! where a later directory replaces what an earlier one says; only the last one, the sandbox's own, is still written.
 
+mod closely;
 mod copied;
 mod index;
 mod inventory;

@@ -238,7 +238,7 @@ impl Engine {
         let lock = self.lock(&sandbox)?;
         let sandbox = self.refresh(&sandbox)?;
         let still = self.hold_still(&sandbox)?;
-        let mut found = self.look(&sandbox)?;
+        let mut found = self.look_closely(&sandbox)?;
         // What could not be looked at is not real afterwards.
         let raw = (found.changes.len() + found.unreadable.len()) as u64;
         let (renamed, behind) = (std::mem::take(&mut found.renamed), std::mem::take(&mut found.behind));
@@ -326,7 +326,7 @@ impl Engine {
         // While somebody was asked, the sandbox went on.
         if prepared.still.is_none() {
             let still = self.hold_still(&prepared.sandbox)?;
-            let now = whatif_diff::digest::of(&self.look(&prepared.sandbox)?.changes);
+            let now = whatif_diff::digest::of(&self.look_closely(&prepared.sandbox)?.changes);
             if now != prepared.digest {
                 return Err(EngineError::Moved { name: prepared.sandbox.name, seen: prepared.digest, now });
             }

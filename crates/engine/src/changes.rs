@@ -113,6 +113,13 @@ impl Engine {
         self.look_at(sandbox, View::Whole)
     }
 
+    /// The same for what is to become real: reality's bytes are compared where something of them is kept, whatever its times say.
+    pub(crate) fn look_closely(&self, sandbox: &Sandbox) -> Result<Found, EngineError> {
+        let mut found = self.look(sandbox)?;
+        self.bases(sandbox)?.compare_closely(&mut found.changes)?;
+        Ok(found)
+    }
+
     /// The raw changes of a sandbox as it was at a snapshot.
     pub(crate) fn changes_at(&self, sandbox: &Sandbox, snapshot: &Snapshot) -> Result<Found, EngineError> {
         self.changes_in(sandbox, &snapshot.details.stack)
