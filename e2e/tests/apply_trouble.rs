@@ -17,12 +17,52 @@ as_root_and_user!(
     one_sandbox_applied_twice_at_once_arrives_once,
     a_busy_sandbox_is_applied_as_it_was_at_one_moment,
     open_files_and_working_directories_survive,
+    an_open_database_is_not_exchanged,
     what_cannot_be_read_is_not_applied,
 );
 
 as_root!(an_immutable_file_stops_everything_before_it_begins, owners_stay_what_they_are);
 
 as_user!(a_directory_that_cannot_be_written_stops_everything, somebody_elses_file_stops_everything);
+
+/// What was written to it last is in its journal, and would end up in the sandbox's version of it.
+fn an_open_database_is_not_exchanged(w: &World) {
+    needs!(w, "python3");
+    let write = |row: &str| {
+        format!("import sqlite3\ndb = sqlite3.connect('db')\ndb.execute('INSERT INTO t VALUES (\"{row}\")')\ndb.commit()\n")
+    };
+    let inside = |name: &str, program: &str| w.whatif(["exec", name, "--", "python3", "-c", program]).go().ok();
+    let begin =
+        "import sqlite3\ndb = sqlite3.connect('db')\ndb.execute('PRAGMA journal_mode=wal')\ndb.execute('CREATE TABLE t (x)')\n";
+    w.program("/usr/bin/python3").args(["-c", begin]).go().ok();
+    w.new_sandbox("s");
+    inside("s", &write("sandbox"));
+    w.new_sandbox("deletes");
+    w.exec("deletes", "rm db").ok();
+
+    let hold = format!("{}print('held', flush=True)\nimport sys\nsys.stdin.read()", write("reality"));
+    let call = w.program("/usr/bin/python3").args(["-c", &hold]);
+    let mut holder = call.streams(Stdio::piped(), Stdio::piped(), Stdio::null()).spawn();
+    let mut word = [0; 5];
+    std::io::Read::read_exact(holder.stdout.as_mut().expect("it is piped"), &mut word).expect("it writes");
+    let before = Tree::of(&w.project, Detail::Content);
+    for name in ["s", "deletes"] {
+        w.apply(&[name]).exits(1).says("journal");
+    }
+    Tree::of(&w.project, Detail::Content).assert_is(&before, "nothing is written in a conflict");
+    drop(holder.stdin.take());
+    holder.wait().expect("it is our child");
+
+    // With its journal, a database is whole.
+    w.outside("rm db*").ok();
+    w.program("/usr/bin/python3").args(["-c", begin]).go().ok();
+    w.new_sandbox("killed");
+    let killed = format!("{}import os\nos.kill(os.getpid(), 9)", write("sandbox"));
+    w.whatif(["exec", "killed", "--", "python3", "-c", &killed]).go().exits(137);
+    w.apply(&["killed"]).ok();
+    let rows = "import sqlite3\nprint(*sqlite3.connect('db').execute('SELECT x FROM t').fetchone())";
+    assert_eq!(w.program("/usr/bin/python3").args(["-c", rows]).go().ok().stdout, "sandbox\n");
+}
 
 fn without_a_terminal_yes_must_be_said(w: &World) {
     w.outside("echo f > f").ok();

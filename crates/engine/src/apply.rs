@@ -4,6 +4,7 @@
 //! transaction, `whatif_apply` carries it out, `finish` writes down what happened. Up to the transaction nothing is written.
 
 mod copy_up;
+mod database;
 mod decide;
 mod finish;
 mod in_place;

@@ -1,5 +1,6 @@
 //! What each wanted change means for reality as it is now: three sides, one result or a conflict.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -10,6 +11,7 @@ use whatif_patch::Region;
 use whatif_types::text;
 
 use super::ApplyRequest;
+use super::database::has_open_journal;
 use super::select::Chosen;
 use crate::EngineError;
 use crate::diff::CONTEXT_LINES;
@@ -61,6 +63,12 @@ pub(super) struct Decided<'a> {
     pub now: Option<State>,
     pub result: Result3,
     pub is_part: bool,
+}
+
+impl Decided<'_> {
+    fn changes_content(&self) -> bool {
+        matches!(self.result, Result3::Take { .. } | Result3::Bytes { .. } | Result3::Remove)
+    }
 }
 
 /// Reality and the sandbox both changed a path, and nobody but a person knows what is right.
@@ -121,7 +129,31 @@ impl Decider {
             }
             decided.push(self.one(choice.change, choice.hunks.as_deref())?);
         }
+        self.spare_databases(&mut decided)?;
         Ok(decided)
+    }
+
+    fn spare_databases(&self, decided: &mut [Decided<'_>]) -> Result<(), EngineError> {
+        let taken: HashSet<PathBuf> = decided.iter().filter(|d| d.changes_content()).map(|d| d.change.path.clone()).collect();
+        for one in decided.iter_mut().filter(|d| d.changes_content()) {
+            let (path, Some(now)) = (&one.change.path, &one.now) else { continue };
+            let is_open = has_open_journal(path, now, |journal| taken.contains(journal));
+            if !is_open.map_err(|e| EngineError::io("look at", path, e))? {
+                continue;
+            }
+            one.result = match self.settled(path) {
+                Settled::Theirs => continue,
+                Settled::Ours => Result3::KeepReality,
+                _ => Result3::Conflict(Conflict {
+                    path: path.clone(),
+                    why: "reality has the database open: its journal holds what the sandbox has not seen",
+                    reality: Side::Changed,
+                    sandbox: if one.change.after.is_some() { Side::Changed } else { Side::Deleted },
+                    regions: Vec::new(),
+                }),
+            };
+        }
+        Ok(())
     }
 
     /// Of a rename only the addition.
