@@ -19,6 +19,7 @@ as_root_and_user!(
     a_process_that_goes_on_does_not_lose_an_edit,
     an_unknown_start_stays_unknown_over_snapshots_and_forks,
     an_unknown_start_can_be_settled,
+    a_lost_start_stays_lost_in_copies,
     a_rebase_takes_an_unknown_start_for_none,
     what_is_unrelated_is_no_conflict,
     old_files_in_changed_directories_are_no_conflict,
@@ -235,6 +236,26 @@ fn an_unknown_start_stays_unknown_over_snapshots_and_forks(w: &World) {
         w.apply(&[name]).exits(1);
     }
     assert!(w.read("a.txt").contains("one"));
+}
+
+/// What tells it is when the sandbox's file was made, and a copy is made later.
+fn a_lost_start_stays_lost_in_copies(w: &World) {
+    w.outside("seq 10 > a.txt; seq 10 > gone.txt").ok();
+    w.whatif(["new", "b", "--backend", "overlay"]).go().ok();
+    let edit = "sed s/^9$/nine/ a.txt > /tmp/new; cat /tmp/new > a.txt; rm gone.txt; touch done; sleep 1000";
+    w.whatif(["exec", "-d", "b", "--", "sh", "-c", edit]).go().ok();
+    eventually("it has written", || w.exec("b", "test -e done").code == 0);
+    w.outside("echo theirs > a.txt; echo theirs > gone.txt").ok();
+    w.whatif(["fork", "b", "forked"]).go().ok();
+    w.whatif(["export", "b", "-o", "b.whatif"]).go().ok();
+    w.whatif(["import", "b.whatif", "--name", "imported"]).go().ok();
+    w.whatif(["snapshot", "b"]).go().ok();
+    w.whatif(["snapshot", "b"]).go().ok();
+    w.whatif(["squash", "b"]).go();
+    for name in ["forked", "imported", "b"] {
+        w.apply(&[name, "--all"]).exits(1).says("a.txt").says("gone.txt");
+        assert_eq!(w.read("a.txt") + &w.read("gone.txt"), "theirs\ntheirs\n", "{name}");
+    }
 }
 
 fn an_unknown_start_can_be_settled(w: &World) {

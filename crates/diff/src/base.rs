@@ -287,8 +287,11 @@ impl Bases {
 
     /// It stays unknown whatever is found later: what could have told it, the times and the view, does not last.
     fn unknown(&self, change: &Change) -> Option<Record> {
-        let node = change.reality.as_ref().filter(|_| change.base == Base::Unknown && self.get(&change.path).is_none())?;
-        Some(Record { unknown: true, ..Record::new(&change.path, node.clone()) })
+        // What is in a directory tells what happened to it, as long as it is there.
+        let lost = change.base == Base::Lost && !change.is_directory() && change.deletion.is_none();
+        let is_new = (lost || change.base == Base::Unknown) && self.get(&change.path).is_none();
+        let node = change.reality.as_ref().filter(|node| is_new && !(lost && node.kind == Kind::Directory))?;
+        Some(Record { unknown: true, lost, ..Record::new(&change.path, node.clone()) })
     }
 
     /// What can tell later whether reality has again what the sandbox deleted. The bytes of files are too much for that.
@@ -515,7 +518,7 @@ fn start_from(
     after: Option<&State>,
 ) -> Result<(Option<State>, Base), Unreadable> {
     if record.unknown {
-        return Ok((now.cloned(), Base::Unknown));
+        return Ok((now.cloned(), if record.lost { Base::Lost } else { Base::Unknown }));
     }
     if record.absent {
         // Whatever reality has here came later.

@@ -38,6 +38,8 @@ const IS_EQUAL: u16 = 16;
 const REAL: u16 = 32;
 const IN_PLACE: u16 = 64;
 const UNKNOWN: u16 = 128;
+/// Besides `UNKNOWN`, which is all that earlier versions look at.
+const LOST: u16 = 256;
 /// No kind of node has this number.
 const STOPS_VERSION_1: [u8; 4] = [0xff; 4];
 const KINDS: [Kind; 6] = [Kind::File, Kind::Directory, Kind::Link, Kind::Fifo, Kind::Socket, Kind::Device];
@@ -84,7 +86,8 @@ pub(super) fn write(line: &Line, out: &mut Vec<u8>) {
                 | flag(record.equal_to.is_some(), IS_EQUAL)
                 | flag(record.made >= Made::Real, REAL)
                 | flag(record.made >= Made::InPlace, IN_PLACE)
-                | flag(record.unknown, UNKNOWN);
+                | flag(record.unknown, UNKNOWN)
+                | flag(record.lost, LOST);
             out.push(KNOWN);
             out.extend(flags.to_le_bytes());
             let (ino, (seconds, nanoseconds)) = record.equal_to.unwrap_or_default();
@@ -199,6 +202,7 @@ fn flagged(path: PathBuf, node: Node, flags: u16, content: u64, equal_to: (u64, 
             _ => Made::Nothing,
         },
         unknown: is(UNKNOWN),
+        lost: is(LOST),
         ..Record::new(&path, node)
     }
 }

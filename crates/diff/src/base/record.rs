@@ -37,6 +37,9 @@ pub struct Record {
     /// noticed.
     #[serde(default)]
     pub unknown: bool,
+    /// Unknown because reality changed after the sandbox did, before anybody looked.
+    #[serde(default)]
+    pub lost: bool,
     /// Of the bytes that the sandbox started from, also where they are not kept.
     #[serde(default)]
     pub hash: Option<Hash>,
@@ -60,6 +63,7 @@ impl Record {
             equal_to: None,
             made: Made::default(),
             unknown: false,
+            lost: false,
             hash: None,
             attributes: None,
             by: None,
