@@ -245,7 +245,7 @@ fn an_archive_is_listed_from_standard_input(w: &World) {
     w.new_sandbox("s");
     w.exec("s", "echo x > f").ok();
     let sha256 = w.json(["export", "s", "-o", "../s.whatif"])["sha256"].clone();
-    let archive = fs::read(w.home.join("s.whatif")).unwrap();
+    let archive = fs::read(w.home.join("s.whatif")).expect("it is there");
     for arguments in [["import", "-", "--list"], ["import", "--list", "-"]] {
         let listed = w.whatif(["--json"]).args(arguments).input(&archive).go().ok().json();
         assert_eq!((&listed["sha256"], &listed["name"]), (&sha256, &"s".into()), "{listed}");

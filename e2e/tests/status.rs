@@ -69,7 +69,7 @@ fn a_rename_has_moved_where_reality_moved(w: &World) {
     w.outside("sed -i s/^2$/two/ h.txt").ok();
     let expected = |w: &World| {
         let standing = w.json(["status", "s"]);
-        let paths: Vec<&str> = standing["drift"].as_array().unwrap().iter().filter_map(|d| d["path"].as_str()).collect();
+        let paths: Vec<&str> = standing["drift"].as_array().expect("a list").iter().filter_map(|d| d["path"].as_str()).collect();
         assert_eq!((paths.as_slice(), &standing["conflicts"]), (&["h.txt"][..], &1.into()), "{standing:#}");
         assert!(!said(w, &["s"]).contains("h2.txt"));
     };
