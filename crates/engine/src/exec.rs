@@ -136,6 +136,14 @@ pub(crate) fn hand_over(identity: Identity, descriptors: &[BorrowedFd<'_>]) {
     }
 }
 
+fn has_ended(error: &ClientError) -> bool {
+    match error {
+        ClientError::NotRunning | ClientError::Channel(_) => true,
+        ClientError::Failed(failed) => failed.reason == Reason::Ending,
+        _ => false,
+    }
+}
+
 impl Engine {
     /// `whatif exec`: starts a command in the foreground.
     pub fn exec(&self, entered: Entered, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Foreground, EngineError> {
@@ -190,10 +198,17 @@ impl Engine {
     /// Connects to the keeper of a sandbox, bringing it up again where nobody meant it to be down. If nothing runs in it, it sees
     /// reality as it is now.
     pub fn enter(&self, name: Option<&str>) -> Result<Entered, EngineError> {
-        let mut entered = self.enter_as_it_is(name)?;
-        // If that fails, what the sandbox sees of files that reality replaced is unknown, and treated so.
-        let _ = self.freshen(&entered.sandbox, &mut entered.client);
-        Ok(entered)
+        let deadline = Instant::now() + REST_PATIENCE;
+        loop {
+            let mut entered = self.enter_as_it_is(name)?;
+            match self.freshen(&entered.sandbox, &mut entered.client) {
+                // It ended meanwhile, as one does whose layers could not be changed.
+                Err(EngineError::Keeper(error)) if has_ended(&error) && Instant::now() < deadline => {}
+                // If that fails, what the sandbox sees of files that reality replaced is unknown, and treated so.
+                _ => return Ok(entered),
+            }
+            std::thread::sleep(REST_PATIENCE / 2000);
+        }
     }
 
     fn enter_as_it_is(&self, name: Option<&str>) -> Result<Entered, EngineError> {
