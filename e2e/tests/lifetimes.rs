@@ -370,7 +370,7 @@ fn a_sleep_of_the_machine_counts(w: &World) {
 /// Whoever looks at it finishes first. Meanwhile its keeper waits, and does not ask again and again whether it may end.
 fn a_sandbox_that_is_held_still_ends_afterwards(w: &World) {
     needs!(w, "python3");
-    w.whatif(["new", "held", "--ttl", "1s"]).go().ok();
+    w.whatif(["new", "held", "--ttl", "2s"]).go().ok();
     w.whatif(["exec", "-d", "held", "--", "sleep", "1234"]).go().ok();
     let shown = w.show("held");
     let (directory, keeper) = (shown["directory"].as_str().expect("a path"), shown["keeper_pid"].to_string());
@@ -380,7 +380,7 @@ held = os.open(sys.argv[1], os.O_PATH)
 s = socket.socket(socket.AF_UNIX); s.connect(f"/proc/self/fd/{held}/keeper.sock")
 s.sendall(struct.pack("<I", 8) + b'"freeze"'); assert s.recv(65536)
 def ticks(): return sum(map(int, open(f"/proc/{sys.argv[2]}/stat").read().rsplit(")", 1)[1].split()[11:13]))
-time.sleep(2)
+time.sleep(3)
 before, began = ticks(), time.monotonic()
 time.sleep(1)
 print(json.dumps(dict(busy=(ticks() - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - began))))
