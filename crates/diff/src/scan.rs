@@ -7,8 +7,10 @@
 mod compare;
 mod directory;
 mod hidden;
+mod names;
 mod queue;
 mod stack;
+mod views;
 mod walk;
 
 use std::os::unix::ffi::OsStrExt;

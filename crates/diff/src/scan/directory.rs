@@ -36,3 +36,11 @@ pub(super) fn list(directory: &OwnedFd) -> Result<Vec<OsString>, Errno> {
     }
     Ok(names)
 }
+
+/// What is said of a directory that was there a moment ago and is not any more: absence would hide what the sandbox did in it.
+pub(super) fn gone_meanwhile(errno: Errno) -> Errno {
+    match errno {
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Errno::STALE,
+        other => other,
+    }
+}

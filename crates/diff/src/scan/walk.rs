@@ -1,7 +1,7 @@
 //! The walk through one tree.
 
-use std::collections::{BTreeMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -10,27 +10,28 @@ use rustix::process::{Resource, getrlimit};
 use whatif_sys::absence::OrAbsent;
 
 use super::compare::belong_to;
-use super::directory::{beneath, hold, list};
+use super::directory::{gone_meanwhile, hold, list};
 use super::hidden::Hidden;
+use super::names::{Entry, Names, Said};
 use super::queue::Queue;
-use super::stack::{Layer, LookUp, Part};
-use super::{Found, Reach, Renamed, Scope, Tree};
+use super::stack::Layer;
+use super::views::{Listing, Lower, Views};
+use super::{Found, Reach, Scope, Tree};
 use crate::base::Made;
-use crate::change::{Base, Change, State};
+use crate::change::{Change, State};
 use crate::copied::Copied;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
 use crate::unreadable::Unreadable;
-use crate::watch::Directory;
 
 /// One tree, opened.
 pub(super) struct Walk<'a> {
     pub(super) scope: &'a Scope<'a>,
     pub(super) tree: &'a Tree,
-    layers: Vec<Layer>,
-    reality: Option<OwnedFd>,
+    pub(super) layers: Vec<Layer>,
+    pub(super) reality: Option<OwnedFd>,
     dev: u64,
-    hidden: Hidden<'a>,
+    pub(super) hidden: Hidden<'a>,
     /// What was copied, if the tree is a copy.
     pub(super) copied: Option<Copied>,
 }
@@ -59,90 +60,25 @@ const DESCRIPTORS_OF_A_VISIT: usize = 6;
 const DESCRIPTORS_ELSEWHERE: usize = 16;
 
 /// One directory to look at. Paths are relative to the tree.
-struct Visit {
-    path: PathBuf,
+pub(super) struct Visit {
+    pub path: PathBuf,
     /// The layers that may have it, newest first, and where; the first one has it.
-    uppers: Vec<(usize, PathBuf)>,
+    pub uppers: Vec<(usize, PathBuf)>,
     /// What of reality shows through if it is a directory, unless a layer says otherwise.
-    lower: Option<PathBuf>,
+    pub lower: Option<PathBuf>,
     /// Reality has a directory at `path`.
-    has_before: bool,
+    pub has_before: bool,
     /// When the sandbox decided about what is here, if nothing of it is in a layer of its own.
-    touched: Option<Time>,
+    pub touched: Option<Time>,
     /// Whom new files belong to.
-    owner: Option<(u32, u32)>,
-    masked: bool,
+    pub owner: Option<(u32, u32)>,
+    pub masked: bool,
     /// What shows through the directory above is reality at the same path.
-    is_in_place: bool,
+    pub is_in_place: bool,
     /// The head made or moved this directory or one above it: what shows here is its doing, not that of an older layer.
-    is_put_by_head: bool,
+    pub is_put_by_head: bool,
     /// The directory itself on both sides, still to be compared.
-    itself: Option<(Option<Node>, State)>,
-}
-
-/// The views of one directory, opened.
-struct Views {
-    uppers: Vec<Part>,
-    before: Option<OwnedFd>,
-    lower: Lower,
-    /// Nothing of reality shows through, even where nothing is hidden by that.
-    is_covered: bool,
-    listing: Listing,
-    is_put_by_head: bool,
-}
-
-/// Which names of a directory to look at.
-enum Listing {
-    All,
-    /// Those that the head has.
-    Head,
-    /// Nothing came or went since the last look: the directories in it, where something may have.
-    Unchanged(Vec<OsString>),
-}
-
-/// What shows through the layers.
-enum Lower {
-    /// Reality's directory at the same path.
-    Plain,
-    /// Reality's directory at another path: it was renamed.
-    Elsewhere(PathBuf, OwnedFd),
-    Nothing,
-}
-
-/// What reality has at the place that a renamed directory came from.
-enum Source {
-    There(OwnedFd),
-    Hidden,
-    Missing,
-}
-
-/// The names in a directory.
-#[derive(Default)]
-struct Names {
-    /// What the layers say about each; nothing about those that only reality has.
-    said: BTreeMap<OsString, Option<Entry>>,
-    /// Those of which some layer could not be asked.
-    unknown: HashSet<OsString>,
-}
-
-/// One name in the layers: what the newest that knows it says, and when the oldest that knows it was told.
-struct Entry {
-    said: Said,
-    touched: Option<Time>,
-}
-
-enum Said {
-    Here { upper: usize, node: Node },
-    Gone,
-}
-
-impl Entry {
-    fn directory(&self) -> Option<(usize, &Node)> {
-        match &self.said {
-            Said::Here { upper, node } if node.kind == Kind::Directory => Some((*upper, node)),
-            _ => None,
-        }
-    }
+    pub itself: Option<(Option<Node>, State)>,
 }
 
 impl<'a> Walk<'a> {
@@ -281,7 +217,7 @@ impl<'a> Walk<'a> {
         } else if !is_plain && matches!(views.listing, Listing::All) {
             for directory in [elsewhere, views.before.as_ref()].into_iter().flatten() {
                 // Reality's, or what shows through: that it went a moment ago is nothing the sandbox did.
-                for name in list(directory).map_err(|errno| if errno == Errno::NOENT { Errno::STALE } else { errno })? {
+                for name in list(directory).map_err(gone_meanwhile)? {
                     names.said.entry(name).or_insert(None);
                 }
             }
@@ -370,118 +306,6 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Opens the views of a directory. What the layers say about it (opaque, renamed) is read from the directories themselves.
-    fn open(&self, visit: &mut Visit, finding: &mut Finding) -> Result<Views, Errno> {
-        let first = visit.uppers.first().map(|(layer, _)| *layer);
-        let mut look_up = LookUp::new(&self.layers, self.tree.marks, std::mem::take(&mut visit.uppers), visit.lower.take());
-        let mut uppers: Vec<Part> = Vec::new();
-        let mut itself = visit.itself.take();
-        let mut was_there = false;
-        let mut hides_nothing = false;
-        let mut is_copied_up = false;
-        let mut redirected: Option<PathBuf> = None;
-        let mut listing = Listing::All;
-        let mut is_put_by_head = visit.is_put_by_head;
-        while let Some((part, seen)) = look_up.next()? {
-            // Only the oldest part was made over what is in reality; newer ones may have been made over older ones.
-            is_copied_up = seen.is_copied_up;
-            if look_up.is_redirected && redirected.is_none() {
-                redirected = Some(self.layers[part.layer].path.join(&part.path));
-            }
-            was_there = visit.is_in_place && !look_up.is_redirected && seen.is_copied_up && !seen.is_opaque;
-            let mut btime = None;
-            if uppers.is_empty()
-                && let Some((_, after)) = &mut itself
-            {
-                if self.layers[part.layer].is_head {
-                    is_put_by_head |= seen.is_opaque || seen.redirect.is_some();
-                    listing = self.listing(after, is_put_by_head);
-                    finding.found.directories.push(Directory { path: after.at.clone(), ctime: after.node.ctime });
-                }
-                after.set_attributes(seen.attributes);
-                btime = after.node.btime;
-            }
-            // A new directory hides nothing of reality. One that reality made later is not what it was to hide.
-            if seen.is_opaque
-                && !look_up.is_redirected
-                && let Some((Some(before), _)) = &itself
-            {
-                let btime = match btime {
-                    None => Node::at(&part.directory, ".")?.btime,
-                    known => known,
-                };
-                hides_nothing = before.btime.zip(btime).is_some_and(|(b, made)| b > made);
-            }
-            uppers.push(part);
-        }
-        if uppers.first().map(|part| part.layer) != first {
-            return Err(Errno::NOENT);
-        }
-        // Reality had a directory here a moment ago. Whatever has become of it, what the sandbox did here must not go unmentioned.
-        let before = self.reality.as_ref().filter(|_| visit.has_before).map(|fd| beneath(fd, &visit.path));
-        let before = before.transpose().map_err(|_| Errno::STALE)?;
-        let full = if visit.path.as_os_str().is_empty() { self.tree.path.clone() } else { self.tree.path.join(&visit.path) };
-        let in_place = if before.is_some() { Lower::Plain } else { Lower::Nothing };
-        let mut lost = None;
-        let is_covered = look_up.lower.is_none();
-        let lower = match look_up.lower.or_else(|| hides_nothing.then(|| visit.path.clone())) {
-            // Whether it is there is known.
-            Some(path) if path.as_os_str() == visit.path.as_os_str() => in_place,
-            Some(path) if before.is_some() && self.scope.bases.is_in_place(&full, &path).map_err(|u| u.cause)? => in_place,
-            Some(path) => match self.source(&path)? {
-                Source::There(directory) => {
-                    finding.found.renamed.extend(redirected.map(|at| Renamed { path: full.clone(), source: path.clone(), at }));
-                    Lower::Elsewhere(path, directory)
-                }
-                Source::Hidden => Lower::Nothing,
-                // What cannot be seen was not deleted: whatever reality has here is none of the sandbox's doing.
-                Source::Missing => {
-                    let source = self.tree.path.join(path);
-                    let was_real = is_copied_up && !self.scope.bases.was_absent(&source);
-                    lost = Some(source).filter(|_| was_real && self.scope.bases.made(&full) == Made::Nothing);
-                    in_place
-                }
-            },
-            None => Lower::Nothing,
-        };
-        if let Some(source) = lost
-            && let Some((node, after)) = itself.take()
-        {
-            self.note_lost(full.clone(), source, node, after, finding);
-        }
-        if let Some((node, after)) = itself {
-            match (node, &before) {
-                (Some(node), Some(fd)) => {
-                    self.note_directory(full, node, after, Marks::None.look(fd)?.attributes, visit.touched, finding)
-                }
-                (node, _) => {
-                    // An old mark may say so of a directory that the sandbox made, when layers were merged.
-                    was_there &= !self.scope.bases.was_absent(&full);
-                    self.note(full.clone(), node, Some(after), visit.touched, false, finding);
-                    // It was in reality when the sandbox touched something in it, and went since.
-                    if was_there && let Some(change) = finding.found.changes.last_mut().filter(|c| c.path == full) {
-                        change.base = Base::Lost;
-                    }
-                }
-            }
-        }
-        Ok(Views { uppers, before, lower, is_covered, listing, is_put_by_head })
-    }
-
-    /// Which names of a head's directory are to be looked at.
-    fn listing(&self, head: &State, is_put_by_head: bool) -> Listing {
-        let since = match self.scope.reach {
-            Reach::Whole => return Listing::All,
-            Reach::Heads => None,
-            // A copy's files are written in place, which their directory does not show.
-            Reach::News(since) => Some(since).filter(|_| self.copied.is_none()),
-        };
-        if let Some(directories) = since.and_then(|look| look.unchanged(&head.at, head.node.ctime)) {
-            return Listing::Unchanged(directories.map(OsStr::to_owned).collect());
-        }
-        if is_put_by_head { Listing::All } else { Listing::Head }
-    }
-
     /// Whether an entry of a layer was made by the sandbox, rather than being reality's, copied up.
     fn is_made_inside(&self, state: &State) -> Result<bool, Errno> {
         if let Some(copied) = &self.copied {
@@ -489,81 +313,6 @@ impl<'a> Walk<'a> {
             return Ok(!inside.is_some_and(|inside| copied.is_copy(inside, &state.node)));
         }
         Ok(!self.tree.marks.is_copied_up(&state.at, state.node.kind)?)
-    }
-
-    /// What of reality shows through at another path than its own.
-    fn source(&self, path: &Path) -> Result<Source, Errno> {
-        let Some(reality) = &self.reality else { return Ok(Source::Missing) };
-        if self.hidden.covers(&self.tree.path, path) {
-            return Ok(Source::Hidden);
-        }
-        match beneath(reality, path) {
-            Ok(directory) => Ok(Source::There(directory)),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Source::Missing),
-            Err(errno) => Err(errno),
-        }
-    }
-
-    /// The names that a directory of a copied tree had, and what is in reality where all of it was taken away.
-    fn list_copied(&self, copied: &Copied, path: &Path, views: &Views, names: &mut Names) -> Result<(), Errno> {
-        for name in copied.within(path) {
-            names.said.entry(name.to_owned()).or_insert(None);
-        }
-        let node = views.uppers.first().map(|part| Node::at(&part.directory, ".")).transpose()?;
-        // Of a directory that the sandbox took away with the one above it, it has nothing, whether it was copied or came later.
-        let is_taken_away = !copied.is_known || node.is_none() || copied.is_replaced(path, node.as_ref());
-        if let Some(directory) = views.before.as_ref().filter(|_| is_taken_away) {
-            for name in list(directory).map_err(|errno| if errno == Errno::NOENT { Errno::STALE } else { errno })? {
-                names.said.entry(name).or_insert(None);
-            }
-        }
-        Ok(())
-    }
-
-    /// What one layer's directory, part of the one at `full`, says about the names `listed` in it; what a newer layer says about a
-    /// name stands.
-    fn list_layer(
-        &self,
-        part: &Part,
-        listed: Vec<OsString>,
-        position: usize,
-        full: &Path,
-        names: &mut Names,
-        finding: &mut Finding,
-    ) {
-        let marks = self.tree.marks;
-        let directory = &part.directory;
-        for name in listed {
-            let about = |node: Node| -> Result<(bool, bool, Node), Errno> {
-                let is_bookkeeping = marks.is_bookkeeping(directory, &name, &node)?;
-                Ok((is_bookkeeping, marks.is_whiteout(directory, &name, &node)?, node))
-            };
-            let (is_bookkeeping, is_gone, node) = match Node::at(directory, &name).and_then(about).or_absent() {
-                Ok(Some(looked)) => looked,
-                Ok(None) => continue,
-                Err(errno) => {
-                    finding.unreadable(&full.join(&name), errno);
-                    names.unknown.insert(name);
-                    continue;
-                }
-            };
-            if is_bookkeeping {
-                continue;
-            }
-            let touched = node.btime;
-            if let Some(Some(known)) = names.said.get_mut(&name) {
-                known.touched = known.touched.min(touched);
-                continue;
-            }
-            if is_gone {
-                names.said.insert(name, Some(Entry { said: Said::Gone, touched }));
-                continue;
-            }
-            if self.layers[part.layer].is_head && node.kind == Kind::File {
-                finding.found.bytes += node.blocks * 512;
-            }
-            names.said.insert(name, Some(Entry { said: Said::Here { upper: position, node }, touched }));
-        }
     }
 
     /// The visit of a directory on either side, unless nothing of it can differ.
