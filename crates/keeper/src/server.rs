@@ -325,10 +325,6 @@ impl Server {
         self.deferred.retain(|(by, _)| *by != client);
         if self.frozen.as_ref().is_some_and(|f| f.by == client && f.changes_layers) {
             self.begin_stop(client, Duration::ZERO);
-            for (client, _) in std::mem::take(&mut self.deferred) {
-                let message = "the sandbox ends: whoever changed its layers is gone".to_owned();
-                self.connections.send(client, &Reply::Failed(Failed { reason: Reason::Ending, message, errno: 0 }), &[]);
-            }
         }
         self.thaw(client);
     }
@@ -414,6 +410,11 @@ impl Server {
                 }
                 processes::signal_all(if grace.is_zero() { Signal::KILL } else { Signal::TERM });
                 self.stopping = Some(Stopping { deadline, asked_by: vec![client] });
+                // Those who wait until it goes on can know at once that it does not.
+                for (client, _) in std::mem::take(&mut self.deferred) {
+                    let message = "the sandbox ends".to_owned();
+                    self.connections.send(client, &Reply::Failed(Failed { reason: Reason::Ending, message, errno: 0 }), &[]);
+                }
             }
         }
     }

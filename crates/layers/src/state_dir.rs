@@ -478,6 +478,11 @@ fn has_dead_owner(path: &Path) -> bool {
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
+fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
+    let (opened, now) = (file.metadata()?, fs::metadata(path).or_absent()?);
+    Ok(now.is_some_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino())))
+}
+
 fn ids_in(directory: &Path) -> Result<Vec<SandboxId>, PathError> {
     let entries = fs::read_dir(directory).map_err(on("list", directory))?;
     entries
@@ -583,7 +588,8 @@ impl SandboxLock {
             other => other.map_err(on("open", directory))?,
         };
         match rustix::fs::flock(&file, operation) {
-            Ok(()) => Ok(Some(Self { directory: file })),
+            // Whoever had it may have put it elsewhere in between: then there is nothing here to be had.
+            Ok(()) => Ok(leads_to(directory, &file).map_err(on("examine", directory))?.then_some(Self { directory: file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(on("lock", directory)(errno)),
         }
