@@ -83,6 +83,7 @@ fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
         Reason::Lapsed => ("changed since it was approved", "whatif review, or --files with its name"),
         Reason::NotEmpty => ("still has something in it", ""),
         Reason::Skipped => ("left for later", ""),
+        Reason::OtherHalf => ("one half of a rename, only the other was asked for", ""),
         Reason::KeptReality => ("reality's version stays", ""),
         // Said by the one who asked.
         Reason::Excluded | Reason::NotChosen => return None,

@@ -195,6 +195,12 @@ impl Change {
         self.deletion.as_ref().map(|d| d.path.as_path())
     }
 
+    /// Of a rename: what happened at the new path, without the old one.
+    #[must_use]
+    pub fn addition(&self) -> Self {
+        Self { kind: ChangeKind::Add, before: None, deletion: None, similarity: None, ..self.clone() }
+    }
+
     /// A directory that the sandbox renamed, while reality lost the one it was: nobody knows any more what came along with it.
     #[must_use]
     pub fn has_lost_its_source(&self) -> bool {

@@ -64,6 +64,10 @@ impl Review {
     /// Decides about a change as it is now; `None` takes a decision back.
     pub fn decide(&mut self, change: &Change, verdict: Option<Verdict>) {
         self.lapsed.remove(&change.path);
+        // Of a rename, both halves are decided about.
+        if let Some(old) = change.old_path() {
+            self.decisions.remove(old);
+        }
         match verdict {
             Some(verdict) => {
                 let decision = Decision { stamp: stamp(change, &verdict), verdict, applied: false };

@@ -121,14 +121,8 @@ impl Decider {
     }
 
     pub(super) fn all<'a>(&self, chosen: &[Chosen<'a>]) -> Result<Vec<Decided<'a>>, EngineError> {
-        let mut decided = Vec::with_capacity(chosen.len());
-        for choice in chosen {
-            // A rename is a deletion and an addition again.
-            if let Some(deletion) = &choice.change.deletion {
-                decided.push(one(deletion, None, self.settled(&deletion.path))?);
-            }
-            decided.push(self.one(choice.change, choice.hunks.as_deref())?);
-        }
+        let one = |choice: &Chosen<'a>| self.one(choice.change, choice.hunks.as_deref());
+        let mut decided = chosen.iter().map(one).collect::<Result<Vec<_>, _>>()?;
         self.spare_databases(&mut decided)?;
         Ok(decided)
     }
@@ -305,13 +299,15 @@ fn direct(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> Resu
         return Ok(if now.is_some() { Result3::Remove } else { Result3::Nothing });
     };
     let all = Result3::Take { looks: Looks::of(after)?, base: None };
-    let (Some(numbers), Some(now)) = (hunks, now) else { return Ok(all) };
-    let (old, new) = (bytes(now)?, bytes(after)?);
+    // Hunks of a renamed file are taken into what it was before.
+    let start = now.or(change.before.as_ref().filter(|_| change.deletion.is_some()));
+    let (Some(numbers), Some(start)) = (hunks, start) else { return Ok(all) };
+    let (old, new) = (bytes(start)?, bytes(after)?);
     let taken = whatif_patch::take_hunks(&old, &new, CONTEXT_LINES, &|index| numbers.contains(&(index + 1)));
     if taken == new {
         return Ok(all);
     }
-    let looks = Looks::of(now)?;
+    let looks = Looks::of(now.unwrap_or(after))?;
     let base = NewBase { bytes: Some(taken.clone()), looks: looks.clone(), reconciled: false };
     Ok(Result3::Bytes { bytes: taken, looks, base })
 }

@@ -1,5 +1,6 @@
 //! Which changes are wanted, and what is left out and why.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -47,6 +48,8 @@ pub enum Reason {
     Lapsed,
     /// Not asked for.
     NotChosen,
+    /// Not asked for either, of a rename whose other half is taken.
+    OtherHalf,
     Skipped,
     /// In a conflict, on request.
     KeptReality,
@@ -54,7 +57,8 @@ pub enum Reason {
     NotEmpty,
 }
 
-/// A wanted change, and which of its hunks; `None` means all of it.
+/// A wanted change, and which of its hunks; `None` means all of it. The two halves of a rename are chosen one by one: the change
+/// itself stands for the addition only.
 #[derive(Debug)]
 pub(super) struct Chosen<'a> {
     pub change: &'a Change,
@@ -67,10 +71,25 @@ pub(super) struct Selection<'a> {
     pub left_out: Vec<LeftOut>,
 }
 
-impl Selection<'_> {
+impl<'a> Selection<'a> {
+    fn add(&mut self, change: &'a Change, verdict: Result<Option<Vec<usize>>, Reason>) {
+        match verdict {
+            Ok(hunks) => self.chosen.push(Chosen { change, hunks }),
+            Err(reason) => self.left_out.push(LeftOut { path: change.path.clone(), reason }),
+        }
+    }
+
     /// Lines added and deleted.
     pub(super) fn lines(&self) -> usize {
-        self.chosen.iter().filter_map(|c| c.change.counts()).map(|(added, deleted)| added + deleted).sum()
+        let taken: HashSet<&Path> = self.chosen.iter().map(|c| c.change.path.as_path()).collect();
+        let moved: HashSet<&Path> = self.chosen.iter().filter_map(|c| c.change.old_path()).collect();
+        let counts = |c: &Chosen<'_>| match c.change.old_path() {
+            // Without the file that goes, every line of the one that comes is new.
+            Some(old) if !taken.contains(old) => c.change.addition().counts(),
+            _ => c.change.counts(),
+        };
+        let counted = self.chosen.iter().filter(|c| !moved.contains(c.change.path.as_path())).filter_map(counts);
+        counted.map(|(added, deleted)| added + deleted).sum()
     }
 }
 
@@ -108,36 +127,46 @@ pub(super) fn select<'a>(
     rules.check_that_all_mean_something(set)?;
     let mut selection = Selection::default();
     for change in &set.changes {
-        match rules.verdict(change) {
-            Ok(hunks) => selection.chosen.push(Chosen { change, hunks }),
-            Err(reason) => selection.left_out.push(LeftOut { path: change.path.clone(), reason }),
-        }
+        rules.choose(change, &mut selection);
     }
     Ok(selection)
 }
 
 impl Rules<'_> {
-    /// Which hunks to take (`None`: everything), or why the change is left out.
-    fn verdict(&self, change: &Change) -> Result<Option<Vec<usize>>, Reason> {
+    fn choose<'a>(&self, change: &'a Change, selection: &mut Selection<'a>) {
+        let verdict = self.verdict(change, &change.path);
+        let Some(deletion) = change.deletion.as_deref() else { return selection.add(change, verdict) };
+        // A rename is a guess, made for reading. What was not asked for does not come along because of it.
+        let (old, new) = match (self.verdict(change, &deletion.path), verdict) {
+            (Ok(_), Err(Reason::NotChosen | Reason::Excluded)) => (Ok(None), Err(Reason::OtherHalf)),
+            (Err(Reason::NotChosen | Reason::Excluded), Ok(hunks)) => (Err(Reason::OtherHalf), Ok(hunks)),
+            (Err(old), Err(new)) if old == new => return selection.add(change, Err(new)),
+            other => other,
+        };
+        selection.add(deletion, old.map(|_| None));
+        selection.add(change, new);
+    }
+
+    /// Which hunks to take (`None`: everything), or why the change is left out. `path` is that of the change, or of a rename the old
+    /// one: patterns fit one of the two, everything else is about both.
+    fn verdict(&self, change: &Change, path: &Path) -> Result<Option<Vec<usize>>, Reason> {
         match change.blocked {
             Some(Blocked::Special) => return Err(Reason::Special),
             Some(Blocked::Masked) => return Err(Reason::Masked),
             None => {}
         }
-        let any =
-            |patterns: &Patterns| patterns.matches(&change.path) || change.old_path().is_some_and(|old| patterns.matches(old));
-        if any(&self.deny) {
+        if self.deny.matches(path) {
             return Err(Reason::DeniedByPolicy);
         }
-        if any(&self.exclude) {
+        if self.exclude.matches(path) {
             return Err(Reason::Excluded);
         }
-        if let Some((_, numbers)) = self.hunks.iter().find(|(patterns, _)| patterns.names(&change.path)) {
+        if let Some((_, numbers)) = self.hunks.iter().find(|(patterns, _)| patterns.names(path)) {
             return Ok(Some(numbers.to_vec()));
         }
         let has_asked_for_some = !self.files.is_empty() || !self.hunks.is_empty();
-        if any(&self.files) {
-            let is_named = self.files.names(&change.path);
+        if self.files.matches(path) {
+            let is_named = self.files.names(path);
             if change.outside && !is_named && !self.request.outside {
                 return Err(Reason::Outside);
             }
@@ -155,7 +184,7 @@ impl Rules<'_> {
             return Ok(None);
         }
         if !self.review.is_empty() {
-            return match self.review.verdict(&change.path) {
+            return match self.review.verdict(path).or_else(|| self.review.verdict(&change.path)) {
                 Some(Verdict::Accepted) => Ok(None),
                 Some(Verdict::Hunks(numbers)) => Ok(Some(numbers.clone())),
                 Some(Verdict::Rejected) => Err(Reason::Rejected),
@@ -163,7 +192,8 @@ impl Rules<'_> {
                 None => Err(Reason::Undecided),
             };
         }
-        let is_risky = any(&self.ask) || change.flags.iter().any(|f| f.needs_approval() && *f != Flag::Outside);
+        let is_asked_about = self.ask.matches(&change.path) || change.old_path().is_some_and(|old| self.ask.matches(old));
+        let is_risky = is_asked_about || change.flags.iter().any(|f| f.needs_approval() && *f != Flag::Outside);
         if is_risky && !self.request.risky {
             return Err(Reason::Risky);
         }

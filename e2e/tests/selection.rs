@@ -1,0 +1,104 @@
+//! Only what was asked for is taken: patterns that choose, patterns that protect, and the halves of renames.
+
+use serde_json::{Value, json};
+use whatif_e2e::{Terminal, World, as_root_and_user};
+
+as_root_and_user!(
+    a_rename_is_taken_apart_by_the_half_that_is_named,
+    hunks_of_a_rename_are_the_hunks_that_were_named,
+    a_rename_is_taken_apart_by_what_protects_one_half,
+    a_renamed_directory_is_taken_apart,
+    a_merge_takes_the_named_half,
+    a_rename_reviewed_in_part_is_taken_in_part,
+);
+
+/// `a.txt` goes and a similar `b.txt` comes: a rename, as far as can be guessed. They differ in two hunks.
+fn with_a_rename(w: &World, sandbox: &str) {
+    w.outside("rm -f *; seq 60 > a.txt; echo other > other").ok();
+    let edit = "sed 's/^5$/five/; s/^55$/fiftyfive/' a.txt > b.txt; rm a.txt; echo more >> other";
+    w.sandbox_with(sandbox, edit);
+    let kinds =
+        w.json(["diff", sandbox])["changes"].as_array().map(|all| all.iter().map(|c| c["kind"].clone()).collect::<Vec<_>>());
+    assert_eq!(kinds, Some(vec![json!("rename"), json!("modify")]));
+}
+
+fn exist(w: &World, names: [&str; 2]) -> [bool; 2] {
+    names.map(|name| w.project.join(name).exists())
+}
+
+fn why(document: &Value, path: &str) -> Value {
+    let left_out = document["left_out"].as_array().unwrap_or_else(|| panic!("nothing about what is left out: {document}"));
+    left_out.iter().find(|l| l["path"] == path).map_or(Value::Null, |l| l["reason"].clone())
+}
+
+fn a_rename_is_taken_apart_by_the_half_that_is_named(w: &World) {
+    with_a_rename(w, "new");
+    let plan = w.json(["apply", "new", "--files", "b.txt", "--dry-run"]);
+    assert_eq!((plan["steps"].as_array().map(Vec::len), why(&plan, "a.txt")), (Some(1), json!("other_half")), "{plan}");
+    w.apply(&["new", "--files", "b.txt"]).ok().says("half of a rename").says("a.txt");
+    assert_eq!(exist(w, ["a.txt", "b.txt"]), [true, true], "only b.txt was named");
+    // The other half is a change like any other now.
+    w.apply(&["new", "--files", "a.txt"]).ok();
+    assert_eq!(exist(w, ["a.txt", "b.txt"]), [false, true]);
+    with_a_rename(w, "old");
+    w.apply(&["old", "--files", "a.txt"]).ok().says("half of a rename").says("b.txt");
+    assert_eq!(exist(w, ["a.txt", "b.txt"]), [false, false], "only a.txt was named");
+    with_a_rename(w, "both");
+    w.apply(&["both", "--files", "a.txt", "--files", "b.txt"]).ok();
+    assert_eq!(exist(w, ["a.txt", "b.txt"]), [false, true]);
+    assert_eq!(w.read("other"), "other\n");
+}
+
+fn hunks_of_a_rename_are_the_hunks_that_were_named(w: &World) {
+    with_a_rename(w, "s");
+    w.apply(&["s", "--hunks", "b.txt:1"]).ok().says("half of a rename").says("a.txt");
+    assert_eq!(exist(w, ["a.txt", "b.txt"]), [true, true], "only b.txt was named");
+    assert!(w.read("b.txt").contains("\nfive\n") && !w.read("b.txt").contains("fiftyfive"), "{}", w.read("b.txt"));
+    w.apply(&["s"]).ok();
+    assert!(w.read("b.txt").contains("\nfive\n") && w.read("b.txt").contains("\nfiftyfive\n"), "{}", w.read("b.txt"));
+    assert_eq!(exist(w, ["a.txt", "b.txt"]), [false, true]);
+}
+
+fn a_rename_is_taken_apart_by_what_protects_one_half(w: &World) {
+    with_a_rename(w, "keeps");
+    w.apply(&["keeps", "--exclude", "a.txt"]).ok().says("half of a rename").says("a.txt");
+    assert_eq!(exist(w, ["a.txt", "b.txt"]), [true, true], "everything but the deletion");
+    with_a_rename(w, "leaves");
+    w.apply(&["leaves", "--exclude", "b.txt"]).ok().says("half of a rename").says("b.txt");
+    assert_eq!(exist(w, ["a.txt", "b.txt"]), [false, false], "everything but the addition");
+    with_a_rename(w, "skips");
+    w.apply(&["skips", "--skip", "a.txt"]).ok().says("left for later: a.txt");
+    assert_eq!(exist(w, ["a.txt", "b.txt"]), [true, true]);
+    with_a_rename(w, "denies");
+    w.outside(r#"printf '[policy]\ndeny = ["a.txt"]\n' > .whatif.toml"#).ok();
+    w.apply(&["denies"]).ok().says("denied by the policy: a.txt");
+    assert_eq!(exist(w, ["a.txt", "b.txt"]), [true, true]);
+}
+
+fn a_renamed_directory_is_taken_apart(w: &World) {
+    w.outside("mkdir d; seq 20 > d/1; seq 30 > d/2").ok();
+    w.sandbox_with("s", "mv d e");
+    w.apply(&["s", "--files", "e"]).ok().says("half of a rename").says("d/1, d/2");
+    assert_eq!(w.outside("ls d e").ok().text(), "d:\n1\n2\n\ne:\n1\n2");
+}
+
+fn a_merge_takes_the_named_half(w: &World) {
+    w.outside("seq 20 > a; echo g > g").ok();
+    let attempts = ["--attempt=one=mv a b", "--attempt=two=echo G > g"];
+    w.race([&["--check", "true", "--name", "r"], attempts.as_slice()].concat()).exits(0);
+    w.whatif(["race", "merge", "one", "two", "--files", "one=b", "--as", "both"]).go().ok();
+    w.whatif(["race", "apply", "both", "--yes"]).go().ok();
+    assert_eq!((exist(w, ["a", "b"]), w.read("g")), ([true, true], "G\n".to_owned()));
+}
+
+fn a_rename_reviewed_in_part_is_taken_in_part(w: &World) {
+    with_a_rename(w, "s");
+    let mut terminal = Terminal::with_whatif(w, &["review", "s"]);
+    terminal.expect("undecided");
+    terminal.type_in("\raq");
+    terminal.expect("1 in part");
+    assert_eq!(terminal.ends(), 0);
+    w.apply(&["s"]).ok();
+    assert!(w.read("b.txt").contains("\nfive\n") && !w.read("b.txt").contains("fiftyfive"), "{}", w.read("b.txt"));
+    assert_eq!(exist(w, ["a.txt", "b.txt"]), [false, true], "the rename was looked at as one");
+}
