@@ -10,6 +10,9 @@ as_root_and_user!(
     what_a_fork_changed_is_its_change_after_another_apply_was_undone,
     a_directory_swapped_in_is_not_what_was_copied,
     a_snapshot_that_was_killed_while_copying_is_taken_back,
+    what_reality_looks_like_outlasts_an_apply_and_its_undo,
+    what_both_made_is_a_conflict_again_after_an_undo,
+    what_reality_looks_like_outlasts_an_apply_that_was_taken_back,
 );
 as_root!(what_root_makes_in_the_tree_of_another_belongs_to_them);
 
@@ -136,5 +139,62 @@ fn what_root_makes_in_the_tree_of_another_belongs_to_them(w: &World) {
         w.apply(&[backend, "--all"]).ok();
         assert_eq!(w.outside("stat -c '%u %n' . d d/new g").ok().stdout, "1234 .\n1234 d\n1234 d/new\n1234 g\n", "{backend}");
         w.whatif(["rm", backend]).go().ok();
+    }
+}
+
+/// Before the apply only the inventory of a copy said what the sandbox started from.
+fn what_reality_looks_like_outlasts_an_apply_and_its_undo(w: &World) {
+    needs!(w, "setfattr");
+    for backend in backends(w) {
+        w.outside("rm -rf -- *; mkdir d; echo 1 > d/f; echo 1 > g; printf '\\0' > binary").ok();
+        make(w, "s", backend);
+        w.exec("s", "true").ok();
+        w.whatif(["stop", "s"]).go().ok();
+        w.outside("setfattr -n user.k -v x d; setfattr -n user.k -v x d/f; setfattr -n user.k -v x binary; chmod 640 g").ok();
+        w.whatif(["start", "s"]).go().ok();
+        w.exec("s", "chmod 750 d; chmod 755 d/f binary; echo 2 >> g").ok();
+        w.apply(&["s", "--all"]).ok();
+        for moment in ["once", "twice"] {
+            w.whatif(["undo", "--yes"]).go().ok();
+            w.snapshot("s", moment);
+            w.apply(&["s", "--all"]).ok();
+            let modes = w.outside("stat -c '%a %n' d d/f binary g").ok().stdout;
+            assert_eq!(modes, "750 d\n755 d/f\n755 binary\n640 g\n", "{backend}, {moment}");
+            let attributes = w.outside("getfattr --only-values -n user.k d d/f binary").ok().stdout;
+            assert_eq!(attributes, "xxx", "{backend}, {moment}");
+        }
+        w.whatif(["rm", "s"]).go().ok();
+    }
+}
+
+fn what_both_made_is_a_conflict_again_after_an_undo(w: &World) {
+    w.outside("echo 1 > f").ok();
+    make(w, "s", "copy");
+    w.exec("s", "true").ok();
+    w.outside("echo theirs > new").ok();
+    w.exec("s", "echo mine > new").ok();
+    w.apply(&["s", "--all", "--theirs", "new"]).ok();
+    w.whatif(["undo", "--yes"]).go().ok();
+    w.apply(&["s", "--all"]).exits(1);
+    assert_eq!(w.read("new"), "theirs\n");
+}
+
+/// Of a file of this length neither bytes nor a hash are kept, so the times count, and those have moved.
+fn what_reality_looks_like_outlasts_an_apply_that_was_taken_back(w: &World) {
+    needs!(w, "strace");
+    for backend in backends(w) {
+        w.outside("rm -rf -- *; truncate -s 65M long; echo 1 > z").ok();
+        make(w, "s", backend);
+        w.exec("s", "printf x >> long; echo 2 >> z").ok();
+        w.outside("chmod 600 long").ok();
+        for number in [1, 2] {
+            let point = Point { call: "renameat2".to_owned(), number };
+            let failed = w.with_fault(&point, Fault::Error("EIO"), &["apply", "s", "--all", "--yes"]).cwd(&w.project).go();
+            assert_ne!(failed.code, 0, "{backend}");
+        }
+        assert_eq!(w.outside("stat -c '%a %s' long").ok().stdout, "600 68157440\n", "{backend}");
+        w.apply(&["s", "--all"]).ok();
+        assert_eq!(w.outside("stat -c '%a %s' long").ok().stdout, "600 68157441\n", "{backend}");
+        w.whatif(["rm", "s"]).go().ok();
     }
 }

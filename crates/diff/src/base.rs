@@ -210,7 +210,8 @@ impl Bases {
         let wanted: Vec<&Change> = changes.iter().filter(|c| self.is_wanted(c)).collect();
         let tops = self.tops(changes);
         let unknown: Vec<Record> = changes.iter().filter_map(|c| self.unknown(c)).collect();
-        if wanted.is_empty() && tops.is_empty() && unknown.is_empty() {
+        let copied: Vec<&Change> = changes.iter().filter(|c| self.is_known_by_inventory(c)).collect();
+        if wanted.is_empty() && tops.is_empty() && unknown.is_empty() && copied.is_empty() {
             return Ok(());
         }
         let (mut writer, own) = self.begin()?;
@@ -251,6 +252,14 @@ impl Bases {
                 ..Record::new(&change.path, state.node.clone())
             };
             self.add(&mut writer, own, Line::Known(record));
+        }
+        for change in copied {
+            // What is in a directory that it made goes with it.
+            if self.is_known_by_inventory(change)
+                && let Some(record) = Self::record_of_copied(change, &mut writer, &mut left)?
+            {
+                self.add(&mut writer, own, Line::Known(record));
+            }
         }
         writer.end()
     }

@@ -165,7 +165,7 @@ impl<'a> Life<'a> {
     }
 
     /// A command inside. What reality replaced under a live view may be listed and not be there; a fresh view is whole.
-    fn exec(&mut self, name: &str, command: &[&str]) -> Outcome {
+    pub(super) fn exec(&mut self, name: &str, command: &[&str]) -> Outcome {
         let arguments = [&["exec", name, "--"], command].concat();
         self.start(name);
         let mut outcome = self.whatif(&arguments);

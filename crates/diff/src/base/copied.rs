@@ -1,10 +1,13 @@
 //! What a sandbox started from in a tree that was copied: nothing shows through a copy, but it has an inventory.
 
+use std::io;
 use std::path::Path;
 
+use super::writer::{self, Kept, Writer};
 use super::{Bases, Record, start_from};
-use crate::change::{Base, State};
+use crate::change::{Base, Change, State};
 use crate::copied::Copied;
+use crate::node::{Kind, Node};
 use crate::unreadable::Unreadable;
 
 impl Bases {
@@ -38,6 +41,38 @@ impl Bases {
             // Both made it.
             Some(_) => (None, Base::Kept),
         })
+    }
+
+    /// Whether nothing but an inventory says what a change started from, and reality is something else.
+    pub(super) fn is_known_by_inventory(&self, change: &Change) -> bool {
+        change.base == Base::Kept && self.get(&change.path).is_none() && !self.was_absent(&change.path)
+    }
+
+    /// What the inventory says of a change, as a record of its own: only records outlast an apply and its undo, after which reality
+    /// has other inodes and times. `None` if reality moved while it was read.
+    pub(super) fn record_of_copied(change: &Change, writer: &mut Writer, left: &mut u64) -> io::Result<Option<Record>> {
+        let (before, after) = (change.before.as_ref(), change.after.as_ref());
+        let Some(before) = before else {
+            return Ok(after.map(|after| Record { absent: true, ..Record::new(&change.path, after.node.clone()) }));
+        };
+        // Reality has the bytes of the original; what differs is what it looks like.
+        let Kept { content, hash } = match before.node.kind {
+            Kind::File | Kind::Link if after.is_some() => writer.keep(before)?,
+            Kind::File => {
+                let hash = writer::hash_if_open(before, *left)?;
+                *left = left.saturating_sub(before.node.size);
+                Kept { content: None, hash }
+            }
+            _ => Kept::default(),
+        };
+        if Node::of(&before.at)?.is_none_or(|now| !now.is_untouched_since(&before.node)) {
+            return Ok(None);
+        }
+        // With reality's time it would pass for untouched, and what it looks like would not be compared.
+        let node = Node { ctime: (0, 0), ..before.node.clone() };
+        let identity_only = before.node.kind == Kind::Directory || after.is_none();
+        let attributes = Some(before.attributes()?.clone());
+        Ok(Some(Record { content, hash, attributes, identity_only, ..Record::new(&change.path, node) }))
     }
 
     /// Paths that are known to have been in reality.

@@ -133,6 +133,13 @@ fn with_looks(node: Node, attributes: Option<Attributes>, looks: Option<&Looks>)
     }
 }
 
+/// Whether the sandbox has a copy of what reality had at this path.
+fn lies_in_copy(sandbox: &Sandbox, path: &Path) -> bool {
+    let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
+    let tree = trees.max_by_key(|(_, tree)| tree.components().count());
+    tree.is_some_and(|(number, _)| sandbox.details.copied_trees.contains(&number))
+}
+
 fn text(path: &Path, node: &Node) -> Option<Vec<u8>> {
     let sensible = node.kind == Kind::File && node.size <= LONGEST_KEPT;
     sensible.then(|| content::read(path).ok()).flatten().filter(|bytes| !whatif_patch::is_binary(bytes))
@@ -229,6 +236,8 @@ impl Engine {
             Some(BaseAfter::Content { .. }) => one.after.is_some(),
             Some(BaseAfter::Looks { .. }) | None => one.is_there(node),
         };
+        let sandbox = self.store.get(&id)?;
+        let is_copied = |path: &Path| sandbox.as_ref().is_some_and(|sandbox| lies_in_copy(sandbox, path));
         for one in written.iter().chain(&settled) {
             let (path, node) = (one.path.clone(), Node::of(&one.path)?);
             if paths.contains(&path) && !is_base(one, node.as_ref()) {
@@ -252,6 +261,8 @@ impl Engine {
                     Some(source) => NewBase::InPlace { path, node, attributes, source: source.to_path_buf() },
                     None => NewBase::Forget { path },
                 },
+                // What was copied is known without a record, and reality may have been something else already.
+                (None, _) if about.takes_back && is_copied(&path) => NewBase::Forget { path },
                 (Some(BaseAfter::Content { bytes, reconciled, looks, .. }), Some(node)) => {
                     let bytes = bytes.as_bytes().to_vec();
                     // The base is these bytes, whatever reality's are.
@@ -279,8 +290,8 @@ impl Engine {
             });
         }
         // What it started from before may have been kept in a layer that it stands on now.
-        let mut bases = match self.store.get(&id)? {
-            Some(sandbox) => self.bases(&sandbox)?,
+        let mut bases = match &sandbox {
+            Some(sandbox) => self.bases(sandbox)?,
             None => Bases::load(&base).map_err(failed)?,
         };
         // What was settled without being written stays so, also when the transaction is undone.
@@ -309,25 +320,23 @@ impl Engine {
             // What has bytes to compare needs nothing else.
             let known = bases.get(&path);
             let is_known = known.is_some_and(|r| r.content.is_some() || r.hash.is_some());
-            if !is_same || is_known {
+            // What reality had made of it before is still not what the sandbox started from.
+            let stamp = |n: &Node| (n.ino, n.size, n.mtime);
+            if !is_same || is_known || known.is_some_and(|r| stamp(&r.node) != stamp(&node)) {
                 return None;
             }
             Some(match known {
                 Some(record) => {
-                    let Node { mode, uid, gid, .. } = if record.reconciled { record.node.clone() } else { node.clone() };
+                    let Node { mode, uid, gid, .. } = record.node;
                     let attributes = attributes::of(&path, Marks::None).ok();
                     let there = there_again(record, Node { mode, uid, gid, ..node }, attributes.as_ref());
                     NewBase::Again { record: record.clone(), there: Some(there) }
                 }
-                None => NewBase::Identity {
-                    path,
-                    node,
-                    attributes: None,
-                    hash: None,
-                    reconciled: false,
-                    equal_to: None,
-                    made: Made::Nothing,
-                },
+                None if lies_in_copy(&sandbox, &path) => return None,
+                None => {
+                    let (attributes, made) = (attributes::of(&path, Marks::None).ok(), Made::Nothing);
+                    NewBase::Identity { path, node, attributes, hash: None, reconciled: false, equal_to: None, made }
+                }
             })
         });
         let restored = restored.collect();
