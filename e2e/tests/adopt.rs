@@ -13,6 +13,12 @@ as_root_and_user!(
     what_says_nothing_about_itself_is_named_and_left,
     a_name_that_was_given_away_is_changed,
     half_a_line_is_skipped,
+    layers_alone_are_named_and_left,
+    an_older_database_deletes_nothing_that_is_newer,
+    what_an_older_database_lacks_is_adopted,
+    without_sandboxes_the_snapshots_stay,
+    without_any_other_directory_it_goes_on,
+    what_the_records_let_go_is_still_deleted,
 );
 
 fn made(w: &World) {
@@ -149,4 +155,128 @@ fn half_a_line_is_skipped(w: &World) {
     lose_database(w);
     w.whatif(["gc", "--adopt"]).go().ok();
     whole(w);
+}
+
+fn layers(w: &World) -> String {
+    w.outside(&format!("cd {}/layers && find . -type f | sort | xargs -r sha256sum", w.state.display())).ok().stdout
+}
+
+/// `gc` in every form, and what other commands do in the background, deletes no layer.
+#[track_caller]
+fn layers_stay(w: &World) {
+    let before = layers(w);
+    assert!(!before.is_empty());
+    let twice = [&["gc", "--dry-run"][..], &["gc"], &["tidy", "--layers"], &["du"], &["gc", "--older-than", "1000d"], &["gc"]];
+    for arguments in twice {
+        w.whatif(arguments.iter().copied()).go().ok();
+        assert_eq!(layers(w), before, "after {arguments:?}");
+    }
+}
+
+fn count_of_layers(w: &World) -> usize {
+    fs::read_dir(w.state.join("layers")).expect("there are some").count()
+}
+
+fn layers_alone_are_named_and_left(w: &World) {
+    made(w);
+    lose_database(w);
+    fs::remove_dir_all(w.state.join("sandboxes")).expect("it is ours");
+    layers_stay(w);
+    let count = count_of_layers(w);
+    let collected = w.json(["gc"]);
+    assert_eq!(collected["unknown_layers"].as_array().map(Vec::len), Some(count), "{collected}");
+    assert_eq!(collected["layers"], serde_json::json!([]), "{collected}");
+    assert!(w.whatif(["gc"]).go().ok().stdout.contains("--delete-unknown"));
+    w.whatif(["ls"]).go().ok().says("in no record");
+    assert!(w.whatif(["--json", "doctor"]).go().stdout.contains("in no record"));
+    // New sandboxes come and go, and do not make them known.
+    w.new_sandbox("later");
+    w.exec("later", "echo l > l").ok();
+    w.whatif(["snapshot", "later", "one"]).go().ok();
+    w.whatif(["rm", "later", "--yes"]).go().ok();
+    w.whatif(["gc"]).go().ok();
+    assert!(count_of_layers(w) >= count);
+    w.whatif(["gc", "--delete-unknown", "--dry-run"]).go().ok();
+    assert!(count_of_layers(w) >= count);
+    w.whatif(["gc", "--delete-unknown"]).go().ok();
+    assert_eq!(layers(w), "", "that was asked for");
+    assert_eq!(w.json(["gc"])["unknown_layers"], serde_json::json!([]));
+}
+
+/// A backup of the database, then more work.
+fn restored(w: &World) {
+    w.new_sandbox("early");
+    w.exec("early", "echo e > e").ok();
+    w.whatif(["snapshot", "early", "one"]).go().ok();
+    w.whatif(["stop", "early"]).go().ok();
+    let state = w.state.display();
+    w.outside(&format!("mkdir {state}/../backup && cp {state}/state.db* {state}/../backup")).ok();
+    made(w);
+    w.whatif(["start", "early"]).go().ok();
+    w.exec("early", "echo f > f").ok();
+    w.whatif(["snapshot", "early", "two"]).go().ok();
+    w.exec("early", "echo g > g").ok();
+    w.whatif(["stop", "early"]).go().ok();
+    lose_database(w);
+    w.outside(&format!("cp {state}/../backup/state.db* {state}/")).ok();
+}
+
+fn an_older_database_deletes_nothing_that_is_newer(w: &World) {
+    restored(w);
+    let before = layers(w);
+    // Also where all sandboxes that it does not know are gone.
+    let early = PathBuf::from(w.json(["show", "early"])["directory"].as_str().expect("it has one"));
+    let sandboxes = fs::read_dir(w.state.join("sandboxes")).expect("there are some").filter_map(Result::ok).map(|e| e.path());
+    for other in sandboxes.filter(|path| *path != early) {
+        w.outside(&format!("chmod -R u+rwx {0}; rm -rf {0}", other.display())).ok();
+    }
+    layers_stay(w);
+    // What the newer ones stand on is not let go either.
+    w.whatif(["snapshot", "rm", "early@one", "--yes"]).go();
+    w.whatif(["rm", "early", "--yes"]).go().ok();
+    w.whatif(["gc"]).go().ok();
+    assert_eq!(layers(w), before);
+}
+
+fn what_an_older_database_lacks_is_adopted(w: &World) {
+    restored(w);
+    let before = layers(w);
+    let adopted = w.json(["gc", "--adopt"]);
+    assert_eq!(adopted["snapshots"], serde_json::json!(["early@two"]), "{adopted}");
+    whole(w);
+    assert_eq!(w.whatif(["diff", "early", "--name-only"]).go().ok().stdout, "e\nf\ng\n");
+    w.whatif(["fork", "early@two", "again"]).go().ok();
+    assert_eq!(w.exec("again", "cat e f").ok().stdout, "e\nf\n");
+    w.whatif(["gc"]).go().ok();
+    assert_eq!(layers(w), before);
+    assert!(w.whatif(["gc", "--adopt"]).go().ok().stdout.contains("nothing to adopt"));
+}
+
+fn without_sandboxes_the_snapshots_stay(w: &World) {
+    made(w);
+    fs::remove_dir_all(w.state.join("sandboxes")).expect("it is ours");
+    layers_stay(w);
+    w.whatif(["fork", "s@two", "child"]).go().ok();
+    assert_eq!(w.exec("child", "cat first second").ok().stdout, "1\n2\n");
+}
+
+fn without_any_other_directory_it_goes_on(w: &World) {
+    made(w);
+    for name in ["transient", "names", "spare", "cache"] {
+        let _ = w.outside(&format!("rm -rf {}/{name}", w.state.display()));
+        layers_stay(w);
+        w.whatif(["run", "--quiet", "--rm", "--", "true"]).go().ok();
+        w.whatif(["start", "s"]).go().ok();
+        w.whatif(["stop", "s"]).go().ok();
+    }
+    whole(w);
+}
+
+fn what_the_records_let_go_is_still_deleted(w: &World) {
+    made(w);
+    assert!(!layers(w).is_empty());
+    w.whatif(["rm", "s", "--yes"]).go().ok();
+    w.whatif(["gc"]).go().ok();
+    assert_eq!(layers(w), "");
+    assert_eq!(w.json(["gc"])["unknown_layers"], serde_json::json!([]));
 }

@@ -46,6 +46,7 @@ pub mod undo;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
+use whatif_engine::stack::Unknown;
 use whatif_engine::{Engine, EngineError, Sandbox};
 
 use whatif_types::SandboxId;
@@ -119,7 +120,7 @@ fn tidy(squash: Option<&str>, layers: bool, pool: bool) -> Outcome {
         engine.squash_due(name)?;
     }
     if layers {
-        engine.remove_unneeded_layers()?;
+        engine.remove_unneeded_layers(Unknown::Keep)?;
     }
     if pool {
         engine.fill_pool()?;

@@ -11,6 +11,7 @@ use whatif_store::{Store, StoreError};
 use whatif_sys::absence;
 use whatif_types::{Sandbox, SandboxId};
 
+use crate::intact::Known;
 use crate::ledger::{self, Entries, Ledger};
 use crate::{Engine, EngineError, now};
 
@@ -23,6 +24,8 @@ const MOST_NAMES: usize = 1000;
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Adopted {
     pub sandboxes: Vec<String>,
+    /// Snapshots that the records of known sandboxes lacked, as `NAME@LABEL`.
+    pub snapshots: Vec<String>,
     pub templates: Vec<String>,
     /// What stays as it is, because nothing says what it was.
     pub left: Vec<Left>,
@@ -73,6 +76,9 @@ impl Engine {
             adopted.set_aside = set_aside(&self.state.database())?;
             store = &fresh;
         }
+        for sandbox in store.list()? {
+            adopted.snapshots.extend(self.bring_up_to_date(store, sandbox)?);
+        }
         for id in self.unrecorded_in(store)? {
             let directory = self.state.sandboxes().join(id.as_str());
             let left = |why: &str| Left { path: directory.clone(), why: why.to_owned() };
@@ -97,6 +103,35 @@ impl Engine {
         store.flush()?;
         Ok(adopted)
     }
+
+    /// Brings the records of a sandbox up to what its ledger says, as after the database was restored from a backup. Returns the
+    /// snapshots that it lacked.
+    fn bring_up_to_date(&self, store: &dyn Store, sandbox: Sandbox) -> Result<Vec<String>, EngineError> {
+        let Some(directory) = self.state.find(&sandbox.id)? else { return Ok(Vec::new()) };
+        // Held: another command is at work on it, and knows better.
+        let Some(_lock) = SandboxLock::take(&directory)? else { return Ok(Vec::new()) };
+        let Some(Entries { sandbox: newest, snapshots }) = entries(&directory, &sandbox.id)? else { return Ok(Vec::new()) };
+        let Some(mut sandbox) = store.get(&sandbox.id)? else { return Ok(Vec::new()) };
+        if newest.version > sandbox.version {
+            sandbox = Sandbox { name: sandbox.name, version: sandbox.version, ..newest };
+            store.update(&mut sandbox)?;
+        }
+        let mut added = Vec::new();
+        for mut snapshot in snapshots {
+            let is_known = snapshot.sandbox != sandbox.id || store.get_snapshot(&snapshot.id)?.is_some();
+            // One whose layers are gone was removed.
+            if is_known || !self.missing_layers(&snapshot.details.stack, &mut Known::new())?.is_empty() {
+                continue;
+            }
+            let wanted = snapshot.label.clone();
+            under_a_free_name(&wanted, |label| {
+                snapshot.label = label;
+                store.insert_snapshot(&snapshot, &mut sandbox)
+            })?;
+            added.push(format!("{}@{}", sandbox.name, snapshot.label));
+        }
+        Ok(added)
+    }
 }
 
 /// What a directory says about its sandbox.
@@ -117,23 +152,27 @@ fn record(store: &dyn Store, entries: Entries) -> Result<String, EngineError> {
     let Entries { mut sandbox, snapshots } = entries;
     sandbox.details.transient = false;
     let wanted = sandbox.name.clone();
-    for number in 1..=MOST_NAMES {
-        if number > 1 {
-            sandbox.name = format!("{wanted}-{number}");
-        }
-        match store.insert(&sandbox, None) {
-            Err(StoreError::NameTaken { .. }) if number < MOST_NAMES => {}
-            other => {
-                other?;
-                break;
-            }
-        }
-    }
+    under_a_free_name(&wanted, |name| {
+        sandbox.name = name;
+        store.insert(&sandbox, None).map(|_| ())
+    })?;
     let id = sandbox.id.clone();
     for snapshot in snapshots.iter().filter(|s| s.sandbox == id) {
         store.insert_snapshot(snapshot, &mut sandbox)?;
     }
     Ok(sandbox.name)
+}
+
+/// Tries a name, then the same with numbers, until one is not taken.
+fn under_a_free_name(wanted: &str, mut insert: impl FnMut(String) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    let mut tried = insert(wanted.to_owned());
+    for number in 2..=MOST_NAMES {
+        match tried {
+            Err(StoreError::NameTaken { .. } | StoreError::LabelTaken { .. }) => tried = insert(format!("{wanted}-{number}")),
+            other => return other,
+        }
+    }
+    tried
 }
 
 /// Puts a damaged database where nobody uses it.

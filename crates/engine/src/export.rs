@@ -216,10 +216,10 @@ impl Engine {
             about.details.cwd.clone_from(&about.project);
         }
 
-        // Under new names: the same archive may be imported twice. They are named as in use before anybody can find them.
+        // Under new names: the same archive may be imported twice.
         let old: Vec<LayerId> = about.details.position.stack.clone();
         let new: Vec<LayerId> = old.iter().map(|_| new_layer_id()).collect::<Result<_, _>>()?;
-        self.state.note_import(place, &new)?;
+        self.announce_layers(place, &new)?;
         let mut below = None;
         for (from, to) in old.iter().zip(&new) {
             LayerOrigin { sandbox: None, below: below.replace(to.clone()) }.mark(&unpacked.join(from.as_str()));

@@ -26,6 +26,7 @@ pub use self::policy::RemovedSandbox;
 use crate::choice::Choice;
 use crate::intact::Incomplete;
 use crate::lineage::{LayerUse, Lineage, Owner, sizes};
+use crate::stack::Unknown;
 use crate::{Engine, EngineError, now};
 
 /// What was asked for; the rest is in the configuration.
@@ -34,6 +35,7 @@ pub struct Collect {
     pub dry_run: bool,
     pub older_than: Option<Span>,
     pub max_total: Option<Size>,
+    pub unknown_layers: Unknown,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -62,6 +64,8 @@ pub struct Collected {
     pub snapshots: Vec<Removal>,
     /// Layers that nothing needs (any more).
     pub layers: Vec<LayerUse>,
+    /// Layers that no record ever knew, as after a lost or restored database. As long as there are any, no layer is deleted.
+    pub unknown_layers: Vec<LayerUse>,
     /// What all of that frees.
     pub freed_bytes: u64,
     /// The layers that stay, and why. Only in a dry run.
@@ -150,7 +154,7 @@ impl Engine {
         self.reconcile_groups(&mut collected)?;
         self.remove_by_rules(asked, &mut collected)?;
         self.collect_races(&mut collected)?;
-        self.collect_layers(&mut collected)?;
+        self.collect_layers(asked.unknown_layers, &mut collected)?;
         if !collected.dry_run {
             // A better way may work by now.
             Choice::forget(&self.context.state_dir);
@@ -214,7 +218,8 @@ impl Engine {
     }
 
     /// First the snapshots that nobody will return to, then the layers that nobody needs without them.
-    fn collect_layers(&self, collected: &mut Collected) -> Result<(), EngineError> {
+    fn collect_layers(&self, unknown: Unknown, collected: &mut Collected) -> Result<(), EngineError> {
+        let strange = self.unknown_layers()?;
         let lineage = self.lineage()?;
         let uses = self.layers_in_use(&lineage)?;
         let bytes_of = sizes(&uses);
@@ -225,8 +230,10 @@ impl Engine {
             collected.snapshots.push(Removal { owner: owner.clone(), bytes: frees(owner) });
             ids.push(id.clone());
         }
-        let goes =
-            |layer: &LayerId| lineage.owners(layer).iter().all(|o| old.iter().any(|(gone, _)| gone == o) || collected.goes(o));
+        let all_stay = self.has_unrecorded()? || unknown == Unknown::Keep && !strange.is_empty();
+        let goes = |layer: &LayerId| {
+            !all_stay && lineage.owners(layer).iter().all(|o| old.iter().any(|(gone, _)| gone == o) || collected.goes(o))
+        };
         let (gone, kept): (Vec<LayerUse>, Vec<LayerUse>) = uses.iter().cloned().partition(|u| goes(&u.layer));
         if collected.dry_run {
             let sandboxes = lineage.sandboxes.iter().map(|(s, _)| Owner::Sandbox(s.name.clone()));
@@ -253,9 +260,11 @@ impl Engine {
             collected.layers = gone;
         } else {
             self.store.delete_snapshots(&ids)?;
-            let removed = self.remove_unneeded_layers()?;
-            collected.layers = uses.into_iter().filter(|u| removed.contains(&u.layer)).collect();
+            let removed = self.remove_unneeded_layers(unknown)?;
+            collected.layers = uses.iter().filter(|u| removed.contains(&u.layer)).cloned().collect();
         }
+        let is_left = |u: &&LayerUse| strange.contains(&u.layer) && !collected.layers.iter().any(|gone| gone.layer == u.layer);
+        collected.unknown_layers = uses.iter().filter(is_left).cloned().collect();
         collected.freed_bytes += collected.layers.iter().map(|l| l.bytes).sum::<u64>();
         Ok(())
     }

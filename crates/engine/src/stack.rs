@@ -8,6 +8,7 @@ use whatif_layers::shift::LayerOrigin;
 use whatif_layers::squash::{self, Format};
 use whatif_layers::state_dir::Unsettled;
 use whatif_layers::{measure, parts, remove, shift};
+use whatif_sys::absence;
 use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId};
 
 use crate::create::new_id;
@@ -19,6 +20,14 @@ use crate::{Engine, EngineError};
 const DEEPEST: usize = 480;
 /// A merge holds directories of all its layers open.
 const MOST_AT_ONCE: usize = 200;
+
+/// What becomes of layers that no record ever knew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unknown {
+    #[default]
+    Keep,
+    Delete,
+}
 
 /// A squash that was done.
 #[derive(Debug, Default)]
@@ -133,8 +142,7 @@ impl Engine {
             if let Some(start) = stack.windows(layers.len()).position(|w| w == layers) {
                 let below = start.checked_sub(1).and_then(|at| stack.get(at)).cloned();
                 LayerOrigin { sandbox: Some(fresh.id.clone()), below }.mark(&place.join(id.as_str()));
-                // Until the record names it, nothing else keeps `gc` from it.
-                self.state.note_import(&place, std::slice::from_ref(&id))?;
+                self.announce_layers(&place, std::slice::from_ref(&id))?;
                 self.state.keep_layer(&place, &id)?;
                 // The layers that it takes the place of may be deleted as soon as the record says so.
                 self.state.flush_all()?;
@@ -189,33 +197,40 @@ impl Engine {
         Ok(id)
     }
 
-    /// Deletes the layers that no record needs. Returns them.
-    pub fn remove_unneeded_layers(&self) -> Result<Vec<LayerId>, EngineError> {
-        self.unneeded_layers(true)
+    /// Names layers that are about to lie with the others and to be recorded. Until they are, nothing else keeps `gc` from them;
+    /// and if they never are, only this says that they may go.
+    pub(crate) fn announce_layers(&self, place: &Path, layers: &[LayerId]) -> Result<(), EngineError> {
+        self.state.note_import(place, layers)?;
+        Ok(self.store.expect_layers(layers)?)
     }
 
-    /// The layers that no record needs; with `take`, they are deleted.
-    pub(crate) fn unneeded_layers(&self, take: bool) -> Result<Vec<LayerId>, EngineError> {
+    /// Deletes the layers that the records know and that none of them needs any more. Returns them.
+    ///
+    /// As long as anything on the disk is in no record, as after a lost or restored database, nothing is: what that stands on is
+    /// not known either.
+    pub fn remove_unneeded_layers(&self, unknown: Unknown) -> Result<Vec<LayerId>, EngineError> {
         // In this order: what becomes a layer from here on is not in the list, and what is in flight is named by its note.
         let existing = self.state.list_layers()?;
-        if existing.is_empty() {
-            return Ok(Vec::new());
-        }
-        // What such a sandbox stands on is not known: its records may come back.
-        if self.has_unrecorded()? {
+        if existing.is_empty() || self.has_unrecorded()? {
             return Ok(Vec::new());
         }
         let in_flight = self.layers_in_flight()?;
         let mut unneeded = Vec::new();
         let mut condemned: Result<_, EngineError> = Ok(None);
         let id = new_id()?;
-        self.store.with_needed_layers(&mut |needed| {
-            unneeded = existing.iter().filter(|l| !needed.contains(l) && !in_flight.contains(l)).cloned().collect();
-            if take {
-                // What the records do not name any more, they may name again after a power cut.
-                let flushed = self.store.flush().map_err(EngineError::from);
-                condemned = flushed.and_then(|()| Ok(self.state.condemn_layers(id.as_str(), &unneeded)?));
-            }
+        self.store.with_layers(&mut |layers| {
+            let (known, strange): (Vec<_>, Vec<_>) =
+                existing.iter().filter(|l| !in_flight.contains(l)).cloned().partition(|l| layers.known.contains(l));
+            unneeded = match unknown {
+                Unknown::Delete => [known, strange].concat(),
+                Unknown::Keep if strange.is_empty() => known,
+                Unknown::Keep => Vec::new(),
+            };
+            unneeded.retain(|l| !layers.needed.contains(l));
+            // What the records do not name any more, they may name again after a power cut.
+            let flushed = self.store.flush().map_err(EngineError::from);
+            condemned = flushed.and_then(|()| Ok(self.state.condemn_layers(id.as_str(), &unneeded)?));
+            if condemned.is_ok() { unneeded.clone() } else { Vec::new() }
         })?;
         if let Some((directory, _lock)) = condemned? {
             remove::tree(&directory)?;
@@ -224,8 +239,33 @@ impl Engine {
         Ok(unneeded)
     }
 
+    #[must_use]
+    pub fn layers_directory(&self) -> PathBuf {
+        self.state.layers()
+    }
+
+    /// Layers that no record names or ever named, and that no command is about to record.
+    pub fn unknown_layers(&self) -> Result<Vec<LayerId>, EngineError> {
+        // In this order: what is recorded from here on is in flight or known.
+        let existing = self.state.list_layers()?;
+        if existing.is_empty() {
+            return Ok(Vec::new());
+        }
+        let in_flight = self.layers_in_flight()?;
+        let known = self.store.known_layers()?;
+        let mut unknown = Vec::new();
+        for layer in existing.into_iter().filter(|l| !known.contains(l) && !in_flight.contains(l)) {
+            let path = self.state.layer_path(&layer);
+            // One that has just been deleted was known.
+            if absence::is_dir(&path).map_err(|e| EngineError::io("examine", &path, e))? {
+                unknown.push(layer);
+            }
+        }
+        Ok(unknown)
+    }
+
     /// Whether there are sandboxes that no record knows.
-    fn has_unrecorded(&self) -> Result<bool, EngineError> {
+    pub(crate) fn has_unrecorded(&self) -> Result<bool, EngineError> {
         let settled = self.state.settled()?;
         let known: HashSet<SandboxId> = self.store.list()?.into_iter().map(|s| s.id).collect();
         Ok(settled.iter().any(|id| !known.contains(id)))

@@ -79,20 +79,16 @@ impl StateDir {
             let parent = root.parent().unwrap_or(root);
             fs::create_dir_all(parent).map_err(on("create", root))?;
             let before = fs::metadata(parent).map_err(on("examine", parent))?;
-            for directory in [
-                state.root.clone(),
-                state.root.join("sandboxes"),
-                state.root.join("names"),
-                state.root.join("spare"),
-                state.root.join("transient"),
-                state.root.join("cache"),
-            ] {
-                make_private(&directory)?;
-            }
+            state.make()?;
             // The directory we were put into is part of reality; it need not look touched.
             let _ = File::open(parent).and_then(|d| d.set_modified(before.modified()?));
         }
         Ok(state)
+    }
+
+    fn make(&self) -> Result<(), PathError> {
+        make_private(&self.root)?;
+        ["sandboxes", "names", "spare", "transient", "cache"].iter().try_for_each(|name| make_private(&self.root.join(name)))
     }
 
     #[must_use]
@@ -185,7 +181,14 @@ impl StateDir {
         let spares = self.root.join("spare");
         let lock = match spares::claim(&spares, &path) {
             Some(lock) => lock,
-            None => spares::make(&spares, &path)?,
+            None => match spares::make(&spares, &path) {
+                Err(error) if error.source.means_absent() => {
+                    // Their place may have been deleted by hand.
+                    self.make()?;
+                    spares::make(&spares, &path)?
+                }
+                other => other?,
+            },
         };
         own(&lock);
         Ok((path, lock))
@@ -208,7 +211,14 @@ impl StateDir {
             return Ok(());
         }
         let _ = fs::remove_file(&link);
-        std::os::unix::fs::symlink(target, &link).map_err(on("create", &link))
+        match std::os::unix::fs::symlink(&target, &link) {
+            Err(error) if error.means_absent() => {
+                // Their place may have been deleted by hand.
+                self.make()?;
+                std::os::unix::fs::symlink(&target, &link).map_err(on("create", &link))
+            }
+            other => other.map_err(on("create", &link)),
+        }
     }
 
     pub fn unpublish(&self, name: &str) {
@@ -249,6 +259,11 @@ impl StateDir {
         let to = self.settled_path(id);
         match fs::rename(self.transient_path(id), &to) {
             Err(error) if error.means_absent() && absence::is_dir(&to).map_err(on("examine", &to))? => Ok(to),
+            Err(error) if error.means_absent() => {
+                // Its place may have been deleted by hand.
+                self.make()?;
+                fs::rename(self.transient_path(id), &to).map(|()| to.clone()).map_err(on("keep", &to))
+            }
             Err(error) => Err(on("keep", &to)(error)),
             Ok(()) => Ok(to),
         }
@@ -308,7 +323,11 @@ impl StateDir {
     /// What is in `transient/`. Normally nothing.
     pub fn unsettled(&self) -> Result<Vec<Unsettled>, PathError> {
         let path = self.transient();
-        let entries = fs::read_dir(&path).map_err(on("list", &path))?;
+        let Some(entries) = fs::read_dir(&path).or_absent().map_err(on("list", &path))? else {
+            // Deleted by hand. Other directories may have gone with it.
+            self.make()?;
+            return Ok(Vec::new());
+        };
         let mut unsettled = Vec::new();
         for entry in entries {
             let entry = entry.map_err(on("list", &path))?;
@@ -484,7 +503,8 @@ fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
 }
 
 fn ids_in(directory: &Path) -> Result<Vec<SandboxId>, PathError> {
-    let entries = fs::read_dir(directory).map_err(on("list", directory))?;
+    // Deleted by hand: then each sandbox that has a record is incomplete, and there are no others.
+    let Some(entries) = fs::read_dir(directory).or_absent().map_err(on("list", directory))? else { return Ok(Vec::new()) };
     entries
         .map(|entry| Ok(SandboxId::parse(&entry.map_err(on("list", directory))?.file_name().to_string_lossy())))
         .filter_map(Result::transpose)

@@ -13,6 +13,16 @@ use whatif_types::experiment::Attempt;
 use whatif_types::state::IllegalTransition;
 use whatif_types::{Experiment, ExperimentId, Explain, LayerFacts, LayerId, Sandbox, SandboxId, Snapshot, SnapshotId, Template};
 
+/// What the records say about layers. One that they never knew belongs to records that were lost: whether it is needed cannot be
+/// told from these.
+#[derive(Clone, Debug, Default)]
+pub struct Layers {
+    /// Those that some record names.
+    pub needed: HashSet<LayerId>,
+    /// Those that some record names or has named.
+    pub known: HashSet<LayerId>,
+}
+
 /// Where records live. Every call is one transaction; a caller that dies in between leaves either the old or the new row.
 pub trait Store: std::fmt::Debug {
     /// Reserves the row of a new sandbox. With an idempotency key that was used before, the existing sandbox is returned
@@ -78,8 +88,13 @@ pub trait Store: std::fmt::Debug {
     /// What is known about these layers.
     fn layer_facts(&self, layers: &[LayerId]) -> Result<Vec<LayerFacts>, StoreError>;
     fn note_layer(&self, layer: &LayerId, facts: &LayerFacts) -> Result<(), StoreError>;
-    /// Calls `work` with every layer that any record needs. No record can be written meanwhile.
-    fn with_needed_layers(&self, work: &mut dyn FnMut(&HashSet<LayerId>)) -> Result<(), StoreError>;
+    /// Layers that are about to exist and to be recorded. If that fails, they are known to be needless.
+    fn expect_layers(&self, layers: &[LayerId]) -> Result<(), StoreError>;
+    /// The layers that some record names or has named.
+    fn known_layers(&self) -> Result<HashSet<LayerId>, StoreError>;
+    /// Calls `work` with what the records say about layers. No record can be written meanwhile. The layers that `work` returns are
+    /// gone: nothing is known about them any more.
+    fn with_layers(&self, work: &mut dyn FnMut(&Layers) -> Vec<LayerId>) -> Result<(), StoreError>;
 }
 
 /// Told of what was recorded. It must not fail: the records are what counts.

@@ -19,10 +19,10 @@ use whatif_types::experiment::Attempt;
 use whatif_types::{Experiment, ExperimentId, LayerFacts, LayerId, Sandbox, SandboxId, Snapshot, SnapshotId, Template};
 
 use self::json::to_json;
-use crate::{Found, Inserted, Origin, Store, StoreError, Witness};
+use crate::{Found, Inserted, Layers, Origin, Store, StoreError, Witness};
 
 /// Forward-only: entry N turns format N into format N + 1.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     "
     CREATE TABLE sandboxes (
         id TEXT PRIMARY KEY NOT NULL,
@@ -68,6 +68,30 @@ const MIGRATIONS: [&str; 3] = [
         PRIMARY KEY (experiment, number)
     ) WITHOUT ROWID;
     PRAGMA user_version = 3;
+",
+    // Every layer that any record names or has named, until it is deleted. Triggers fill it, so no statement can forget to.
+    "
+    CREATE TABLE known_layers (id TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
+    CREATE TRIGGER know_layers_of_new_sandbox AFTER INSERT ON sandboxes BEGIN
+        INSERT OR IGNORE INTO known_layers SELECT value FROM json_each(new.details, '$.position.stack');
+        INSERT OR IGNORE INTO known_layers SELECT value FROM json_each(new.details, '$.position.mounted');
+    END;
+    CREATE TRIGGER know_layers_of_sandbox AFTER UPDATE OF details ON sandboxes BEGIN
+        INSERT OR IGNORE INTO known_layers SELECT value FROM json_each(new.details, '$.position.stack');
+        INSERT OR IGNORE INTO known_layers SELECT value FROM json_each(new.details, '$.position.mounted');
+    END;
+    CREATE TRIGGER know_layers_of_snapshot AFTER INSERT ON snapshots BEGIN
+        INSERT OR IGNORE INTO known_layers SELECT value FROM json_each(new.details, '$.stack');
+    END;
+    CREATE TRIGGER know_layers_of_template AFTER INSERT ON templates BEGIN
+        INSERT OR IGNORE INTO known_layers SELECT value FROM json_each(new.details, '$.details.position.stack');
+    END;
+    INSERT OR IGNORE INTO known_layers
+        SELECT value FROM sandboxes, json_each(sandboxes.details, '$.position.stack')
+        UNION SELECT value FROM sandboxes, json_each(sandboxes.details, '$.position.mounted')
+        UNION SELECT value FROM snapshots, json_each(snapshots.details, '$.stack')
+        UNION SELECT value FROM templates, json_each(templates.details, '$.details.position.stack');
+    PRAGMA user_version = 4;
 ",
 ];
 const COLUMNS: &str = "id, name, status, version, created_at, updated_at, project, provider, details";
@@ -507,7 +531,15 @@ impl Store for SqliteStore {
         self.with_room(|| snapshots::note(self.connection()?, layer, facts))
     }
 
-    fn with_needed_layers(&self, work: &mut dyn FnMut(&HashSet<LayerId>)) -> Result<(), StoreError> {
+    fn expect_layers(&self, layers: &[LayerId]) -> Result<(), StoreError> {
+        self.with_room(|| snapshots::expect(self.connection()?, layers))
+    }
+
+    fn known_layers(&self) -> Result<HashSet<LayerId>, StoreError> {
+        self.with_room(|| snapshots::known(self.connection()?))
+    }
+
+    fn with_layers(&self, work: &mut dyn FnMut(&Layers) -> Vec<LayerId>) -> Result<(), StoreError> {
         self.in_transaction(|connection| {
             let mut needed: HashSet<LayerId> = HashSet::new();
             for sandbox in self.list()? {
@@ -520,10 +552,8 @@ impl Store for SqliteStore {
             for snapshot in snapshots::select(connection, "TRUE", [])? {
                 needed.extend(snapshot.details.stack);
             }
-            work(&needed);
-            let forgotten: Vec<LayerId> =
-                snapshots::known_layers(connection)?.into_iter().filter(|l| !needed.contains(l)).collect();
-            snapshots::forget(connection, &forgotten)
+            let gone = work(&Layers { needed, known: snapshots::known(connection)? });
+            snapshots::forget(connection, &gone)
         })
     }
 }

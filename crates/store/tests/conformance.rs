@@ -334,7 +334,7 @@ fn records_of_the_first_format_are_upgraded() {
     store.insert_experiment(&experiment(1, "heron", 1)).unwrap();
     assert_eq!((store.list().unwrap().len(), store.list_experiments().unwrap().len()), (1, 1));
     let now: i64 = rusqlite::Connection::open(&path).unwrap().pragma_query_value(None, "user_version", |r| r.get(0)).unwrap();
-    assert_eq!(now, 3);
+    assert_eq!(now, 4);
 }
 
 fn layer(number: u8) -> LayerId {
@@ -467,12 +467,50 @@ fn needed_layers_are_those_that_any_record_names() {
     for number in [4, 9] {
         store.note_layer(&layer(number), &LayerFacts { tier: number, files: Some(1), bytes: None }).unwrap();
     }
-    let mut seen = Vec::new();
-    store.with_needed_layers(&mut |needed| seen = (1..=9).filter(|n| needed.contains(&layer(*n))).collect()).unwrap();
-    assert_eq!(seen, [1, 2, 3, 4]);
-    // What is known about a layer that nobody needs is forgotten with it.
-    let tiers: Vec<u8> = store.layer_facts(&[layer(4), layer(9)]).unwrap().iter().map(|f| f.tier).collect();
-    assert_eq!(tiers, [4, 0]);
+    // What was measured is not known for that.
+    assert_eq!(needed_and_known(&store, &[]), (vec![1, 2, 3, 4], vec![1, 2, 3, 4]));
     store.delete_template("deps").unwrap();
     assert_eq!(store.list_templates().unwrap(), []);
+    one.details.position.mounted = vec![];
+    one.details.position.stack = vec![layer(5)];
+    store.update(&mut one).unwrap();
+    store.expect_layers(&[layer(6), layer(5)]).unwrap();
+    // What a record named is known when the record is gone, until it is deleted itself.
+    assert_eq!(needed_and_known(&store, &[4]), (vec![3, 5], vec![1, 2, 3, 4, 5, 6]));
+    assert_eq!(needed_and_known(&store, &[]), (vec![3, 5], vec![1, 2, 3, 5, 6]));
+    let tiers: Vec<u8> = store.layer_facts(&[layer(4), layer(9)]).unwrap().iter().map(|f| f.tier).collect();
+    assert_eq!(tiers, [0, 9]);
+}
+
+/// The layers that records need and know, and then some that are deleted.
+fn needed_and_known(store: &dyn Store, gone: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let numbers = |set: &std::collections::HashSet<LayerId>| (1..=9).filter(|n| set.contains(&layer(*n))).collect();
+    let mut seen = (Vec::new(), Vec::new());
+    store
+        .with_layers(&mut |layers| {
+            seen = (numbers(&layers.needed), numbers(&layers.known));
+            gone.iter().map(|n| layer(*n)).collect()
+        })
+        .unwrap();
+    seen
+}
+
+#[test]
+fn layers_that_older_records_name_are_known() {
+    let scratch = Scratch::new("older");
+    let store = scratch.store();
+    let mut one = sandbox(1, "otter");
+    one.details.position.stack = vec![layer(1), layer(2)];
+    one.details.position.mounted = vec![layer(3)];
+    store.insert(&one, None).unwrap();
+    store.insert_snapshot(&snapshot(1, &one, "here", &[4]), &mut one).unwrap();
+    drop(store);
+    let old = rusqlite::Connection::open(scratch.directory.join("state.db")).unwrap();
+    old.execute_batch(
+        "DROP TRIGGER know_layers_of_new_sandbox; DROP TRIGGER know_layers_of_sandbox; DROP TRIGGER know_layers_of_snapshot;
+         DROP TRIGGER know_layers_of_template; DROP TABLE known_layers; PRAGMA user_version = 3;",
+    )
+    .unwrap();
+    drop(old);
+    assert_eq!(needed_and_known(&scratch.store(), &[]).1, [1, 2, 3, 4]);
 }

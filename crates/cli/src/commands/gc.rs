@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use whatif_engine::intact::in_words;
 use whatif_engine::lineage::Owner;
+use whatif_engine::stack::Unknown;
 use whatif_engine::{Action, Collect, Collected, Engine};
 use whatif_types::{Size, Span};
 
@@ -23,15 +24,19 @@ pub struct Args {
     #[arg(long, value_name = "SIZE")]
     max_total: Option<Size>,
     /// Record sandboxes again that are on the disk and in no record, as after a lost database; remove nothing
-    #[arg(long, conflicts_with_all = ["dry_run", "older_than", "max_total"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "older_than", "max_total", "delete_unknown"])]
     adopt: bool,
+    /// Also delete layers that no record ever knew, as after a lost or restored database
+    #[arg(long)]
+    delete_unknown: bool,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     if args.adopt {
         return adopt(engine, output);
     }
-    let asked = Collect { dry_run: args.dry_run, older_than: args.older_than, max_total: args.max_total };
+    let unknown_layers = if args.delete_unknown { Unknown::Delete } else { Unknown::Keep };
+    let asked = Collect { dry_run: args.dry_run, older_than: args.older_than, max_total: args.max_total, unknown_layers };
     let collected = engine.collect(&asked)?;
     output.document(&collected);
     tell_reconciled(&collected, output);
@@ -54,6 +59,9 @@ fn adopt(engine: &Engine, output: &Output) -> Outcome {
     for name in &adopted.sandboxes {
         output.line(format!("{name} adopted, with its snapshots"));
     }
+    for name in &adopted.snapshots {
+        output.line(format!("snapshot {name} adopted"));
+    }
     for name in &adopted.templates {
         output.line(format!("template {name} adopted"));
     }
@@ -61,20 +69,21 @@ fn adopt(engine: &Engine, output: &Output) -> Outcome {
         let path = printable(&left.path.to_string_lossy());
         output.line(format!("{} {path}: {}", output.paint(Style::Yellow, "left:"), left.why));
     }
-    if adopted.sandboxes.is_empty() && adopted.templates.is_empty() && adopted.left.is_empty() {
+    if adopted.sandboxes.is_empty() && adopted.snapshots.is_empty() && adopted.templates.is_empty() && adopted.left.is_empty() {
         output.line("nothing to adopt");
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn has_news(collected: &Collected) -> bool {
-    let Collected { found_stopped, forgotten, incomplete, unknown, orphans, sandboxes, busy, races, snapshots, layers, .. } =
-        collected;
+    let Collected { found_stopped, forgotten, incomplete, unknown, unknown_layers, .. } = collected;
+    let Collected { orphans, sandboxes, busy, races, snapshots, layers, .. } = collected;
     let lists = [
         found_stopped.is_empty(),
         forgotten.is_empty(),
         incomplete.is_empty(),
         unknown.is_empty(),
+        unknown_layers.is_empty(),
         orphans.is_empty(),
         sandboxes.is_empty(),
         busy.is_empty(),
@@ -105,6 +114,7 @@ fn tell_reconciled(collected: &Collected, output: &Output) {
         };
         output.line(format!("{} {shown} {advice}", output.paint(Style::Yellow, "unknown:")));
     }
+    tell_unknown_layers(collected, output);
     for orphan in &collected.orphans {
         let what = printable(&orphan.what.to_os().to_string_lossy());
         let done = match (orphan.action, collected.dry_run) {
@@ -118,6 +128,22 @@ fn tell_reconciled(collected: &Collected, output: &Output) {
         };
         output.line(format!("{} {} {what}: {done}", output.paint(Style::Yellow, "belongs to no sandbox:"), orphan.kind));
     }
+}
+
+fn tell_unknown_layers(collected: &Collected, output: &Output) {
+    let layers = &collected.unknown_layers;
+    if layers.is_empty() {
+        return;
+    }
+    let (count, size) = (counted(layers.len() as u64, "layer"), bytes(layers.iter().map(|l| l.bytes).sum()));
+    let what = output.paint(Style::Yellow, "unknown:");
+    output
+        .line(format!("{what} {count} ({size}) in no record, as after a lost or restored database; no layer is deleted meanwhile"));
+    for layer in layers.iter().take(MOST_NAMED) {
+        output.line(format!("  {} {}", layer.layer, bytes(layer.bytes)));
+    }
+    output.line("  restore the records from a backup, or rebuild them from the sandboxes: whatif gc --adopt");
+    output.line("  to delete what no record knows then: whatif gc --delete-unknown");
 }
 
 fn tell_removed(collected: &Collected, output: &Output) {

@@ -33,6 +33,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         let place = printable(&first.parent().unwrap_or(first).to_string_lossy());
         output.warn(format!("whatif: {count} in {place} not in the records; to record them again: whatif gc --adopt"));
     }
+    let unknown = engine.unknown_layers()?.len();
+    // Those of sandboxes that can be recorded again are no news.
+    if unrecorded.is_empty() && unknown > 0 {
+        let count = counted(unknown as u64, "layer");
+        output.warn(format!("whatif: {count} in no record, as after a lost or restored database; see: whatif gc --dry-run"));
+    }
     if args.here {
         let project = engine.context.project_of(&engine.context.cwd)?;
         sandboxes.retain(|s| s.project == project);
@@ -49,7 +55,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     if sandboxes.is_empty() {
-        if unrecorded.is_empty() {
+        if unrecorded.is_empty() && unknown == 0 {
             output.note("no sandboxes; make one: whatif run -- COMMAND");
         }
         return Ok(ExitCode::SUCCESS);

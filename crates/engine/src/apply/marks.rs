@@ -146,6 +146,7 @@ impl Engine {
         let recorded = copied.and_then(|()| {
             let facts = self.store.layer_facts(std::slice::from_ref(layer))?.pop().unwrap_or_default();
             self.store.note_layer(&id, &facts)?;
+            self.announce_layers(&place, std::slice::from_ref(&id))?;
             self.state.keep_layer(&place, &id)?;
             for one in sandbox.details.position.stack.iter_mut().filter(|l| *l == layer) {
                 *one = id.clone();

@@ -28,6 +28,12 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
         let detail = format!("{} of {} are not in the records", unrecorded.len(), first.parent().unwrap_or(first).display());
         probes.push(Probe::fail("records", detail, "whatif gc --adopt"));
     }
+    if let Ok(unknown) = engine.unknown_layers()
+        && !unknown.is_empty()
+    {
+        let detail = format!("{} of {} are in no record", unknown.len(), engine.layers_directory().display());
+        probes.push(Probe::fail("layers", detail, "whatif gc --dry-run names them and what to do"));
+    }
     for sandbox in active {
         if !engine.is_alive(sandbox).unwrap_or(false) {
             probes.push(Probe::warn(NAME, format!("{} is recorded as running, but its keeper is gone", sandbox.name), "whatif gc"));

@@ -13,10 +13,10 @@ use crate::{Engine, EngineError};
 impl Engine {
     pub(super) fn reconcile_names(&self, collected: &mut Collected) -> Result<(), EngineError> {
         let directory = self.state.names();
-        let entries = fs::read_dir(&directory).map_err(|e| EngineError::io("list", &directory, e))?;
+        let entries = fs::read_dir(&directory).or_absent().map_err(|e| EngineError::io("list", &directory, e))?;
         // All of them before the records are asked: a sandbox has its record before its name.
         let mut links = Vec::new();
-        for entry in entries {
+        for entry in entries.into_iter().flatten() {
             let path = entry.map_err(|e| EngineError::io("list", &directory, e))?.path();
             let target = leads_to(&path)?;
             links.push((path, target));

@@ -1,6 +1,6 @@
 //! The rows of snapshots, templates and layers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, Params, Row, params};
 use whatif_types::{LayerFacts, LayerId, SandboxId, Snapshot, SnapshotId, Template};
@@ -89,16 +89,24 @@ pub(super) fn note(connection: &Connection, layer: &LayerId, facts: &LayerFacts)
     Ok(())
 }
 
-pub(super) fn known_layers(connection: &Connection) -> Result<Vec<LayerId>, StoreError> {
-    let mut select = connection.prepare_cached("SELECT id FROM layers")?;
+pub(super) fn known(connection: &Connection) -> Result<HashSet<LayerId>, StoreError> {
+    let mut select = connection.prepare_cached("SELECT id FROM known_layers")?;
     let ids = select.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     Ok(ids.iter().filter_map(|id| LayerId::parse(id)).collect())
 }
 
+pub(super) fn expect(connection: &Connection, layers: &[LayerId]) -> Result<(), StoreError> {
+    let sql = "INSERT OR IGNORE INTO known_layers SELECT value FROM json_each(?1)";
+    connection.prepare_cached(sql)?.execute([to_json(&layers)?])?;
+    Ok(())
+}
+
 pub(super) fn forget(connection: &Connection, layers: &[LayerId]) -> Result<(), StoreError> {
-    let mut delete = connection.prepare_cached("DELETE FROM layers WHERE id = ?1")?;
-    for layer in layers {
-        delete.execute([layer.as_str()])?;
+    for sql in ["DELETE FROM layers WHERE id = ?1", "DELETE FROM known_layers WHERE id = ?1"] {
+        let mut delete = connection.prepare_cached(sql)?;
+        for layer in layers {
+            delete.execute([layer.as_str()])?;
+        }
     }
     Ok(())
 }
