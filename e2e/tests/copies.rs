@@ -13,6 +13,7 @@ as_root_and_user!(
     what_reality_looks_like_outlasts_an_apply_and_its_undo,
     what_both_made_is_a_conflict_again_after_an_undo,
     what_reality_looks_like_outlasts_an_apply_that_was_taken_back,
+    a_directory_changed_inside_and_deleted_in_reality_is_a_conflict,
 );
 as_root!(what_root_makes_in_the_tree_of_another_belongs_to_them);
 
@@ -195,6 +196,22 @@ fn what_reality_looks_like_outlasts_an_apply_that_was_taken_back(w: &World) {
         assert_eq!(w.outside("stat -c '%a %s' long").ok().stdout, "600 68157440\n", "{backend}");
         w.apply(&["s", "--all"]).ok();
         assert_eq!(w.outside("stat -c '%a %s' long").ok().stdout, "600 68157441\n", "{backend}");
+        w.whatif(["rm", "s"]).go().ok();
+    }
+}
+
+/// Where the sandbox only has a part of such a directory, there is nothing to decide about the directory itself.
+fn a_directory_changed_inside_and_deleted_in_reality_is_a_conflict(w: &World) {
+    for backend in backends(w) {
+        w.outside("rm -rf -- *; mkdir -p d/e plain; echo 1 > d/e/f; echo 1 > plain/f; echo 1 > plain/g").ok();
+        make(w, "s", backend);
+        w.exec("s", "chmod 750 d/e; echo 2 > plain/new").ok();
+        w.outside("rm -r d plain").ok();
+        w.apply(&["s", "--all"]).exits(1);
+        w.apply(&["s", "--all", "--skip", "d/**"]).ok();
+        assert_eq!(w.outside("find . -mindepth 1 | sort").ok().stdout, "./plain\n./plain/new\n", "{backend}");
+        w.apply(&["s", "--all", "--theirs", "d/**"]).ok();
+        assert_eq!(w.outside("stat -c %a d/e").ok().stdout, "750\n", "{backend}");
         w.whatif(["rm", "s"]).go().ok();
     }
 }

@@ -558,6 +558,13 @@ fn start_from(
             (Some(with_looks(record, now, kept.as_ref())?), Base::Kept)
         });
     }
+    // Reality has nothing here any more. What the directory looked like tells whether the sandbox changed it.
+    if record.node.kind == Kind::Directory
+        && now.is_none()
+        && let Some(after) = after.filter(is_directory)
+    {
+        return Ok((Some(with_looks(record, after, None)?), Base::Lost));
+    }
     Ok(match kept.as_ref().or(untouched) {
         Some(known) => (Some(known.clone()), Base::Kept),
         None => (now.cloned(), Base::Lost),

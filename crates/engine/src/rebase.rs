@@ -18,7 +18,8 @@ use whatif_diff::{Base, Change, Kind, State, Unreadable, content};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
-use self::head::{Head, New, tree_of};
+pub(crate) use self::head::tree_of;
+use self::head::{Head, New};
 use self::reality::{Found, Tree};
 use crate::merge::{Collision, Content, Looks, Merged, REALITY, SANDBOX, merge};
 use crate::{Engine, EngineError, now};

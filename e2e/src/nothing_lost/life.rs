@@ -35,12 +35,11 @@ pub(super) struct Sandbox {
     pub rejected: BTreeSet<String>,
 }
 
-/// An apply that can be undone: reality before and after it, and whose it was with what it had done then.
+/// An apply that can be undone: reality before and after it, and what its sandbox had done then.
 #[derive(Clone, Debug)]
 pub(super) struct Done {
     pub before: Survey,
     pub after: Survey,
-    pub sandbox: String,
     pub work: Work,
 }
 

@@ -93,7 +93,7 @@ impl Life<'_> {
         }
         let was_real = before.tokens();
         if before != after {
-            self.done.push(Done { before, after: after.clone(), sandbox: name.to_owned(), work });
+            self.done.push(Done { before, after: after.clone(), work });
         }
         let real = after.tokens();
         if let Some(sandbox) = self.sandboxes.get_mut(name) {
@@ -172,8 +172,11 @@ impl Life<'_> {
         self.expect(laws::of_undo((&done.before, &done.after), &before, &after));
         // The next one takes back the apply before.
         self.done.pop();
-        if let Some(sandbox) = self.sandboxes.get_mut(&done.sandbox) {
-            sandbox.work.looks.extend(done.work.looks);
+        // Its changes are to come again, in what was made of it meanwhile too.
+        for sandbox in self.sandboxes.values_mut() {
+            for work in sandbox.labels.values_mut().chain([&mut sandbox.work]) {
+                work.looks.extend(done.work.looks.iter().cloned());
+            }
         }
     }
 

@@ -114,6 +114,12 @@ impl Walk<'_> {
         if base != Base::Reality && matches!(difference(now.as_ref(), after.as_ref(), owners_matter), Ok(None)) {
             return;
         }
+        // A directory that reality has no more is made again with what is in it, whether or not the sandbox changed the directory.
+        let is_gone_directory = now.is_none() && after.as_ref().is_some_and(|a| a.node.kind == Kind::Directory);
+        let (before, kind) = match kind {
+            None if is_gone_directory && base == Base::Lost => (None, Some(ChangeKind::Add)),
+            kind => (before, kind),
+        };
         let Some(kind) = kind else {
             if !masked_over_something {
                 self.note_unchanged(full, now, before, base, after, finding);

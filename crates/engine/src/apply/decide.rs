@@ -260,8 +260,8 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
     let did = if before.is_some() { Side::Changed } else { Side::Added };
     match (now, &change.after) {
         (None, None) => Ok(Result3::Nothing),
-        // Made again only if something in it is wanted.
-        (None, Some(after)) if after.node.kind == Kind::Directory => Ok(Result3::Nothing),
+        // Made again only if something in it is wanted, unless the sandbox changed the directory itself.
+        (None, Some(after)) if after.node.kind == Kind::Directory && before.is_none() => Ok(Result3::Nothing),
         (Some(_), _) if change.base == Base::Unknown => conflict(REPLACED, Side::Unknown, did_to(change)),
         (Some(_), None) => conflict("the sandbox deleted it, reality changed it", Side::Changed, Side::Deleted),
         (None, Some(_)) => conflict("the sandbox changed it, reality deleted it", Side::Deleted, did),

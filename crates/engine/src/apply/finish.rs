@@ -15,6 +15,7 @@ use whatif_types::{Explain, Sandbox, SandboxId, Status};
 use super::{About, BaseAfter, Settled, SettledState};
 use crate::history::Page;
 use crate::merge::Looks;
+use crate::rebase::tree_of;
 use crate::{Engine, EngineError, now};
 
 /// So many files are kept with their bytes after an apply.
@@ -135,9 +136,7 @@ fn with_looks(node: Node, attributes: Option<Attributes>, looks: Option<&Looks>)
 
 /// Whether the sandbox has a copy of what reality had at this path.
 fn lies_in_copy(sandbox: &Sandbox, path: &Path) -> bool {
-    let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
-    let tree = trees.max_by_key(|(_, tree)| tree.components().count());
-    tree.is_some_and(|(number, _)| sandbox.details.copied_trees.contains(&number))
+    tree_of(sandbox, path).is_some_and(|(number, _)| sandbox.details.copied_trees.contains(&number))
 }
 
 fn text(path: &Path, node: &Node) -> Option<Vec<u8>> {
