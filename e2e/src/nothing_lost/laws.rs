@@ -74,9 +74,16 @@ pub(super) fn of_undo(applied: (&Survey, &Survey), before: &Survey, after: &Surv
     }
     let (was, is) = (applied.0.tokens(), applied.1.tokens());
     let (old, new) = (before.tokens(), after.tokens());
+    // Of a token that was somewhere else too, an undo takes away or brings back the places that its apply brought or took away.
+    let is_within = |survey: &Survey, t: &Token, some: &Survey, others: &Survey| {
+        let (some, others) = (some.places(t), others.places(t));
+        survey.places(t).iter().all(|place| some.contains(place) && !others.contains(place))
+    };
     let lost = old.difference(&new).filter(|t| !is.contains(*t) || was.contains(*t));
+    let lost = lost.filter(|t| !is_within(before, t, applied.1, applied.0));
     let lost = lost.map(|t| format!("an undo removed {t}, which its apply did not bring; it was in {:?}", before.places(t)));
     let made_up = new.difference(&old).filter(|t| !was.contains(*t) || is.contains(*t));
+    let made_up = made_up.filter(|t| !is_within(after, t, applied.0, applied.1));
     let made_up = made_up.map(|t| format!("an undo brought {t} back, which its apply did not remove, in {:?}", after.places(t)));
     lost.chain(made_up).chain(leftovers(after)).collect()
 }

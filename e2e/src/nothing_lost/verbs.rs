@@ -91,6 +91,10 @@ impl Life<'_> {
         if is_whole {
             self.expect(laws::of_whole_apply(&after, &work));
         }
+        if let Some(sandbox) = self.sandboxes.get_mut(name) {
+            // What was taken in spite of a rejection is decided; the next change there is another question.
+            sandbox.rejected.retain(|path| choice != "--ours=**" && before.get(path) == after.get(path));
+        }
         let was_real = before.tokens();
         if before != after {
             self.done.push(Done { before, after: after.clone(), work });
