@@ -274,7 +274,7 @@ impl Bases {
         self.read(own)?;
         for one in unchanged {
             if is_new(self, one) {
-                let (attributes, equal_to) = (Some(one.now.attributes()?.clone()), one.equal_to);
+                let (attributes, equal_to) = (Some(one.now.attributes()?.clone()), one.equal_to());
                 let record = Record::new(&one.now.at, one.now.node.clone());
                 self.add(&mut writer, own, Line::Known(Record { attributes, equal_to, identity_only: true, ..record }));
             }
@@ -299,8 +299,14 @@ impl Bases {
         // What is in a directory tells what happened to it, as long as it is there.
         let lost = change.base == Base::Lost && !change.is_directory() && change.deletion.is_none();
         let is_new = (lost || change.base == Base::Unknown) && self.get(&change.path).is_none();
-        let node = change.reality.as_ref().filter(|node| is_new && !(lost && node.kind == Kind::Directory))?;
-        Some(Record { unknown: true, lost, ..Record::new(&change.path, node.clone()) })
+        let node = match &change.reality {
+            Some(node) if lost && node.kind == Kind::Directory => return None,
+            Some(node) => node.clone(),
+            // Reality deleted what was copied up.
+            None if change.base == Base::Unknown => Node::of_nothing(),
+            None => return None,
+        };
+        is_new.then(|| Record { unknown: true, lost, ..Record::new(&change.path, node) })
     }
 
     /// What can tell later whether reality has again what the sandbox deleted. The bytes of files are too much for that.

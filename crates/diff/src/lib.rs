@@ -17,6 +17,7 @@ pub mod ignored;
 pub mod marks;
 pub mod node;
 pub mod noise;
+mod origin;
 mod overlap;
 pub mod pattern;
 mod rename;

@@ -7,6 +7,7 @@
 mod compare;
 mod directory;
 mod hidden;
+mod moved;
 mod names;
 mod queue;
 mod stack;
@@ -94,8 +95,15 @@ pub struct Found {
 pub struct Unchanged {
     /// What reality has.
     pub now: State,
+    /// The head's file that is the same.
+    pub copy: Option<State>,
+}
+
+impl Unchanged {
     /// The inode of the head's file that is the same, and its time of change.
-    pub equal_to: Option<(u64, Time)>,
+    pub(crate) fn equal_to(&self) -> Option<(u64, Time)> {
+        self.copy.as_ref().map(|copy| (copy.node.ino, copy.node.ctime))
+    }
 }
 
 /// A directory through which another one of reality shows.
@@ -141,6 +149,7 @@ pub fn scan(scope: &Scope<'_>) -> Found {
     }
     found.changes.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
     base::confirm(scope.bases, &mut found.changes);
+    moved::explain(&mut found.changes);
     found
 }
 

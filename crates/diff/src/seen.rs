@@ -46,6 +46,8 @@ pub struct Seen<'a> {
     pub enter: &'a (dyn Fn() -> Option<OwnedFd> + Sync),
     inside: OnceLock<Option<OwnedFd>>,
     directories: Mutex<HashMap<(PathBuf, Time), bool>>,
+    /// Directories of which the view is known to show others, or not to.
+    others: Mutex<HashMap<PathBuf, bool>>,
 }
 
 /// One path that a sandbox changed and of which nothing was kept yet.
@@ -57,6 +59,18 @@ pub(crate) struct Touched<'a> {
     pub after: Option<(&'a Node, &'a Path)>,
     /// When the layers got it.
     pub at: Option<Time>,
+}
+
+/// One path that only the sandbox has, and of which nothing was kept yet.
+pub(crate) struct MadeInside<'a> {
+    pub path: &'a Path,
+    pub node: &'a Node,
+    /// Where it lies.
+    pub copy: &'a Path,
+    /// When the layers got it.
+    pub at: Option<Time>,
+    /// Whether the sandbox does not see reality's file at a path, or sees another one.
+    pub is_hidden: &'a dyn Fn(&Path) -> bool,
 }
 
 /// The tree a path lies in, and what was found out about it before.
@@ -83,12 +97,60 @@ impl<'a> Seen<'a> {
             enter,
             inside: OnceLock::new(),
             directories: Mutex::default(),
+            others: Mutex::default(),
         }
+    }
+
+    /// Whether something that reality does not have may be what reality had here, and deleted or moved away while the view showed it.
+    /// What was renamed inside has the mark of a copy, too: it counts only where reality's directory changed since.
+    pub(crate) fn outlived_reality(&self, place: Place<'_>, made: &MadeInside<'_>) -> bool {
+        let since = self.since(made.at);
+        let Some(directory) = made.path.parent().filter(|_| made.node.kind != Kind::Directory) else { return false };
+        if changed_at(directory).is_none_or(|ctime| ctime <= since) {
+            return false;
+        }
+        // What cannot be looked at proves nothing. The kernel marks no copy of a file that was deleted.
+        let is_copy = place.tree.marks.is_copied_up(made.copy, made.node.kind).unwrap_or(false);
+        is_copy || (since == self.fresh_at && self.shows_another_directory(place.tree, directory, made.is_hidden))
+    }
+
+    /// Whether the view has none of the files that lie in reality's directory, and that the sandbox did not touch.
+    fn shows_another_directory(&self, tree: &Tree, directory: &Path, is_hidden: &dyn Fn(&Path) -> bool) -> bool {
+        let key = directory.to_owned();
+        let known = self.others.lock().ok().and_then(|known| known.get(&key).copied());
+        let look = || {
+            let entries = std::fs::read_dir(directory).ok()?;
+            let is_touched = |path: &Path| {
+                let inside = path.strip_prefix(&tree.path).unwrap_or(path);
+                tree.layers.iter().any(|layer| !matches!(Node::of(&layer.join(inside)), Ok(None)))
+            };
+            let paths = entries.take(MOST_LISTED).filter_map(|e| Some(e.ok()?.path()));
+            let files = paths.filter_map(|path| node(&path).filter(|n| n.kind == Kind::File && n.nlink == 1).map(|n| (path, n)));
+            let mut files = files.filter(|(path, _)| !is_touched(path) && !is_hidden(path)).take(MOST_ASKED).peekable();
+            files.peek()?;
+            let inside = self.open_inside(directory)?;
+            let is_shown = |path: &Path, node: &Node| {
+                path.file_name().and_then(|name| Node::at(&inside, name).ok()).is_some_and(|inside| inside.ino == node.ino)
+            };
+            Some(!files.any(|(path, node)| is_shown(&path, &node)))
+        };
+        known.unwrap_or_else(|| {
+            let is_another = look().unwrap_or(false);
+            if let Ok(mut known) = self.others.lock() {
+                known.insert(key, is_another);
+            }
+            is_another
+        })
+    }
+
+    /// Everything that the sandbox saw when it touched something was looked up after this.
+    fn since(&self, touched: Option<Time>) -> Time {
+        if touched.is_some_and(|at| at >= self.tick) { self.fresh_at } else { self.made_at }
     }
 
     /// Whether the sandbox saw what reality has.
     pub(crate) fn shows(&self, place: Place<'_>, touched: &Touched<'_>) -> bool {
-        let since = if touched.at.is_some_and(|at| at >= self.tick) { self.fresh_at } else { self.made_at };
+        let since = self.since(touched.at);
         let Some(directory) = touched.path.parent() else { return true };
         if touched.now.kind == Kind::Directory {
             return self.is_same_directory(place, touched.path, since);
@@ -154,13 +216,17 @@ impl<'a> Seen<'a> {
     }
 
     fn look_inside(&self, path: &Path) -> Option<Node> {
+        let directory = self.open_inside(path.parent()?)?;
+        Node::at(directory, path.file_name()?).ok()
+    }
+
+    fn open_inside(&self, directory: &Path) -> Option<OwnedFd> {
         let root = self.inside.get_or_init(self.enter).as_ref()?;
-        let (directory, name) = (path.parent()?.strip_prefix("/").ok()?, path.file_name()?);
+        let directory = directory.strip_prefix("/").ok()?;
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat2(root, directory, flags, Mode::empty(), resolve).ok()?;
-        Node::at(directory, name).ok()
+        openat2(root, directory, flags, Mode::empty(), resolve).ok()
     }
 }
 
@@ -187,7 +253,7 @@ fn node(path: &Path) -> Option<Node> {
 }
 
 /// Whether the mark of a copy-up names reality's file. Without a mark that can be compared it proves nothing either way.
-fn is_origin(marks: Marks, copy: &Path, reality: &Path) -> bool {
+pub(crate) fn is_origin(marks: Marks, copy: &Path, reality: &Path) -> bool {
     let Some(origin) = marks.origin(copy) else { return false };
     FileHandle::at(CWD, reality).is_ok_and(|handle| handle == origin)
 }

@@ -131,7 +131,8 @@ impl Engine {
     }
 
     fn look_at(&self, sandbox: &Sandbox, view: View<'_>) -> Result<Found, EngineError> {
-        let (found, mut bases) = self.scan(sandbox, view)?;
+        let (mut found, mut bases) = self.scan(sandbox, view)?;
+        found.forget_origins(&self.directory(sandbox)?.join("head"), &bases);
         // Without room for it, a later merge has no base; what is to be shown now is not affected.
         let _ = bases.keep(&found.changes);
         let _ = bases.keep_unchanged(&found.unchanged);

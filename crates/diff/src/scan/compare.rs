@@ -11,7 +11,7 @@ use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
 use crate::copied::Copied;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
-use crate::seen::{Place, Touched};
+use crate::seen::{MadeInside, Place, Touched};
 
 impl Walk<'_> {
     /// A directory that both sides have.
@@ -43,7 +43,7 @@ impl Walk<'_> {
             None => !differs || now.node.ctime <= self.since(touched),
         };
         if is_known && self.scope.bases.get(&full).is_none() && !self.scope.bases.was_absent(&full) {
-            finding.found.unchanged.push(Unchanged { now: now.clone(), equal_to: None });
+            finding.found.unchanged.push(Unchanged { now: now.clone(), copy: None });
         }
         // Nearly all of them are only on the way to something.
         if differs {
@@ -155,7 +155,7 @@ impl Walk<'_> {
                 finding.found.behind.push(Change { base, reality, ..Change::new(full, ChangeKind::Modify, before, Some(after)) });
             }
             (Base::Reality, Some(now), Some(after)) if self.scope.bases.get(&full).is_none() => {
-                finding.found.unchanged.push(Unchanged { now, equal_to: Some((after.node.ino, after.node.ctime)) });
+                finding.found.unchanged.push(Unchanged { now, copy: Some(after) });
             }
             _ => {}
         }
@@ -211,12 +211,21 @@ impl Walk<'_> {
 
     /// Whether reality is what the sandbox saw, where nothing was kept that tells. A copy was made from reality itself.
     fn saw(&self, path: &Path, now: Option<&Node>, after: Option<&State>, at: Option<Time>) -> bool {
-        let (Some(seen), Some(now)) = (self.scope.seen, now) else { return true };
+        let Some(seen) = self.scope.seen else { return true };
         if self.tree.copied || self.scope.bases.get(path).is_some() {
             return true;
         }
         let after = after.map(|state| (&state.node, state.at.as_path()));
-        seen.shows(Place { tree: self.tree, bases: self.scope.bases }, &Touched { path, now, after, at })
+        let place = Place { tree: self.tree, bases: self.scope.bases };
+        match (now, after) {
+            (Some(now), after) => seen.shows(place, &Touched { path, now, after, at }),
+            (None, Some((node, copy))) => {
+                let is_hidden = |p: &Path| self.scope.masked.iter().chain(self.scope.rewritten).any(|hidden| hidden == p);
+                let made = MadeInside { path, node, copy, at, is_hidden: &is_hidden };
+                self.scope.bases.was_absent(path) || !seen.outlived_reality(place, &made)
+            }
+            (None, None) => true,
+        }
     }
 
     /// The path within the tree.
@@ -239,7 +248,9 @@ pub(super) fn belong_to(
     let heir = match before {
         Some(before) if before.uid != 0 && is_made_inside(state)? => Some((before.uid, before.gid)),
         Some(_) => None,
-        None => owner,
+        // What was renamed inside keeps its owner.
+        None if owner.is_some() && is_made_inside(state)? => owner,
+        None => None,
     };
     if let Some((uid, gid)) = heir {
         (state.node.uid, state.node.gid) = (uid, gid);

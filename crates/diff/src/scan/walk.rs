@@ -312,7 +312,8 @@ impl<'a> Walk<'a> {
             let inside = self.layers.first().and_then(|copy| state.at.strip_prefix(&copy.path).ok());
             return Ok(!inside.is_some_and(|inside| copied.is_copy(inside, &state.node)));
         }
-        Ok(!self.tree.marks.is_copied_up(&state.at, state.node.kind)?)
+        // What shows through a directory that was renamed is reality's own.
+        Ok(state.marks() != Marks::None && !self.tree.marks.is_copied_up(&state.at, state.node.kind)?)
     }
 
     /// The visit of a directory on either side, unless nothing of it can differ.

@@ -247,6 +247,7 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
             regions: Vec::new(),
         }));
     }
+    let deleted_by_reality = change.base == Base::Unknown && now.is_none() && change.deletion.is_none();
     if !change.has_drifted() || (change.deletion.is_some() && now.is_none()) {
         return direct(change, now, hunks);
     }
@@ -257,7 +258,7 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
     let conflict = |why, ours, theirs| {
         Ok(Result3::Conflict(Conflict { path: change.path.clone(), why, reality: ours, sandbox: theirs, regions: Vec::new() }))
     };
-    let did = if before.is_some() { Side::Changed } else { Side::Added };
+    let did = if before.is_some() || deleted_by_reality { Side::Changed } else { Side::Added };
     match (now, &change.after) {
         (None, None) => Ok(Result3::Nothing),
         // Made again only if something in it is wanted, unless the sandbox changed the directory itself.

@@ -1,0 +1,80 @@
+//! Reality renames or deletes a file while a sandbox has a copy of it, or shows it still.
+
+use whatif_e2e::{World, as_root, as_root_and_user};
+
+as_root_and_user!(
+    a_file_that_reality_renamed_is_seen_as_it_is,
+    a_change_to_a_file_that_reality_moved_away_does_not_bring_it_back,
+    a_change_to_a_file_that_reality_deleted_with_its_directory_does_not_bring_it_back,
+    what_is_renamed_inside_is_applied_although_reality_changed_the_directory,
+);
+as_root!(what_is_renamed_inside_keeps_its_owner);
+
+/// The kernel takes a copy and the file it was made of for one.
+fn a_file_that_reality_renamed_is_seen_as_it_is(w: &World) {
+    w.outside("echo old > a; echo old > unchanged; ln -s old link").ok();
+    w.new_sandbox("s");
+    w.exec("s", "echo mine >> a; touch unchanged; touch -h link").ok();
+    w.outside("mkdir d; for f in a unchanged link; do mv $f d/$f; done; echo theirs >> d/a").ok();
+    for names in ["a d/a unchanged d/unchanged", "d/a a d/unchanged unchanged"] {
+        w.whatif(["stop", "s"]).go().ok();
+        w.whatif(["start", "s"]).go().ok();
+        w.exec("s", &format!("cat {names}")).ok();
+    }
+    assert_eq!(w.exec("s", "cat d/a; cat a; readlink d/link link").text(), "old\ntheirs\nold\nmine\nold\nold");
+    // The two are not one file, whatever is written to either.
+    w.exec("s", "echo more >> d/a").ok();
+    assert_eq!(w.exec("s", "cat d/a; cat a").text(), "old\ntheirs\nmore\nold\nmine");
+    w.whatif(["apply", "s", "--files=d/a", "--yes"]).go().ok();
+    assert_eq!(w.read("d/a"), "old\ntheirs\nmore\n");
+}
+
+fn a_change_to_a_file_that_reality_moved_away_does_not_bring_it_back(w: &World) {
+    shows_what_reality_deletes(w, "mv d/f aside");
+}
+
+fn a_change_to_a_file_that_reality_deleted_with_its_directory_does_not_bring_it_back(w: &World) {
+    shows_what_reality_deletes(w, "rm -rf d; mkdir d; echo new > d/new");
+}
+
+fn shows_what_reality_deletes(w: &World, theirs: &str) {
+    w.outside("mkdir d; echo old > d/f; echo old > d/g").ok();
+    w.new_sandbox("s");
+    // What runs keeps the view from being made fresh.
+    w.whatif(["exec", "s", "-d", "--", "/bin/sleep", "1000"]).go().ok();
+    w.exec("s", "cat d/f").ok();
+    w.outside(theirs).ok();
+    // The kernel may have forgotten that it had looked the file up.
+    if w.exec("s", "chmod 600 d/f").code != 0 {
+        return;
+    }
+    w.whatif(["apply", "s", "--all", "--yes"]).go().exits(1).says("reality deleted it");
+    w.outside("[ ! -e d/f ]").ok();
+    // Not even once nobody can see any more how it came about.
+    w.whatif(["fork", "s", "f"]).go().ok();
+    w.whatif(["stop", "s"]).go().ok();
+    for name in ["s", "f"] {
+        w.whatif(["apply", name, "--all", "--yes"]).go().exits(1);
+    }
+    w.whatif(["apply", "s", "--all", "--ours=**", "--yes"]).go().ok();
+    w.outside("[ ! -e d/f ]").ok();
+}
+
+fn what_is_renamed_inside_is_applied_although_reality_changed_the_directory(w: &World) {
+    w.outside("mkdir d; echo old > d/f; seq 99 > d/g").ok();
+    w.new_sandbox("s");
+    w.whatif(["exec", "s", "-d", "--", "/bin/sleep", "1000"]).go().ok();
+    w.outside("echo theirs > d/new").ok();
+    w.exec("s", "mv d/f d/renamed; mv d/g d/edited; echo mine >> d/edited").ok();
+    w.whatif(["apply", "s", "--all", "--yes"]).go().ok();
+    assert_eq!(w.outside("cd d; ls; cat renamed; tail -n 1 edited").text(), "edited\nnew\nrenamed\nold\nmine");
+}
+
+fn what_is_renamed_inside_keeps_its_owner(w: &World) {
+    w.outside("mkdir d; echo old > d/f; echo old > g; chown 1000:1000 .").ok();
+    w.new_sandbox("s");
+    w.exec("s", "mv d e; mv g h; echo new > made").ok();
+    w.whatif(["apply", "s", "--all", "--yes"]).go().ok();
+    assert_eq!(w.outside("stat -c %u e e/f h made").text(), "0\n0\n0\n1000");
+    assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().stdout, "");
+}
