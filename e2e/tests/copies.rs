@@ -14,6 +14,7 @@ as_root_and_user!(
     what_both_made_is_a_conflict_again_after_an_undo,
     what_reality_looks_like_outlasts_an_apply_that_was_taken_back,
     a_directory_changed_inside_and_deleted_in_reality_is_a_conflict,
+    what_reality_did_not_have_during_a_rebase_is_not_deleted,
 );
 as_root!(what_root_makes_in_the_tree_of_another_belongs_to_them);
 
@@ -212,6 +213,21 @@ fn a_directory_changed_inside_and_deleted_in_reality_is_a_conflict(w: &World) {
         assert_eq!(w.outside("find . -mindepth 1 | sort").ok().stdout, "./plain\n./plain/new\n", "{backend}");
         w.apply(&["s", "--all", "--theirs", "d/**"]).ok();
         assert_eq!(w.outside("stat -c %a d/e").ok().stdout, "750\n", "{backend}");
+        w.whatif(["rm", "s"]).go().ok();
+    }
+}
+
+fn what_reality_did_not_have_during_a_rebase_is_not_deleted(w: &World) {
+    for backend in backends(w) {
+        w.outside("rm -rf -- * ../away; echo 1 > f").ok();
+        make(w, "s", backend);
+        w.exec("s", "echo 2 > f").ok();
+        w.exec("s", "echo 1 > f").ok();
+        w.outside("mv f ../away").ok();
+        w.whatif(["rebase", "s"]).go().ok();
+        w.outside("mv ../away f").ok();
+        w.apply(&["s", "--all"]);
+        assert_eq!(w.outside("cat f").ok().stdout, "1\n", "{backend}");
         w.whatif(["rm", "s"]).go().ok();
     }
 }

@@ -18,8 +18,8 @@ use whatif_diff::{Base, Change, Kind, State, Unreadable, content};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
-pub(crate) use self::head::tree_of;
-use self::head::{Head, New};
+pub(crate) use self::head::lies_in_copy;
+use self::head::{Head, New, tree_of};
 use self::reality::{Found, Tree};
 use crate::merge::{Collision, Content, Looks, Merged, REALITY, SANDBOX, merge};
 use crate::{Engine, EngineError, now};
@@ -174,8 +174,12 @@ fn carry_out(head: &Head<'_>, change: &Change, outcome: Outcome) -> Result<Done,
     match (outcome, &change.after) {
         (Outcome::Open(why), _) => Ok(Done::Open(why)),
         (Outcome::Gone, Some(after)) => {
-            let is_gone = head.remove(after)?;
-            Ok(if is_gone { Done::Merged(NewBase::Forget { path }) } else { Done::Open("reality deleted it") })
+            if !head.remove(after)? {
+                return Ok(Done::Open("reality deleted it"));
+            }
+            // Nothing of reality shows through a copy: should reality get it again, the sandbox has not deleted it.
+            let is_copied = lies_in_copy(head.sandbox, &path);
+            Ok(Done::Merged(if is_copied { NewBase::Absent { path } } else { NewBase::Forget { path } }))
         }
         (Outcome::Merged { content, looks, now }, Some(after)) => {
             let is_there = match &content {

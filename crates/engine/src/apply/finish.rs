@@ -15,7 +15,7 @@ use whatif_types::{Explain, Sandbox, SandboxId, Status};
 use super::{About, BaseAfter, Settled, SettledState};
 use crate::history::Page;
 use crate::merge::Looks;
-use crate::rebase::tree_of;
+use crate::rebase::lies_in_copy;
 use crate::{Engine, EngineError, now};
 
 /// So many files are kept with their bytes after an apply.
@@ -132,11 +132,6 @@ fn with_looks(node: Node, attributes: Option<Attributes>, looks: Option<&Looks>)
         Some(looks) => (Node { mode: looks.mode, uid: looks.uid, gid: looks.gid, ..node }, Some(looks.xattrs())),
         None => (node, attributes),
     }
-}
-
-/// Whether the sandbox has a copy of what reality had at this path.
-fn lies_in_copy(sandbox: &Sandbox, path: &Path) -> bool {
-    tree_of(sandbox, path).is_some_and(|(number, _)| sandbox.details.copied_trees.contains(&number))
 }
 
 fn text(path: &Path, node: &Node) -> Option<Vec<u8>> {

@@ -121,9 +121,14 @@ impl Head<'_> {
 }
 
 /// The tree that a path lies in, and its number.
-pub(crate) fn tree_of<'s>(sandbox: &'s Sandbox, path: &Path) -> Option<(usize, &'s Path)> {
+pub(super) fn tree_of<'s>(sandbox: &'s Sandbox, path: &Path) -> Option<(usize, &'s Path)> {
     let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
     trees.max_by_key(|(_, tree)| tree.as_os_str().len()).map(|(number, tree)| (number, tree.as_path()))
+}
+
+/// Whether the sandbox has a copy of what reality had at this path.
+pub(crate) fn lies_in_copy(sandbox: &Sandbox, path: &Path) -> bool {
+    tree_of(sandbox, path).is_some_and(|(number, _)| sandbox.details.copied_trees.contains(&number))
 }
 
 /// Gives a file or directory these attributes, and takes away those it has `now` besides. The marks of the layer stay.
