@@ -12,6 +12,7 @@ as_root_and_user!(
     empty_files_and_missing_newlines_go_through_git_apply,
     directories_that_became_files_go_through_git_apply,
     git_settings_do_not_change_the_patch,
+    large_files_go_through_git_apply_in_little_memory,
 );
 
 /// The same script in a copy of the project, and in a sandbox whose patch is given to git: both must have the same files.
@@ -113,4 +114,35 @@ fn git_settings_do_not_change_the_patch(w: &World) {
     }
     let patch = w.whatif(["diff", "s", "--patch"]).go().ok().stdout;
     assert!(patch.contains("--- a/f\n+++ b/f\n") && patch.contains("\n-5\n+five\n"), "{patch}");
+}
+
+/// The most that a command had in memory, in mebibytes.
+fn memory_of(w: &World, arguments: &str) -> u64 {
+    let measure = "import resource, subprocess, sys
+with open(sys.argv[1], 'wb') as out:
+    assert subprocess.run(sys.argv[2:], stdout=out).returncode == 0
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)";
+    let call = w.program("python3").args(["-c", measure]).args([&w.dir.join("patch"), &w.bin]);
+    call.args(arguments.split(' ')).go().ok().text().parse().expect("a number")
+}
+
+fn large_files_go_through_git_apply_in_little_memory(w: &World) {
+    needs!(w, "git", "python3");
+    // Many short lines, few long ones, nothing but line ends, and no text.
+    w.outside(
+        "seq 3000000 > short; seq 1000000 | tr '\\n' ' ' | fold -w 5000 > long; head -c 9000000 /dev/zero | tr '\\0' '\\n' > ends
+         head -c 20000000 /dev/urandom > noise; printf '\\0' >> noise",
+    )
+    .ok();
+    let patched = copy(w, "patched");
+    w.sandbox_with("s", "sed -i 's/7$/seven/' short long; echo more >> ends; head -c 20000000 /dev/urandom > noise; seq 9 > small");
+    for arguments in ["diff s", "--json diff s", "--json diff s --patch", "diff s --patch"] {
+        let memory = memory_of(w, arguments);
+        assert!(memory < 150, "{arguments} took {memory} MiB");
+    }
+    let patch = w.dir.join("patch");
+    w.program("git").args(["apply", "--binary"]).args([&patch]).cwd(&patched).go().ok();
+    w.whatif(["apply", "s", "--yes", "--all"]).go().ok();
+    let files = |directory| Tree::of(directory, Detail::Patch).files();
+    files(&patched).assert_is(&files(&w.project), "the patch is all of it");
 }

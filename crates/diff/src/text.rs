@@ -41,6 +41,9 @@ impl Change {
         if whatif_patch::is_binary(&before) || whatif_patch::is_binary(&after) {
             return Content::Binary;
         }
+        if whatif_patch::is_too_long(&before) || whatif_patch::is_too_long(&after) {
+            return Content::Large;
+        }
         Content::Text { before, after }
     }
 

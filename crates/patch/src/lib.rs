@@ -26,6 +26,6 @@ pub use hunks::{Hunk, HunkLine, LineKind, hunks, take_hunks};
 pub use merge::{Merge, merge};
 pub use patch::{Side, write_patch};
 pub use similarity::similarity;
-pub use text::{is_binary, lines};
+pub use text::{is_binary, is_too_long, lines};
 pub use visible::{escape, hidden_characters, is_misleading};
 pub use words::words;

@@ -1,5 +1,7 @@
 //! Binary content inside a patch: compressed, then spelled in git's base 85.
 
+use std::io;
+
 use miniz_oxide::deflate::compress_to_vec_zlib;
 
 const DIGITS: &[u8; 85] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
@@ -7,20 +9,26 @@ const DIGITS: &[u8; 85] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// The bytes a line spells.
 const LINE: usize = 52;
 
+/// Spelled out in memory before they are written.
+const LINES_AT_ONCE: usize = 1000;
+
 /// zlib's own default.
 const LEVEL: u8 = 6;
 
-/// Appends one `literal` hunk and the blank line that ends it.
-pub(crate) fn literal(out: &mut Vec<u8>, content: &[u8]) {
-    out.extend_from_slice(format!("literal {}\n", content.len()).as_bytes());
+/// Writes one `literal` hunk and the blank line that ends it.
+pub(crate) fn literal(out: &mut dyn io::Write, content: &[u8]) -> io::Result<()> {
+    writeln!(out, "literal {}", content.len())?;
     let packed = compress_to_vec_zlib(content, LEVEL);
-    out.reserve(packed.len() / LINE * (LINE / 4 * 5 + 2) + LINE * 2);
-    for line in packed.chunks(LINE) {
-        out.push(length_letter(line.len()));
-        line.chunks(4).for_each(|group| out.extend_from_slice(&digits(group)));
-        out.push(b'\n');
+    for lines in packed.chunks(LINE * LINES_AT_ONCE) {
+        let mut text = Vec::with_capacity(LINES_AT_ONCE * (LINE / 4 * 5 + 2));
+        for line in lines.chunks(LINE) {
+            text.push(length_letter(line.len()));
+            line.chunks(4).for_each(|group| text.extend_from_slice(&digits(group)));
+            text.push(b'\n');
+        }
+        out.write_all(&text)?;
     }
-    out.push(b'\n');
+    out.write_all(b"\n")
 }
 
 /// `A` to `Z` for 1 to 26 bytes, `a` to `z` for 27 to 52.
@@ -64,7 +72,7 @@ mod tests {
         let noise: Vec<u8> =
             (0..4000u32).map(|n| (n.wrapping_mul(2_654_435_761).rotate_left(n % 31).wrapping_mul(n) >> 13) as u8).collect();
         let mut out = Vec::new();
-        literal(&mut out, &noise);
+        literal(&mut out, &noise).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("literal 4000\nz"));
         assert!(text.ends_with("\n\n"));

@@ -7,7 +7,7 @@ use crate::edits::edits;
 use crate::hunks::{LineKind, groups};
 use crate::literal::literal;
 use crate::quote::quoted;
-use crate::text::{Text, is_binary};
+use crate::text::{Text, is_binary, is_too_long};
 
 const CONTEXT: usize = 3;
 
@@ -28,60 +28,64 @@ pub struct Side<'a> {
     pub content: &'a [u8],
 }
 
-/// Writes one complete `diff --git` entry, in one piece; nothing if nothing changed.
+/// Writes one complete `diff --git` entry; nothing if nothing changed.
 ///
 /// `rename` is the similarity to state if the paths differ. What git cannot say in one entry is a deletion followed by a
 /// creation: a file that became a link or the reverse, and two paths without `rename`.
 pub fn write_patch(out: &mut dyn io::Write, before: Option<Side>, after: Option<Side>, rename: Option<u8>) -> io::Result<()> {
-    let mut entry = Vec::new();
     match (before, after) {
         (Some(old), Some(new)) if old.mode & KIND != new.mode & KIND || (old.path != new.path && rename.is_none()) => {
-            deleted(&mut entry, &old);
-            created(&mut entry, &new);
+            deleted(out, &old)?;
+            created(out, &new)
         }
-        (Some(old), Some(new)) => changed(&mut entry, &old, &new, rename),
-        (Some(old), None) => deleted(&mut entry, &old),
-        (None, Some(new)) => created(&mut entry, &new),
-        (None, None) => {}
+        (Some(old), Some(new)) => changed(out, &old, &new, rename),
+        (Some(old), None) => deleted(out, &old),
+        (None, Some(new)) => created(out, &new),
+        (None, None) => Ok(()),
     }
-    out.write_all(&entry)
 }
 
-fn created(out: &mut Vec<u8>, new: &Side) {
-    title(out, new.path, new.path);
-    line(out, &format!("new file mode {:06o}", new.mode));
-    line(out, &format!("index {NO_ID}..{}", blob_id(new.content)));
-    content(out, Names { before: None, after: Some(new.path) }, b"", new.content);
+fn created(out: &mut dyn io::Write, new: &Side) -> io::Result<()> {
+    let mut head = Vec::new();
+    title(&mut head, new.path, new.path);
+    line(&mut head, &format!("new file mode {:06o}", new.mode));
+    line(&mut head, &format!("index {NO_ID}..{}", blob_id(new.content)));
+    out.write_all(&head)?;
+    content(out, Names { before: None, after: Some(new.path) }, b"", new.content)
 }
 
-fn deleted(out: &mut Vec<u8>, old: &Side) {
-    title(out, old.path, old.path);
-    line(out, &format!("deleted file mode {:06o}", old.mode));
-    line(out, &format!("index {}..{NO_ID}", blob_id(old.content)));
-    content(out, Names { before: Some(old.path), after: None }, old.content, b"");
+fn deleted(out: &mut dyn io::Write, old: &Side) -> io::Result<()> {
+    let mut head = Vec::new();
+    title(&mut head, old.path, old.path);
+    line(&mut head, &format!("deleted file mode {:06o}", old.mode));
+    line(&mut head, &format!("index {}..{NO_ID}", blob_id(old.content)));
+    out.write_all(&head)?;
+    content(out, Names { before: Some(old.path), after: None }, old.content, b"")
 }
 
-fn changed(out: &mut Vec<u8>, old: &Side, new: &Side, rename: Option<u8>) {
+fn changed(out: &mut dyn io::Write, old: &Side, new: &Side, rename: Option<u8>) -> io::Result<()> {
     let moved = old.path != new.path;
     let edited = old.content != new.content;
     if !moved && !edited && old.mode == new.mode {
-        return;
+        return Ok(());
     }
-    title(out, old.path, new.path);
+    let mut head = Vec::new();
+    title(&mut head, old.path, new.path);
     if old.mode != new.mode {
-        line(out, &format!("old mode {:06o}", old.mode));
-        line(out, &format!("new mode {:06o}", new.mode));
+        line(&mut head, &format!("old mode {:06o}", old.mode));
+        line(&mut head, &format!("new mode {:06o}", new.mode));
     }
     if let Some(similarity) = rename.filter(|_| moved) {
-        line(out, &format!("similarity index {}%", similarity.min(100)));
-        path_line(out, b"rename from ", old.path);
-        path_line(out, b"rename to ", new.path);
+        line(&mut head, &format!("similarity index {}%", similarity.min(100)));
+        path_line(&mut head, b"rename from ", old.path);
+        path_line(&mut head, b"rename to ", new.path);
     }
     if edited {
         let mode = if old.mode == new.mode { format!(" {:06o}", new.mode) } else { String::new() };
-        line(out, &format!("index {}..{}{mode}", blob_id(old.content), blob_id(new.content)));
-        content(out, Names { before: Some(old.path), after: Some(new.path) }, old.content, new.content);
+        line(&mut head, &format!("index {}..{}{mode}", blob_id(old.content), blob_id(new.content)));
     }
+    out.write_all(&head)?;
+    content(out, Names { before: Some(old.path), after: Some(new.path) }, old.content, new.content)
 }
 
 fn title(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
@@ -109,20 +113,22 @@ struct Names<'a> {
     after: Option<&'a [u8]>,
 }
 
-fn content(out: &mut Vec<u8>, names: Names, before: &[u8], after: &[u8]) {
+fn content(out: &mut dyn io::Write, names: Names, before: &[u8], after: &[u8]) -> io::Result<()> {
     if before == after {
-        // An empty file came or went; the header has said it all.
-        return;
+        // An empty file came or went, or nothing but the header changed; it has said it all.
+        return Ok(());
     }
-    if is_binary(before) || is_binary(after) {
-        out.extend_from_slice(b"GIT binary patch\n");
-        literal(out, after);
-        literal(out, before);
-        return;
+    // Git takes any file in this form, also a text that would need too much memory as lines.
+    if [before, after].into_iter().any(|side| is_binary(side) || is_too_long(side)) {
+        out.write_all(b"GIT binary patch\n")?;
+        literal(out, after)?;
+        return literal(out, before);
     }
-    name(out, b"--- ", b"a/", names.before);
-    name(out, b"+++ ", b"b/", names.after);
-    hunks(out, before, after);
+    let mut head = Vec::new();
+    name(&mut head, b"--- ", b"a/", names.before);
+    name(&mut head, b"+++ ", b"b/", names.after);
+    out.write_all(&head)?;
+    hunks(out, before, after)
 }
 
 fn name(out: &mut Vec<u8>, sign: &[u8], prefix: &[u8], path: Option<&[u8]>) {
@@ -140,14 +146,17 @@ fn name(out: &mut Vec<u8>, sign: &[u8], prefix: &[u8], path: Option<&[u8]>) {
     out.push(b'\n');
 }
 
-fn hunks(out: &mut Vec<u8>, before: &[u8], after: &[u8]) {
+fn hunks(out: &mut dyn io::Write, before: &[u8], after: &[u8]) -> io::Result<()> {
     let edits = edits(before, after);
     let (old, new) = (Text::new(before), Text::new(after));
     for group in groups(&edits, &old, &new, CONTEXT) {
+        let mut hunk = Vec::new();
         let [before, after] = group.spans().map(span);
-        line(out, &format!("@@ -{before} +{after} @@"));
-        group.each_line(&old, &new, |kind, text| hunk_line(out, kind, text));
+        line(&mut hunk, &format!("@@ -{before} +{after} @@"));
+        group.each_line(&old, &new, |kind, text| hunk_line(&mut hunk, kind, text));
+        out.write_all(&hunk)?;
     }
+    Ok(())
 }
 
 /// A start and a number of lines; a single line goes without saying.

@@ -12,6 +12,16 @@ pub fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(BINARY_PROBE)].contains(&0)
 }
 
+/// The longest text that is compared line by line to be shown, and the most lines of one. Comparing takes about fifteen times
+/// the size of a text with short lines.
+const LONGEST_COMPARED: usize = 8 << 20;
+const MOST_LINES: usize = 1 << 18;
+
+/// Whether this is more than can be compared line by line in little memory.
+pub fn is_too_long(bytes: &[u8]) -> bool {
+    bytes.len() > LONGEST_COMPARED || bytes.iter().filter(|&&byte| byte == b'\n').count() > MOST_LINES
+}
+
 /// The lines of a text, each with its terminator. Only `\n` ends a line, so the `\r` of a CRLF stays in it.
 pub fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     byte_lines(bytes).collect()
