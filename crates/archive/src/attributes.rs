@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
+use whatif_sys::access_list;
 
 use crate::entry::{Entry, Kind};
 use crate::error::{ArchiveError, shown};
@@ -97,21 +98,43 @@ pub(crate) fn find(descriptor: &impl AsFd, kind: &Kind, marks: Marks) -> io::Res
     Ok(found)
 }
 
-/// Sets them. Access lists come last: they may take away what the other calls need.
+/// Sets all but access control lists, which [come last](set_lists).
 pub(crate) fn set(descriptor: &impl AsFd, attributes: &Attributes, marks: Marks) -> io::Result<()> {
     let path = by_descriptor(descriptor);
     let put = |name: &[u8], value: &[u8]| rustix::fs::setxattr(&path, OsStr::from_bytes(name), value, XattrFlags::empty());
     for (mark, value) in &attributes.marks {
         put(&[marks.prefix(), mark.name().as_bytes()].concat(), mark.real(value))?;
     }
-    let is_list = |name: &[u8]| name == ACCESS_LIST || name == DEFAULT_LIST;
     for (name, value) in attributes.plain.iter().filter(|(name, _)| !is_list(name)) {
         put(name, value)?;
     }
-    for (name, value) in attributes.plain.iter().filter(|(name, _)| is_list(name)) {
-        put(name, value)?;
-    }
     Ok(())
+}
+
+/// Sets access control lists, which may take away what other calls need. `false` if one names a user or group that the user
+/// namespace does not have: the kernel calls that an invalid value.
+pub(crate) fn set_lists(descriptor: &impl AsFd, attributes: &Attributes) -> io::Result<bool> {
+    for (name, value) in attributes.plain.iter().filter(|(name, _)| is_list(name)) {
+        match rustix::fs::setxattr(by_descriptor(descriptor), OsStr::from_bytes(name), value, XattrFlags::empty()) {
+            Ok(()) => {}
+            Err(Errno::INVAL) => return Ok(false),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(true)
+}
+
+/// Whether an access control list names somebody whose id is not known here.
+pub(crate) fn has_strangers(attributes: &Attributes) -> bool {
+    attributes.plain.iter().any(|(name, value)| access_list::has_strangers(OsStr::from_bytes(name), value))
+}
+
+pub(crate) fn drop_lists(attributes: &mut Attributes) {
+    attributes.plain.retain(|name, _| !is_list(name));
+}
+
+fn is_list(name: &[u8]) -> bool {
+    name == ACCESS_LIST || name == DEFAULT_LIST
 }
 
 /// The name by which calls that refuse a mere `O_PATH` descriptor reach what it holds.

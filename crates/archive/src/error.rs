@@ -63,6 +63,8 @@ pub enum ArchiveError {
 
     #[error("'{name}' {what}")]
     Unsupported { name: String, what: &'static str },
+    #[error("'{name}' has an access control list for users or groups whose ids cannot be read in a user namespace of one user")]
+    Strangers { name: String },
     #[error("the archive has more than {limit} {what}")]
     Limit { what: &'static str, limit: u64 },
     #[error("{} changed while it was being archived", path.display())]
@@ -89,7 +91,7 @@ impl Explain for ArchiveError {
             | Self::Owner { .. }
             | Self::Attribute { .. }
             | Self::Mark { .. } => "archive_refused",
-            Self::Unsupported { .. } => "unsupported",
+            Self::Unsupported { .. } | Self::Strangers { .. } => "unsupported",
             Self::Limit { .. } => "archive_too_large",
             Self::Changed { .. } => "changed_meanwhile",
         }
@@ -97,6 +99,9 @@ impl Explain for ArchiveError {
 
     fn hints(&self) -> Vec<String> {
         let hint = match self.code() {
+            _ if matches!(self, Self::Strangers { .. }) => {
+                "remove the list inside the sandbox (setfacl -b FILE), take a snapshot and merge all layers (whatif squash NAME), or let root make and export the sandbox"
+            }
             _ if matches!(self, Self::Output(_)) => "make room there, or write it somewhere else: --output FILE",
             "archive_format" => "use the version of whatif that made the archive, or a newer one",
             "archive_damaged" => "copy or download the archive again; nothing of it was taken over",

@@ -109,6 +109,13 @@ impl<'l> Tree<'l> {
         if entry.kind == Kind::Pipe {
             found.attributes.marks.clear();
         }
+        if attributes::has_strangers(&found.attributes) {
+            // What changes started from is bytes; its attributes are written down elsewhere.
+            if entry.path.split(|byte| *byte == b'/').nth(1) != Some(b"base") {
+                return Err(ArchiveError::Strangers { name: shown(&entry.path) });
+            }
+            attributes::drop_lists(&mut found.attributes);
+        }
         self.left_out.attributes += found.left_out;
         Ok(found.attributes)
     }

@@ -158,6 +158,10 @@ impl<'o> Unpacking<'o> {
         }
         let attributes = self.attributes_of(entry);
         attributes::set(descriptor, &attributes, self.options.marks).map_err(on("set the attributes of", &full))?;
+        let has_strangers = attributes::has_strangers(&attributes);
+        if has_strangers || !attributes::set_lists(descriptor, &attributes).map_err(on("set the access control list of", &full))? {
+            return Err(ArchiveError::Strangers { name: shown(&entry.path) });
+        }
         if !matches!(entry.kind, Kind::Link { .. }) {
             set_mode(descriptor, mode).map_err(on("change the mode of", &full))?;
         }

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod absence;
+pub mod access_list;
 mod bpf;
 pub mod capabilities;
 pub mod command;

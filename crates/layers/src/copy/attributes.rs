@@ -10,14 +10,22 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Gid, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
+use whatif_sys::access_list;
 use whatif_types::copied::Attributes;
 
 use super::is_gone;
 use crate::{PathError, on};
 
-/// Mode, owner (where allowed), extended attributes and times.
+/// Mode, owner (where allowed), extended attributes and times. A list of those who have access that cannot be read in full is an
+/// error: without it the copy would be another file.
 pub fn copy_attributes(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), PathError> {
-    copy(from, to, metadata, |_| true).map(drop).map_err(on("copy the attributes of", from))
+    let copied = of_path(from).and_then(|attributes| {
+        if attributes.iter().any(|(name, value)| access_list::has_strangers(name, value)) {
+            return Err(io::Error::other(access_list::STRANGERS));
+        }
+        give(to, metadata, &attributes)
+    });
+    copied.map(drop).map_err(on("copy the attributes of", from))
 }
 
 /// The same without what overlayfs writes down about a layer: for a directory that takes the place of another one.
@@ -47,10 +55,14 @@ pub(super) fn of_file(from: &File, to: &Path, metadata: &Metadata) -> io::Result
 }
 
 fn copy(from: &Path, to: &Path, metadata: &Metadata, is_wanted: fn(&OsStr) -> bool) -> io::Result<Attributes> {
-    let list = |buffer: &mut [u8]| rustix::fs::llistxattr(from, buffer);
-    let mut attributes = read(list, |name, buffer| rustix::fs::lgetxattr(from, name, buffer))?;
+    let mut attributes = of_path(from)?;
     attributes.retain(|(name, _)| is_wanted(name));
     give(to, metadata, &attributes)
+}
+
+fn of_path(from: &Path) -> io::Result<Attributes> {
+    let list = |buffer: &mut [u8]| rustix::fs::llistxattr(from, buffer);
+    read(list, |name, buffer| rustix::fs::lgetxattr(from, name, buffer))
 }
 
 fn give(to: &Path, metadata: &Metadata, attributes: &[(std::ffi::OsString, Vec<u8>)]) -> io::Result<Attributes> {

@@ -13,6 +13,7 @@ use rustix::fs::{
     llistxattr, llistxattr_query, lsetxattr, utimensat,
 };
 use rustix::io::Errno;
+use whatif_sys::access_list;
 
 /// An entry of a held directory.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,9 @@ pub(super) fn copy(from: At<'_>, stat: &Stat, to: At<'_>, is_kept: impl Fn(&OsSt
     for name in list(from)?.iter().filter(|name| is_kept(name)) {
         // Gone since it was listed cannot be: layers do not change.
         let value = get(from, name)?.ok_or(io::ErrorKind::NotFound)?;
+        if access_list::has_strangers(name, &value) {
+            return Err(io::Error::other(access_list::STRANGERS));
+        }
         // What a policy of the system has already put there, we may not be allowed to set.
         if get(to, name)?.as_ref() != Some(&value) {
             lsetxattr(to.path(), name, &value, XattrFlags::empty())?;
