@@ -10,6 +10,10 @@ as_root_and_user!(
     a_renamed_directory_is_taken_apart,
     a_merge_takes_the_named_half,
     a_rename_reviewed_in_part_is_taken_in_part,
+    a_leading_slash_is_the_top_of_the_project,
+    a_bare_name_protects_at_any_depth,
+    a_pattern_that_fits_nothing_is_a_mistake,
+    a_policy_that_can_never_fit_is_a_mistake,
 );
 
 /// `a.txt` goes and a similar `b.txt` comes: a rename, as far as can be guessed. They differ in two hunks.
@@ -101,4 +105,84 @@ fn a_rename_reviewed_in_part_is_taken_in_part(w: &World) {
     w.apply(&["s"]).ok();
     assert!(w.read("b.txt").contains("\nfive\n") && !w.read("b.txt").contains("fiftyfive"), "{}", w.read("b.txt"));
     assert_eq!(exist(w, ["a.txt", "b.txt"]), [false, true], "the rename was looked at as one");
+}
+
+/// `s` at the top and in `d`, both changed inside.
+fn with_two_of_a_name(w: &World, sandbox: &str) {
+    w.outside("rm -rf .whatif.toml d; mkdir d; echo s > s; echo s > d/s; echo n > n").ok();
+    w.sandbox_with(sandbox, "echo S > s; echo S > d/s; echo N > n");
+}
+
+fn read(w: &World) -> [String; 3] {
+    ["s", "d/s", "n"].map(|path| w.read(path).trim().to_owned())
+}
+
+fn a_leading_slash_is_the_top_of_the_project(w: &World) {
+    for (number, pattern) in ["/s", "/s*"].into_iter().enumerate() {
+        for option in ["--exclude", "--skip"] {
+            let name = format!("by{option}{number}").replace("--", "-");
+            with_two_of_a_name(w, &name);
+            w.apply(&[&name, "--all", option, pattern]).ok();
+            assert_eq!(read(w), ["s", "S", "N"], "{option} {pattern}");
+        }
+        let name = format!("by-policy{number}");
+        with_two_of_a_name(w, &name);
+        w.write(".whatif.toml", format!("[policy]\ndeny = ['{pattern}']\n"));
+        w.apply(&[&name, "--all"]).ok().says("denied by the policy: s");
+        assert_eq!(read(w), ["s", "S", "N"], "deny {pattern}");
+        let name = format!("chosen{number}");
+        with_two_of_a_name(w, &name);
+        w.apply(&[&name, "--files", pattern]).ok();
+        assert_eq!(read(w), ["S", "s", "n"], "--files {pattern}");
+    }
+    // An absolute path is one still.
+    with_two_of_a_name(w, "absolute");
+    w.apply(&["absolute", "--exclude", &w.project.join("d").display().to_string()]).ok();
+    assert_eq!(read(w), ["S", "s", "N"]);
+}
+
+fn a_bare_name_protects_at_any_depth(w: &World) {
+    for option in ["--exclude", "--skip"] {
+        let name = format!("by{option}").replace("--", "-");
+        with_two_of_a_name(w, &name);
+        w.apply(&[&name, option, "s"]).ok();
+        assert_eq!(read(w), ["s", "s", "N"], "{option}");
+    }
+    with_two_of_a_name(w, "by-policy");
+    w.write(".whatif.toml", "[policy]\ndeny = ['s']\n");
+    w.apply(&["by-policy", "--all"]).ok();
+    assert_eq!(read(w), ["s", "s", "N"]);
+    // What is chosen is the path that is named.
+    with_two_of_a_name(w, "chosen");
+    w.apply(&["chosen", "--files", "s"]).ok();
+    assert_eq!(read(w), ["S", "s", "n"]);
+    w.whatif(["undo", "--yes"]).go().ok();
+    w.apply(&["chosen"]).ok();
+    w.whatif(["undo", "--yes", "--skip", "s"]).go().ok();
+    assert_eq!(read(w), ["S", "S", "n"], "an undo leaves both");
+    w.race(["--check", "true", "--protect", "s", "--name", "r", "--attempt=deep=echo x > d/s"]).exits(1);
+}
+
+fn a_pattern_that_fits_nothing_is_a_mistake(w: &World) {
+    with_two_of_a_name(w, "s");
+    for wrong in [["--exclude", "typo"], ["--skip", "d/typo"], ["--exclude", "/typo*"], ["--files", "typo"]] {
+        w.apply(&[["s"].as_slice(), &wrong].concat()).fails_with_hint(2).says(wrong[1]);
+        // One that fits does not make up for one that does not.
+        w.apply(&["s", wrong[0], "n", wrong[0], wrong[1]]).fails_with_hint(2).says(wrong[1]);
+    }
+    assert_eq!(read(w), ["s", "s", "n"], "nothing was applied");
+    // What is there and was not changed is as it was to be.
+    w.outside("echo u > unchanged").ok();
+    w.apply(&["s", "--exclude", "unchanged"]).ok();
+    w.whatif(["undo", "--yes", "--skip", "n", "--skip", "typo"]).go().fails_with_hint(2).says("typo");
+    assert_eq!(read(w), ["S", "S", "N"]);
+}
+
+fn a_policy_that_can_never_fit_is_a_mistake(w: &World) {
+    with_two_of_a_name(w, "s");
+    for rule in ["deny = ['!s']", "ask = ['**/../s']"] {
+        w.write(".whatif.toml", format!("[policy]\n{rule}\n"));
+        w.apply(&["s", "--all"]).fails_with_hint(125).says("policy.");
+    }
+    assert_eq!(read(w), ["s", "s", "n"], "nothing was applied");
 }

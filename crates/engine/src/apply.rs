@@ -246,7 +246,8 @@ impl Engine {
         // Whoever takes everything need not be told what of it is risky.
         let depth = if request.all { Depth::Names } else { Depth::Review };
         let set = self.sort_out(&sandbox, found, depth)?;
-        let excluded = Patterns::new(&request.exclude, &[&sandbox.project])?;
+        let roots = [sandbox.project.as_path(), self.context.cwd.as_path()];
+        let excluded = Patterns::protecting(&request.exclude, &roots)?;
         // What the sandbox closed outside the project is not asked for, unless it is.
         let is_about = |u: &Unreadable| u.path.starts_with(&sandbox.project) || sandbox.project.starts_with(&u.path);
         let is_asked_for = |u: &Unreadable| is_about(u) || request.outside || !u.is_closed();
@@ -258,7 +259,15 @@ impl Engine {
         }
         let config = self.context.config_for(&sandbox.project)?;
         let review = self.review(&sandbox, &set)?;
-        let roots = [sandbox.project.as_path(), self.context.cwd.as_path()];
+        let known: Vec<&Path> = set
+            .changes
+            .iter()
+            .chain(&behind)
+            .flat_map(|c| [Some(c.path.as_path()), c.old_path()])
+            .flatten()
+            .chain(set.unreadable.iter().map(|u| u.path.as_path()))
+            .collect();
+        select::check_that_all_mean_something(request, &known, &roots)?;
         let selection = select::select(&set, request, &review, &config.policy, &roots)?;
         let lines = self.context.config.policy.auto_approve.is_some().then(|| selection.lines());
         let was_rebased = sandbox.details.based_at.is_some();

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use whatif_diff::pattern::Patterns;
 use whatif_types::Identity;
 use whatif_types::config::{ProjectConfig, UserConfig};
 
@@ -46,6 +47,10 @@ impl Context {
         let tightening: ProjectConfig =
             config_file::parse(&text).map_err(|message| EngineError::Config { path: path.clone(), message })?;
         tightening.check().map_err(|message| EngineError::Config { path: path.clone(), message })?;
+        for (key, patterns) in [("deny", &tightening.policy.deny), ("ask", &tightening.policy.ask)] {
+            let bad = |e| EngineError::Config { path: path.clone(), message: format!("policy.{key}: {e}") };
+            Patterns::protecting(patterns, &[project]).map_err(bad)?;
+        }
         self.config.clone().tightened_by(&tightening).map_err(|e| EngineError::Config { path, message: e.to_string() })
     }
 }

@@ -82,14 +82,20 @@ impl Engine {
         }
         let directory = self.state.apply_path(&page.id);
         let done = whatif_apply::read(&directory)?;
-        let skip = Patterns::new(&request.skip, &[&page.project, &self.context.cwd])?;
+        let roots = [page.project.as_path(), self.context.cwd.as_path()];
+        let skip = Patterns::protecting(&request.skip, &roots)?;
         let found = found_by(&done);
-        let named = found.keys().filter(|path| skip.matches(path)).count();
-        if !request.skip.is_empty() && (named == 0 || named == found.len()) {
-            let message = match named {
-                0 => format!("apply {} changed nothing that --skip names", page.id),
-                _ => format!("--skip names all that apply {} changed", page.id),
-            };
+        let mut mistake = None;
+        for pattern in &request.skip {
+            let one = Patterns::protecting(std::slice::from_ref(pattern), &roots)?;
+            if !found.keys().any(|path| one.matches(path)) {
+                mistake = Some(format!("apply {} changed nothing that fits '{pattern}'", page.id));
+            }
+        }
+        if !request.skip.is_empty() && found.keys().all(|path| skip.matches(path)) {
+            mistake = Some(format!("--skip names all that apply {} changed", page.id));
+        }
+        if let Some(message) = mistake {
             return Err(EngineError::Usage { message, hint: "'whatif history --json' has the paths of each apply".to_owned() });
         }
         let (mut plan, changed) = whatif_apply::undo_plan_without(&directory, &|path| skip.matches(path))?;

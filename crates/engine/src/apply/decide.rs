@@ -116,7 +116,8 @@ pub(super) struct Decider {
 impl Decider {
     pub(super) fn new(request: &ApplyRequest, roots: &[&Path], was_rebased: bool) -> Result<Self, EngineError> {
         let patterns = |list: &[String]| Patterns::new(list, roots).map_err(EngineError::from);
-        let (ours, theirs, skip) = (patterns(&request.ours)?, patterns(&request.theirs)?, patterns(&request.skip)?);
+        let (ours, theirs) = (patterns(&request.ours)?, patterns(&request.theirs)?);
+        let skip = Patterns::protecting(&request.skip, roots)?;
         Ok(Self { ours, theirs, skip, was_rebased })
     }
 

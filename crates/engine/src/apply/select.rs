@@ -111,20 +111,21 @@ pub(super) fn select<'a>(
     roots: &[&Path],
 ) -> Result<Selection<'a>, EngineError> {
     let patterns = |list: &[String]| Patterns::new(list, roots).map_err(EngineError::from);
+    let protecting = |list: &[String]| Patterns::protecting(list, roots).map_err(EngineError::from);
     let rules = Rules {
         request,
         review,
         files: patterns(&request.files)?,
-        exclude: patterns(&request.exclude)?,
-        deny: patterns(&policy.deny)?,
-        ask: patterns(&policy.ask)?,
+        exclude: protecting(&request.exclude)?,
+        deny: protecting(&policy.deny)?,
+        ask: protecting(&policy.ask)?,
         hunks: request
             .hunks
             .iter()
             .map(|h| Ok((patterns(std::slice::from_ref(&h.path))?, h.numbers.as_slice())))
             .collect::<Result<_, EngineError>>()?,
     };
-    rules.check_that_all_mean_something(set)?;
+    rules.check_hunks(set)?;
     let mut selection = Selection::default();
     for change in &set.changes {
         rules.choose(change, &mut selection);
@@ -203,12 +204,7 @@ impl Rules<'_> {
         Ok(None)
     }
 
-    /// A name that fits nothing is a mistake, not an empty wish.
-    fn check_that_all_mean_something(&self, set: &ChangeSet) -> Result<(), EngineError> {
-        let unknown = |what: &str| EngineError::Usage {
-            message: format!("the sandbox changed nothing that fits '{what}'"),
-            hint: "'whatif diff --name-only' lists what it changed".to_owned(),
-        };
+    fn check_hunks(&self, set: &ChangeSet) -> Result<(), EngineError> {
         for (choice, (patterns, _)) in self.request.hunks.iter().zip(&self.hunks) {
             let change = set.changes.iter().find(|c| patterns.names(&c.path)).ok_or_else(|| unknown(&choice.path))?;
             let whatif_diff::text::Content::Text { before, after } = change.content() else {
@@ -229,11 +225,32 @@ impl Rules<'_> {
                 });
             }
         }
-        if !self.files.is_empty()
-            && !set.changes.iter().any(|c| self.files.matches(&c.path) || c.old_path().is_some_and(|o| self.files.matches(o)))
-        {
-            return Err(unknown(&self.request.files.join(" ")));
-        }
         Ok(())
+    }
+}
+
+/// A pattern that fits nothing is a mistake, not an empty wish: of those that choose, something would be missing, of those that
+/// protect, something may be taken that was not to be. To protect what the sandbox did not change is no mistake.
+pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Path], roots: &[&Path]) -> Result<(), EngineError> {
+    for pattern in &request.files {
+        let patterns = Patterns::new(std::slice::from_ref(pattern), roots)?;
+        if !paths.iter().any(|path| patterns.matches(path)) {
+            return Err(unknown(pattern));
+        }
+    }
+    // Where nothing changed, there is nothing to protect from.
+    for pattern in request.exclude.iter().chain(&request.skip).filter(|_| !paths.is_empty()) {
+        let patterns = Patterns::protecting(std::slice::from_ref(pattern), roots)?;
+        if !paths.iter().any(|path| patterns.matches(path)) && !patterns.name_something() {
+            return Err(unknown(pattern));
+        }
+    }
+    Ok(())
+}
+
+fn unknown(pattern: &str) -> EngineError {
+    EngineError::Usage {
+        message: format!("the sandbox changed nothing that fits '{pattern}'"),
+        hint: "'whatif diff --name-only' lists what it changed".to_owned(),
     }
 }

@@ -141,7 +141,7 @@ impl Engine {
         if racing.plan.protect.is_empty() {
             return Ok(None);
         }
-        let protected = Patterns::new(&racing.plan.protect, &[&sandbox.project])?;
+        let protected = Patterns::protecting(&racing.plan.protect, &[&sandbox.project])?;
         let touched = held.paths.iter().filter(|path| protected.matches(path)).chain(&held.unreadable);
         let names: Vec<String> = touched.map(|path| shown(path, sandbox)).collect();
         Ok((!names.is_empty()).then(|| some_of(&names)))

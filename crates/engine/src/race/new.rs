@@ -44,7 +44,7 @@ impl Engine {
         let validated = self.validate(&sandbox)?;
         plan::check(&plan).map_err(RaceError::from)?;
         self.pin_commits(&mut plan, &validated.project)?;
-        Patterns::new(&plan.protect, &[&validated.project])?;
+        Patterns::protecting(&plan.protect, &[&validated.project])?;
         if !sandbox.publish.is_empty() {
             return Err(RaceError::usage("a port can lead to one sandbox only", "leave out --publish").into());
         }
