@@ -10,6 +10,10 @@ as_root_and_user!(
     nothing_the_repository_names_is_run,
     hooks_run_on_request,
     work_in_progress_stays_in_progress,
+    uncommitted_edits_of_the_same_file_stay_uncommitted,
+    what_cannot_be_told_apart_is_not_applied,
+    what_the_last_commit_has_is_not_committed_again,
+    marks_of_the_index_stay,
     a_linked_worktree_gets_the_commit,
     a_subdirectory_and_a_first_commit_are_fine,
     without_git_nothing_is_written,
@@ -131,6 +135,69 @@ fn work_in_progress_stays_in_progress(w: &World) {
     w.apply(&["s", "--commit", "-m", "Only f"]).ok();
     assert_eq!(git(w, &w.project, "show --name-only --format= HEAD"), "f");
     assert_eq!(git(w, &w.project, "status --porcelain"), in_progress);
+}
+
+/// `b`, with an edit that is not staged, and `c`, half of whose edits are staged. The sandbox has edits of its own in both.
+fn with_edits_of_both(w: &World) {
+    repository(w);
+    w.outside("seq 40 > b; seq 40 > c; git add .; git commit -qm second").ok();
+    w.outside("echo my-wip >> b; chmod 755 b; echo staged >> c; git add c; sed -i s/^20$/unstaged/ c").ok();
+    w.sandbox_with("s", "sed -i s/^5$/sandbox/ b c");
+}
+
+fn uncommitted_edits_of_the_same_file_stay_uncommitted(w: &World) {
+    needs!(w, "git");
+    with_edits_of_both(w);
+    w.apply(&["s", "--commit", "-m", "Only the sandbox"]).ok().says("your own edits in: b, c");
+    let added = |what: &str| git(w, &w.project, &format!("{what} | grep '^[+-][a-z0-9]' | sort | paste -sd ' '"));
+    assert_eq!(added("show HEAD"), "+sandbox +sandbox -5 -5");
+    assert_eq!(added("diff --cached"), "+staged");
+    assert_eq!(added("diff"), "+my-wip +unstaged -20");
+    assert_eq!(git(w, &w.project, "ls-tree HEAD b").get(..6), Some("100644"), "nor the mode");
+    assert!(w.read("b").contains("my-wip") && w.read("c").contains("unstaged") && w.read("c").contains("sandbox"));
+    assert_eq!(git(w, &w.project, "fsck --strict --no-dangling 2>&1"), "");
+    w.sandbox_with("t", "echo F > f; rm gone");
+    let plan = w.apply(&["t", "--commit", "--dry-run"]).ok().stdout;
+    assert!(plan.contains("to be committed: 2 files"), "{plan}");
+}
+
+fn what_cannot_be_told_apart_is_not_applied(w: &World) {
+    needs!(w, "git");
+    with_edits_of_both(w);
+    w.outside("sed -i s/^5$/mine/ b; echo new > untracked").ok();
+    w.sandbox_with("edits", "sed -i s/^mine$/sandbox/ b");
+    w.sandbox_with("untracked", "echo more >> untracked");
+    w.sandbox_with("staged", "sed -i s/^unstaged$/sandbox/ c; sed -i s/^staged$/other/ c");
+    w.sandbox_with("deleted", "rm c");
+    let before = (everything(w), w.read("b"), w.read("c"), w.read("untracked"));
+    for sandbox in ["edits", "untracked", "staged", "deleted"] {
+        w.apply(&[sandbox, "--commit", "--dry-run"]).fails_with_hint(125);
+        w.apply(&[sandbox, "--commit"]).fails_with_hint(125).says("nothing was applied").says("Commit or stash");
+        assert_eq!((everything(w), w.read("b"), w.read("c"), w.read("untracked")), before, "{sandbox}");
+    }
+    w.apply(&["edits"]).ok();
+}
+
+fn what_the_last_commit_has_is_not_committed_again(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.sandbox_with("s", CHANGES);
+    w.apply(&["s", "--commit"]).ok();
+    let head = git(w, &w.project, "rev-parse HEAD");
+    w.whatif(["undo", "--yes"]).go().ok();
+    w.apply(&["s", "--commit"]).ok().says("nothing was committed");
+    assert_eq!(git(w, &w.project, "rev-parse HEAD"), head, "no empty commit");
+    assert_eq!(git(w, &w.project, "status --porcelain"), "");
+}
+
+fn marks_of_the_index_stay(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.outside("git update-index --skip-worktree f; git update-index --assume-unchanged other").ok();
+    w.sandbox_with("s", "echo F > f; echo OTHER > other; echo G > gone");
+    w.apply(&["s", "--commit"]).ok();
+    assert_eq!(git(w, &w.project, "ls-files -v"), "S f\nH gone\nH old\nh other");
+    assert_eq!(git(w, &w.project, "show HEAD:f HEAD:other"), "F\nOTHER");
 }
 
 fn a_linked_worktree_gets_the_commit(w: &World) {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::apply::{Applied, Prepared, Reason, Step, What};
+use whatif_engine::commit::Committed;
 use whatif_engine::{EngineError, shown_path};
 use whatif_patch::Region;
 use whatif_types::text::Text;
@@ -62,10 +63,19 @@ fn some_of(paths: &[PathBuf], project: &Path) -> String {
     examples.join(", ") + &more
 }
 
-/// Applied, but not part of the commit.
-pub fn say_apart(paths: &[PathBuf], project: &Path, output: &Output) {
-    let what = output.paint_note(Style::Yellow, "not committed, part of another repository:");
-    output.note(format!("{what} {}; commit it there", some_of(paths, project)));
+/// What is not part of the commit, although it was applied or lies in the same files.
+pub fn say_uncommitted(committed: &Committed, project: &Path, output: &Output) {
+    if !committed.apart.is_empty() {
+        let what = output.paint_note(Style::Yellow, "not committed, part of another repository:");
+        output.note(format!("{what} {}; commit it there", some_of(&committed.apart, project)));
+    }
+    if !committed.own.is_empty() && committed.id.is_some() {
+        let what = output.paint_note(Style::Yellow, "not committed, your own edits in:");
+        output.note(format!("{what} {}", some_of(&committed.own, project)));
+    }
+    if committed.id.is_none() && committed.apart.is_empty() {
+        output.note("nothing was committed: the last commit has it all already");
+    }
 }
 
 const MOST_NAMED: usize = 3;

@@ -7,7 +7,9 @@
 
 mod entries;
 mod index;
+mod own;
 mod sign;
+mod tracked;
 
 use std::path::{Path, PathBuf};
 
@@ -48,10 +50,12 @@ pub struct Staged {
 /// What became of a commit.
 #[derive(Debug)]
 pub struct Committed {
-    /// None if nothing of what was applied belongs to the repository.
+    /// None if nothing of what was applied belongs to the repository, or the last commit has it all.
     pub id: Option<String>,
     /// Applied, but part of submodules or nested repositories.
     pub apart: Vec<PathBuf>,
+    /// Where edits of the user's own were left uncommitted.
+    pub own: Vec<PathBuf>,
 }
 
 const DEFAULT_MESSAGE: &str = "{summary}";
@@ -72,6 +76,11 @@ impl Engine {
         Ok(Staged { entries, lock })
     }
 
+    /// Checks whether what is planned can be committed, without writing. How many files that would be.
+    pub fn check_commit(&self, committer: &Committer, prepared: &Prepared) -> Result<usize, EngineError> {
+        Ok(Entries::of(&prepared.plan, &committer.git)?.count)
+    }
+
     /// Commits what was applied. If that fails, the apply is undone: branch, index and files are then as they were.
     pub fn commit(
         &self,
@@ -80,9 +89,9 @@ impl Engine {
         applied: &Applied,
         options: &CommitOptions,
     ) -> Result<Committed, EngineError> {
-        let apart = staged.entries.apart.clone();
+        let (apart, own) = (staged.entries.apart.clone(), staged.entries.own.clone());
         match self.commit_staged(committer, staged, applied, options) {
-            Ok(id) => Ok(Committed { id, apart }),
+            Ok(id) => Ok(Committed { id, apart, own }),
             Err(error) => Err(self.take_back(applied, error)),
         }
     }
@@ -114,7 +123,7 @@ impl Engine {
                 None => Ok(plain),
             }
         });
-        let prepared = made.and_then(|commit| lock.fill(git, &commit, parent.as_deref()).map(|()| commit));
+        let prepared = made.and_then(|commit| lock.fill(git, &commit, parent.as_deref(), &entries.index).map(|()| commit));
         let _ = git.read(&["update-ref", "-d", &reference]);
         let commit = prepared?;
         let none = "0".repeat(commit.len());

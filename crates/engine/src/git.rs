@@ -1,9 +1,9 @@
 //! Git, asked in a way that runs nothing a repository's own configuration names.
 
-use std::collections::HashSet;
-use std::ffi::OsString;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,24 @@ pub(crate) struct Git {
     home: PathBuf,
     /// Root works in somebody else's repository as that somebody.
     owner: Option<(u32, u32)>,
+}
+
+/// In the place of a mode.
+pub(crate) const UNMERGED: &str = "unmerged";
+
+/// What is to be staged at a path.
+#[derive(Debug)]
+pub(crate) enum InIndex {
+    /// As it was, present or not.
+    AsItIs,
+    Blob {
+        mode: &'static str,
+        id: String,
+    },
+    Content {
+        mode: &'static str,
+        bytes: Vec<u8>,
+    },
 }
 
 /// Keeps git from running what a repository's configuration names.
@@ -43,27 +61,24 @@ impl Git {
         Ok(Some(Self { root: root.to_owned(), home, owner }))
     }
 
-    /// Where submodules are, relative to the root.
-    pub(crate) fn submodules(&self) -> Result<HashSet<PathBuf>, EngineError> {
-        let mut listed = self.bytes(&["ls-files", "-s", "-z"])?;
-        if self.has_commit() {
-            listed.extend(self.bytes(&["ls-tree", "-r", "-z", "--full-tree", "HEAD"])?);
+    /// Mode, id and path of every file in the last commit, relative to the root.
+    pub(crate) fn committed(&self) -> Result<Vec<(String, String, PathBuf)>, EngineError> {
+        if !self.has_commit() {
+            return Ok(Vec::new());
         }
-        let links = listed.split(|b| *b == 0).filter(|line| line.starts_with(b"160000 "));
-        let path = |line: &[u8]| line.iter().position(|b| *b == b'\t').map(|tab| line[tab + 1..].to_vec());
-        Ok(links.filter_map(path).map(|path| PathBuf::from(OsString::from_vec(path))).collect())
+        let listed = self.bytes(&["ls-tree", "-r", "-z", "--full-tree", "HEAD"])?;
+        Ok(listed.split(|b| *b == 0).filter_map(|line| entry(line, 2)).collect())
     }
 
-    /// The id of a file's content in the last commit.
-    pub(crate) fn committed_blob(&self, path: &Path) -> Result<Option<String>, EngineError> {
-        if !self.has_commit() {
-            return Ok(None);
-        }
-        let arguments = ["ls-tree", "-z", "--full-tree", "HEAD", "--"];
-        let listed = output(self.command(&arguments).arg(path), &arguments)?;
-        let listed = String::from_utf8_lossy(&listed).into_owned();
-        let mut words = listed.split([' ', '\t']);
-        Ok(words.nth(1).filter(|kind| *kind == "blob").and_then(|_| words.next()).map(str::to_owned))
+    /// The same of the index. Where a merge is not finished, the mode is `UNMERGED`.
+    pub(crate) fn staged(&self) -> Result<Vec<(String, String, PathBuf)>, EngineError> {
+        let listed = self.bytes(&["ls-files", "-s", "-z"])?;
+        let is_unmerged = |line: &[u8]| !line.split(|b| *b == b'\t').next().unwrap_or_default().ends_with(b" 0");
+        let one = |line: &[u8]| {
+            let (mode, id, path) = entry(line, 1)?;
+            Some((if is_unmerged(line) { UNMERGED.to_owned() } else { mode }, id, path))
+        };
+        Ok(listed.split(|b| *b == 0).filter_map(one).collect())
     }
 
     fn has_commit(&self) -> bool {
@@ -172,28 +187,56 @@ impl Git {
         feed(self.command(arguments), input).map(|_| ())
     }
 
-    /// Tells an index about what was committed, and about nothing else.
-    pub(crate) fn update_index(&self, index: &Path, commit: &str, parent: Option<&str>) -> Result<(), EngineError> {
+    /// Tells an index about what was committed, and about nothing else. `otherwise` says where more than that is staged.
+    pub(crate) fn update_index(
+        &self,
+        index: &Path,
+        commit: &str,
+        parent: Option<&str>,
+        otherwise: &HashMap<PathBuf, InIndex>,
+    ) -> Result<(), EngineError> {
         let changes = match parent {
             Some(parent) => self.bytes(&["diff-tree", "-r", "-z", "--no-renames", parent, commit])?,
             None => self.bytes(&["diff-tree", "-r", "-z", "--no-renames", "--root", "--no-commit-id", commit])?,
         };
-        let mut lines = Vec::new();
+        let (mut lines, mut told) = (Vec::new(), HashSet::new());
         let mut fields = changes.split(|b| *b == 0);
         while let (Some(raw), Some(path)) = (fields.next().filter(|r| !r.is_empty()), fields.next()) {
             let words: Vec<&[u8]> = raw.split(|b| *b == b' ').collect();
             let [_, mode, _, id, ..] = words.as_slice() else { continue };
-            lines.extend([*mode, b" ", *id, b"\t", path, b"\0"].concat());
+            let (mode, id) = match otherwise.get(Path::new(OsStr::from_bytes(path))) {
+                None => (mode.to_vec(), id.to_vec()),
+                Some(InIndex::AsItIs) => continue,
+                Some(InIndex::Blob { mode, id }) => (mode.as_bytes().to_vec(), id.as_bytes().to_vec()),
+                Some(InIndex::Content { mode, bytes }) => {
+                    let stored = feed(self.command(&["hash-object", "-w", "--no-filters", "--stdin"]), bytes)?;
+                    (mode.as_bytes().to_vec(), stored.trim_ascii_end().to_vec())
+                }
+            };
+            told.insert(path);
+            lines.extend([&mode, b" ".as_slice(), &id, b"\t", path, b"\0"].concat());
         }
         if lines.is_empty() {
             return Ok(());
         }
-        self.write_index(index, &lines)
+        self.change_index(index, &["--index-info"], &lines)?;
+        // Git forgets these marks of a path when it is told about it.
+        let listed = self.bytes(&["ls-files", "-v", "-z"])?;
+        let marked = |tags: &[u8]| {
+            let fits = |line: &&[u8]| line.len() > 2 && tags.contains(&line[0]) && told.contains(&line[2..]);
+            listed.split(|b| *b == 0).filter(fits).flat_map(|line| [&line[2..], b"\0"].concat()).collect::<Vec<u8>>()
+        };
+        for (mark, paths) in [("--skip-worktree", marked(b"Ss")), ("--assume-unchanged", marked(b"hsmrck"))] {
+            if !paths.is_empty() {
+                self.change_index(index, &[mark, "--stdin"], &paths)?;
+            }
+        }
+        Ok(())
     }
 
     /// Git looks again at files that are as young as its index, through whatever filters they have. In a work tree where they
     /// are not, there is nothing to look at.
-    fn write_index(&self, index: &Path, lines: &[u8]) -> Result<(), EngineError> {
+    fn change_index(&self, index: &Path, how: &[&str], lines: &[u8]) -> Result<(), EngineError> {
         let directory = self.read(&["rev-parse", "--absolute-git-dir"])?;
         let mut random = [0_u8; 8];
         rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())
@@ -202,7 +245,7 @@ impl Git {
         // Made new or not at all, so it is empty and ours.
         let made = std::fs::DirBuilder::new().mode(0o711).create(&nowhere);
         made.map_err(|e| EngineError::io("create", &nowhere, e))?;
-        let mut command = self.command(&["update-index", "-z", "--index-info"]);
+        let mut command = self.command(&[&["update-index", "-z"], how].concat());
         command.env("GIT_DIR", directory).env("GIT_WORK_TREE", &nowhere).env("GIT_INDEX_FILE", index).current_dir(&nowhere);
         let outcome = feed(command, lines).map(|_| ());
         let _ = std::fs::remove_dir(&nowhere);
@@ -214,6 +257,14 @@ impl Git {
         let output = command.stdin(Stdio::null()).output().map_err(|e| EngineError::io("run", Path::new("git"), e))?;
         if output.status.success() { Ok(()) } else { Err(failed(&["hook", name], &output.stderr)) }
     }
+}
+
+/// `MODE … ID …<tab>PATH`, with the id at the given place.
+fn entry(line: &[u8], at: usize) -> Option<(String, String, PathBuf)> {
+    let tab = line.iter().position(|b| *b == b'\t')?;
+    let words: Vec<&str> = std::str::from_utf8(&line[..tab]).ok()?.split(' ').collect();
+    let path = PathBuf::from(OsString::from_vec(line[tab + 1..].to_vec()));
+    Some((words.first()?.to_string(), words.get(at)?.to_string(), path))
 }
 
 fn output(command: &mut Command, arguments: &[&str]) -> Result<Vec<u8>, EngineError> {

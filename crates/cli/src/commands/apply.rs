@@ -9,7 +9,7 @@ use whatif_types::Explain;
 
 use super::Outcome;
 use crate::apply_report::{
-    applied_document, nothing_document, plan_document, refuse_conflicts, report, say_apart, say_left_out, show_plan,
+    applied_document, nothing_document, plan_document, refuse_conflicts, report, say_left_out, say_uncommitted, show_plan,
 };
 use crate::interrupt::{self, Interrupts};
 use crate::output::{Output, Style, counted, done, printable};
@@ -176,7 +176,14 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
         if !prepared.is_empty() {
             engine.check_apply(&prepared)?;
         }
+        let commits = match args.commit {
+            true => Some(engine.check_commit(&engine.prepare_commit(prepared.project())?, &prepared)?),
+            false => None,
+        };
         show_plan(&prepared, output);
+        if let Some(files) = commits {
+            output.line(format!("to be committed: {}", counted(files as u64, "file")));
+        }
         output.document(&plan_document(&prepared));
         return Ok(Ending::Nothing);
     }
@@ -217,8 +224,8 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     let staged = committer.zip(staged).filter(|_| interrupted.is_none());
     let committed = staged.map(|(committer, staged)| engine.commit(&committer, staged, &applied, &options)).transpose()?;
     done(format!("applied as {}", applied.id));
-    if let Some(apart) = committed.as_ref().map(|c| &c.apart).filter(|apart| !apart.is_empty()) {
-        say_apart(apart, &applied.sandbox.project, output);
+    if let Some(committed) = &committed {
+        say_uncommitted(committed, &applied.sandbox.project, output);
     }
     let commit = committed.and_then(|c| c.id);
     report(&applied, &left_out, commit.as_deref(), output);

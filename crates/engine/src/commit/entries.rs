@@ -1,21 +1,17 @@
 //! What of a plan goes into a commit, path by path.
 
-use std::collections::HashSet;
-
-use std::io::Read;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use whatif_apply::{Change as Act, Kind, Operation, Plan, Source};
 use whatif_diff::content;
 
 use super::Person;
+use super::own::{self, LONGEST, Mixed, Version, file_mode};
+use super::tracked::Tracked;
 use crate::EngineError;
-use crate::git::Git;
-
-/// Larger files are not read into a commit.
-const LONGEST: u64 = 1 << 30;
+use crate::git::{Git, InIndex, UNMERGED};
 
 /// Commands of `git fast-import`, ready to be fed.
 #[derive(Debug, Default)]
@@ -24,20 +20,27 @@ pub(super) struct Entries {
     written: Vec<u8>,
     pub count: usize,
     pub apart: Vec<PathBuf>,
+    /// Where edits of the user's own stay uncommitted.
+    pub own: Vec<PathBuf>,
+    /// What is to be staged where something was staged before, by paths relative to the repository.
+    pub index: HashMap<PathBuf, InIndex>,
+    mixed: Vec<(PathBuf, Mixed)>,
 }
 
-/// What git keeps of a file.
-enum Content {
-    Bytes(&'static str, Vec<u8>),
-    /// The same bytes as in the last commit.
-    Known(&'static str, String),
+/// One path of a plan in a repository.
+struct Place<'a> {
+    path: &'a Path,
+    relative: &'a Path,
+    git: &'a Git,
+    tracked: &'a Tracked,
 }
 
 impl Entries {
     pub(super) fn of(plan: &Plan, git: &Git) -> Result<Self, EngineError> {
         let mut entries = Self::default();
         let paths: Vec<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
-        let others = Others::of(git, &paths)?;
+        let tracked = Tracked::of(git)?;
+        let others = Others::of(git, &tracked, &paths)?;
         for (operation, path) in plan.operations.iter().zip(&paths) {
             let Ok(relative) = path.strip_prefix(&git.root) else { continue };
             // Git's own data is not part of a commit.
@@ -50,39 +53,125 @@ impl Entries {
                 }
                 continue;
             }
-            entries.add(plan, operation, path, relative, git)?;
+            let place = Place { path, relative, git, tracked: &tracked };
+            if let Err(mixed) = entries.add(plan, operation, &place)? {
+                entries.mixed.push((relative.to_owned(), mixed));
+            }
         }
-        Ok(entries)
+        entries.check()
     }
 
-    fn add(&mut self, plan: &Plan, operation: &Operation, path: &Path, relative: &Path, git: &Git) -> Result<(), EngineError> {
+    fn check(self) -> Result<Self, EngineError> {
+        const MOST_NAMED: usize = 5;
+        if self.mixed.is_empty() {
+            return Ok(self);
+        }
+        let named = self.mixed.iter().take(MOST_NAMED).map(|(path, why)| format!("{} {}", path.display(), why.in_words()));
+        let more = self.mixed.len().saturating_sub(MOST_NAMED);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        Err(EngineError::Git {
+            action: "commit",
+            message: named.collect::<Vec<_>>().join("; ") + &more,
+            hint: "nothing was applied. Commit or stash your own work first, leave these files out (--exclude), or apply without --commit"
+                .to_owned(),
+        })
+    }
+
+    fn add(&mut self, plan: &Plan, operation: &Operation, place: &Place<'_>) -> Result<Result<(), Mixed>, EngineError> {
+        if place.tracked.index.get(place.relative).is_some_and(|i| i.mode == UNMERGED) {
+            return Ok(Err(Mixed::Staged));
+        }
         let was_file = operation.expected.identity().is_some_and(|i| matches!(i.kind, Kind::File | Kind::Link));
-        let content = match &operation.change {
-            Act::Remove => None,
-            Act::Set { attributes } if was_file => Some(unchanged(path, relative, attributes.mode, git)?),
-            Act::Set { .. } => return Ok(()),
-            Act::Put { source: Source::Directory, .. } => None,
-            Act::Put { source, attributes } => Some(written(plan, source, attributes.mode)?),
-        };
-        let name = quoted(relative);
-        match content {
-            None if was_file => {
-                self.deleted.extend([b"D ".as_slice(), &name, b"\n"].concat());
-                self.count += 1;
-            }
-            None => {}
-            Some(Content::Known(mode, id)) => {
-                self.written.extend([b"M ", mode.as_bytes(), b" ", id.as_bytes(), b" ", &name, b"\n"].concat());
-                self.count += 1;
-            }
-            Some(Content::Bytes(mode, bytes)) => {
-                self.written.extend([b"M ", mode.as_bytes(), b" inline ", &name, b"\n"].concat());
-                self.written.extend(format!("data {}\n", bytes.len()).bytes());
-                self.written.extend(bytes);
-                self.written.push(b'\n');
-                self.count += 1;
+        match &operation.change {
+            Act::Remove | Act::Put { source: Source::Directory, .. } if was_file => self.delete(place),
+            Act::Remove | Act::Put { source: Source::Directory, .. } => Ok(Ok(())),
+            Act::Set { attributes } if was_file => self.set_mode(place, file_mode(attributes.mode)),
+            Act::Set { .. } => Ok(Ok(())),
+            Act::Put { source, attributes } => {
+                let new = written(plan, source, attributes.mode)?;
+                if was_file { self.replace(place, new) } else { self.make(place, new) }
             }
         }
+    }
+
+    fn delete(&mut self, place: &Place<'_>) -> Result<Result<(), Mixed>, EngineError> {
+        let (head, index) = (place.tracked.head.get(place.relative), place.tracked.index.get(place.relative));
+        let Some(head) = head else { return Ok(Ok(())) };
+        // What is staged only there would be nowhere any more.
+        if let Some(index) = index.filter(|i| *i != head)
+            && !index.holds(&own::real(place.path, place.relative, place.git)?.bytes, place.git)?
+        {
+            return Ok(Err(Mixed::Staged));
+        }
+        self.deleted.extend([b"D ".as_slice(), &quoted(place.relative), b"\n"].concat());
+        self.count += 1;
+        Ok(Ok(()))
+    }
+
+    /// A file of which only the attributes change: otherwise as the last commit has it.
+    fn set_mode(&mut self, place: &Place<'_>, mode: &'static str) -> Result<Result<(), Mixed>, EngineError> {
+        let Some(head) = place.tracked.head.get(place.relative) else { return Ok(Err(Mixed::Untracked)) };
+        if head.mode == mode {
+            return Ok(Ok(()));
+        }
+        let index = place.tracked.index.get(place.relative);
+        if index != Some(head) {
+            let kept = index.map_or(InIndex::AsItIs, |i| InIndex::Blob { mode, id: i.id.clone() });
+            self.index.insert(place.relative.to_owned(), kept);
+        }
+        self.written.extend([b"M ", mode.as_bytes(), b" ", head.id.as_bytes(), b" ", &quoted(place.relative), b"\n"].concat());
+        self.count += 1;
+        Ok(Ok(()))
+    }
+
+    /// Where reality has no file.
+    fn make(&mut self, place: &Place<'_>, new: Version) -> Result<Result<(), Mixed>, EngineError> {
+        let (head, index) = (place.tracked.head.get(place.relative), place.tracked.index.get(place.relative));
+        if let Some(index) = index.filter(|i| Some(*i) != head)
+            && !new.is(index, place.git)?
+        {
+            return Ok(Err(Mixed::Staged));
+        }
+        self.write(place, &new)?;
+        Ok(Ok(()))
+    }
+
+    fn replace(&mut self, place: &Place<'_>, new: Version) -> Result<Result<(), Mixed>, EngineError> {
+        let (head, index) = (place.tracked.head.get(place.relative), place.tracked.index.get(place.relative));
+        let Some(head) = head else { return Ok(Err(Mixed::Untracked)) };
+        let real = own::real(place.path, place.relative, place.git)?;
+        let (version, keeps_own) = match own::committed(head, &real, new, place.git)? {
+            Ok(committed) => committed,
+            Err(mixed) => return Ok(Err(mixed)),
+        };
+        if index != Some(head) {
+            let kept = match own::staged(head, index, &version, place.git)? {
+                Ok(Some(staged)) => InIndex::Content { mode: staged.mode, bytes: staged.bytes },
+                Ok(None) => InIndex::AsItIs,
+                Err(mixed) => return Ok(Err(mixed)),
+            };
+            self.index.insert(place.relative.to_owned(), kept);
+        }
+        if keeps_own {
+            self.own.push(place.path.to_owned());
+        }
+        self.write(place, &version)?;
+        Ok(Ok(()))
+    }
+
+    /// Nothing that the last commit has already.
+    fn write(&mut self, place: &Place<'_>, version: &Version) -> Result<(), EngineError> {
+        if let Some(head) = place.tracked.head.get(place.relative)
+            && version.is(head, place.git)?
+        {
+            return Ok(());
+        }
+        let bytes = &version.bytes;
+        self.written.extend([b"M ", version.mode.as_bytes(), b" inline ", &quoted(place.relative), b"\n"].concat());
+        self.written.extend(format!("data {}\n", bytes.len()).bytes());
+        self.written.extend(bytes);
+        self.written.push(b'\n');
+        self.count += 1;
         Ok(())
     }
 
@@ -107,8 +196,8 @@ impl Entries {
 struct Others(HashSet<PathBuf>);
 
 impl Others {
-    fn of(git: &Git, paths: &[PathBuf]) -> Result<Self, EngineError> {
-        let mut others = git.submodules()?;
+    fn of(git: &Git, tracked: &Tracked, paths: &[PathBuf]) -> Result<Self, EngineError> {
+        let mut others: HashSet<PathBuf> = tracked.submodules().map(Path::to_owned).collect();
         let mut known: HashSet<&Path> = HashSet::new();
         for path in paths.iter().filter_map(|p| p.strip_prefix(&git.root).ok()) {
             // One that this apply makes, or that is there.
@@ -147,40 +236,20 @@ fn is_directory(operation: &Operation) -> bool {
     }
 }
 
-fn written(plan: &Plan, source: &Source, mode: u32) -> Result<Content, EngineError> {
+fn written(plan: &Plan, source: &Source, mode: u32) -> Result<Version, EngineError> {
+    let file = |bytes| Version { mode: file_mode(mode), bytes };
     Ok(match source {
-        Source::Link(target) => Content::Bytes("120000", target.clone().into_vec()),
-        Source::Bytes(bytes) => Content::Bytes(file_mode(mode), bytes.clone()),
+        Source::Link(target) => Version { mode: "120000", bytes: target.clone().into_vec() },
+        Source::Bytes(bytes) => file(bytes.clone()),
         Source::File(from) | Source::Original(from) => {
-            let bytes = content::read_up_to(from, LONGEST).map_err(|e| EngineError::io("read", from, e))?;
-            Content::Bytes(file_mode(mode), bytes)
+            file(content::read_up_to(from, LONGEST).map_err(|e| EngineError::io("read", from, e))?)
         }
         Source::HardLink(first) => match plan.operations.get(*first).map(|o| &o.change) {
             Some(Act::Put { source, .. }) if !matches!(source, Source::HardLink(_)) => written(plan, source, mode)?,
-            _ => Content::Bytes(file_mode(mode), Vec::new()),
+            _ => file(Vec::new()),
         },
-        Source::Directory => Content::Bytes(file_mode(mode), Vec::new()),
+        Source::Directory => file(Vec::new()),
     })
-}
-
-/// A file of which only the attributes change: as the last commit has it, or as it is if git does not know it.
-fn unchanged(path: &Path, relative: &Path, mode: u32, git: &Git) -> Result<Content, EngineError> {
-    if let Some(id) = git.committed_blob(relative)? {
-        return Ok(Content::Known(file_mode(mode), id));
-    }
-    let failed = |e: std::io::Error| EngineError::io("read", path, e);
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let root = rustix::fs::openat(CWD, &git.root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    let root = root.map_err(|e| failed(e.into()))?;
-    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let file = rustix::fs::openat2(&root, relative, flags, Mode::empty(), how).map_err(|e| failed(e.into()))?;
-    let mut bytes = Vec::new();
-    std::fs::File::from(file).take(LONGEST).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(Content::Bytes(file_mode(mode), bytes))
-}
-
-fn file_mode(mode: u32) -> &'static str {
-    if mode & 0o100 != 0 { "100755" } else { "100644" }
 }
 
 /// As fast-import takes a path: in quotes, with everything unusual escaped.

@@ -2,10 +2,11 @@
 //!
 //! Everything is done by programs with the ids of the repository's owner, since `.git` may lead anywhere.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use crate::EngineError;
-use crate::git::Git;
+use crate::git::{Git, InIndex};
 
 /// Given up when it is dropped.
 #[derive(Debug)]
@@ -29,11 +30,17 @@ impl IndexLock {
         Ok(Self { git: git.clone(), index, lock, is_ours: true })
     }
 
-    /// Writes the index as it shall be: with what was committed, and otherwise as it is.
-    pub(super) fn fill(&self, git: &Git, commit: &str, parent: Option<&str>) -> Result<(), EngineError> {
+    /// Writes the index as it will be: with what was committed, and otherwise as it is.
+    pub(super) fn fill(
+        &self,
+        git: &Git,
+        commit: &str,
+        parent: Option<&str>,
+        otherwise: &HashMap<PathBuf, InIndex>,
+    ) -> Result<(), EngineError> {
         let new = self.lock.with_extension("whatif");
         git.script("rm -f \"$2\"; if [ -e \"$1\" ]; then cp -p -- \"$1\" \"$2\"; fi", &[&self.index, &new])?;
-        let written = git.update_index(&new, commit, parent);
+        let written = git.update_index(&new, commit, parent, otherwise);
         let filled = written.and_then(|()| git.script("cat -- \"$1\" > \"$2\"", &[&new, &self.lock]));
         let _ = git.script("rm -f -- \"$1\"", &[&new]);
         filled
