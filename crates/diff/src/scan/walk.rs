@@ -73,6 +73,8 @@ pub(super) struct Visit {
     /// Whom new files belong to.
     pub owner: Option<(u32, u32)>,
     pub masked: bool,
+    /// Reality has something here, or above, that is masked.
+    pub is_over_masked: bool,
     /// What shows through the directory above is reality at the same path.
     pub is_in_place: bool,
     /// The head made or moved this directory or one above it: what shows here is its doing, not that of an older layer.
@@ -123,6 +125,7 @@ impl<'a> Walk<'a> {
             touched: None,
             owner: before.as_ref().and_then(owner),
             masked: false,
+            is_over_masked: false,
             is_in_place: true,
             is_put_by_head: false,
             itself: before.is_some().then(|| (before.clone(), State::new(after, newest.path.clone(), tree.marks))),
@@ -289,7 +292,8 @@ impl<'a> Walk<'a> {
             if real.is_none() && after.is_none() {
                 finding.found.gone.push(full.clone());
             }
-            let masked_over_something = is_masked && real.is_some() && after.is_some();
+            // What the sandbox puts into a directory that it was not shown would be among files it does not know.
+            let masked_over_something = visit.is_over_masked || is_masked && real.is_some() && after.is_some();
             match (sub, after) {
                 // Compared when it is open.
                 (Some(sub), Some(after))
@@ -299,7 +303,8 @@ impl<'a> Walk<'a> {
                 }
                 (sub, after) => {
                     self.note(full, known, after, touched, masked_over_something, finding);
-                    finding.pending.extend(sub.map(|s| Visit { touched, masked: is_masked, ..s }));
+                    let is_over_masked = masked_over_something;
+                    finding.pending.extend(sub.map(|s| Visit { touched, masked: is_masked, is_over_masked, ..s }));
                 }
             }
         }
@@ -350,6 +355,7 @@ impl<'a> Walk<'a> {
             touched: None,
             owner: before.map_or(visit.owner, owner),
             masked: false,
+            is_over_masked: false,
             is_in_place: matches!(views.lower, Lower::Plain),
             is_put_by_head: views.is_put_by_head,
             itself: None,
