@@ -14,6 +14,8 @@ as_root_and_user!(
     a_bare_name_protects_at_any_depth,
     a_pattern_that_fits_nothing_is_a_mistake,
     a_policy_that_can_never_fit_is_a_mistake,
+    nothing_is_applied_into_a_masked_directory,
+    a_digest_is_of_what_is_left_to_apply,
 );
 
 /// `a.txt` goes and a similar `b.txt` comes: a rename, as far as can be guessed. They differ in two hunks.
@@ -185,4 +187,41 @@ fn a_policy_that_can_never_fit_is_a_mistake(w: &World) {
         w.apply(&["s", "--all"]).fails_with_hint(125).says("policy.");
     }
     assert_eq!(read(w), ["s", "s", "n"], "nothing was applied");
+}
+
+fn nothing_is_applied_into_a_masked_directory(w: &World) {
+    w.outside("mkdir -p ~/.ssh; echo REAL > ~/.ssh/id_ed25519; seq 9 > a").ok();
+    let inside =
+        "mkdir -p ~/.ssh/d; echo evil > ~/.ssh/authorized_keys; echo evil > ~/.ssh/id_ed25519; echo evil > ~/.ssh/d/x; echo q >> a";
+    w.sandbox_with("s", inside);
+    let key = w.home.join(".ssh/authorized_keys");
+    let named = key.display().to_string();
+    for choice in [["--outside", "--risky"], ["--files", &named]] {
+        w.apply(&[["s"].as_slice(), &choice].concat()).ok().says("hidden from the sandbox");
+        assert!(!key.exists(), "{choice:?}");
+    }
+    assert_eq!(w.outside("cat ~/.ssh/id_ed25519; ls -A ~/.ssh; tail -n 1 a").ok().text(), "REAL\nid_ed25519\nq");
+    // Where reality has nothing, there is nothing to protect: it needs its own approval, as ever.
+    w.outside("rm -r ~/.ssh").ok();
+    w.sandbox_with("t", "mkdir -p ~/.ssh; echo new > ~/.ssh/config");
+    w.apply(&["t", "--outside", "--risky"]).ok();
+    assert_eq!(w.outside("cat ~/.ssh/config").ok().text(), "new");
+}
+
+fn a_digest_is_of_what_is_left_to_apply(w: &World) {
+    let digest = || w.json(["diff", "s"])["digest"].as_str().unwrap_or_default().to_owned();
+    w.outside("seq 40 > a").ok();
+    w.sandbox_with("s", "sed -i 's/^5$/X/; s/^35$/XX/' a");
+    let all = digest();
+    assert_eq!(digest(), all, "it is the same as long as the change is");
+    w.apply(&["s", "--hunks", "a:1"]).ok();
+    assert_ne!(digest(), all);
+    let outcome = w.apply(&["s", "--digest", &all]);
+    assert!(outcome.code != 0, "{outcome:?}");
+    // What reality does meanwhile is merged, and the change stays what it is.
+    let rest = digest();
+    w.outside("sed -i s/^20$/mine/ a").ok();
+    assert_eq!(digest(), rest);
+    w.apply(&["s", "--digest", &rest]).ok();
+    assert_eq!(w.outside("grep -c -e X -e mine a").ok().text(), "3");
 }

@@ -1,11 +1,13 @@
 //! A change set in one number. Any write to a changed file changes it: the time of the last change of an inode cannot be set.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use sha2::{Digest, Sha256};
 
-use crate::change::Change;
+use crate::change::{Change, State};
+use crate::content::LONGEST_TEXT;
 use crate::node::Kind;
 
 /// Over everything a sandbox changed, in order.
@@ -17,8 +19,19 @@ pub fn of(changes: &[Change]) -> String {
         describe(change, &mut bytes);
         hash.update(&bytes);
         bytes.clear();
+        // Of a file that was applied in part, less is left, and what it has become is the same.
+        if let Some(start) = start(change) {
+            hash.update(Sha256::digest(start));
+        }
     }
     hex(&hash.finalize()[..16])
+}
+
+/// What a change of a text is relative to. What cannot be read is reported by those who show it.
+fn start(change: &Change) -> Option<Cow<'_, [u8]>> {
+    let is_text = |state: &&State| state.node.kind == Kind::File && state.node.size <= LONGEST_TEXT;
+    change.after.as_ref().filter(is_text)?;
+    change.before.as_ref().filter(is_text)?.bytes().ok()
 }
 
 /// Of one change: what a decision about it is bound to.
