@@ -17,7 +17,7 @@ use crate::journal::Parent;
 use crate::layout::{Layout, Role, Staging, link_base};
 use crate::look::{Seen, look, look_at};
 use crate::permission::Who;
-use crate::plan::{Change, Identity, Kind, Operation, Plan, Source};
+use crate::plan::{Change, Existing, Identity, Kind, Operation, Plan, Source};
 use crate::space::Needs;
 
 /// Whether the plan could be applied now, with backups in `backups`. Lists everything that is against it; writes nothing.
@@ -189,7 +189,7 @@ impl Surveyor<'_> {
         let layout = self.layout;
         let path = layout.steps[n].path.as_path();
         let Change::Put { source, attributes } = &operation.change else { return };
-        if !matches!(source, Source::Original(_) | Source::HardLink(_)) {
+        if !matches!(source, Source::Original(_) | Source::HardLink(_) | Source::Existing(_)) {
             self.problems.extend(self.who.against_attributes(attributes, path));
         }
         let bytes = match source {
@@ -203,6 +203,7 @@ impl Surveyor<'_> {
                 }
                 return;
             }
+            Source::Existing(existing) => return self.existing(existing),
             Source::File(from) | Source::Original(from) => {
                 let original = matches!(source, Source::Original(_));
                 match look(CWD, from) {
@@ -222,6 +223,21 @@ impl Surveyor<'_> {
         };
         if let Some(device) = device {
             self.needs.add(device, bytes);
+        }
+    }
+
+    /// What gets a further name must be what is expected.
+    fn existing(&mut self, existing: &Existing) {
+        let path = existing.absolute(&self.plan.roots);
+        let hint = "look at the change again";
+        match existing.look(self.held, &path) {
+            Err(fault) => self.problem(&path, fault.to_string(), ""),
+            Ok((_, None)) => self.problem(&path, "does not exist any more", hint),
+            Ok((_, Some(seen))) => {
+                if let Some(what) = existing.identity.difference(&seen.identity) {
+                    self.problem(&path, what, hint);
+                }
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::backup::{move_out, remove_tree};
 use crate::error::{Fault, on};
 use crate::fingerprint::Fingerprints;
 use crate::flush::{self, FEW};
+use crate::further_name::is_further_name;
 use crate::held::{directory_of, explain, in_the_way};
 use crate::journal::Done;
 use crate::layout::Role;
@@ -93,6 +94,13 @@ fn put_away(tx: &mut Transaction, n: usize, reported: &mut Vec<(PathBuf, String)
             Err(errno) => Err(on("remove", path)(errno)),
         };
     }
+    let stays_as = tx.header.plan.operations[n].stays_as().cloned();
+    if let Some(existing) = &stays_as
+        && let Some(seen) = look(&*aside, name).map_err(on("examine", path))?
+        && existing.is_named(&mut tx.held, &seen.identity)
+    {
+        return rustix::fs::unlinkat(&*aside, name, AtFlags::empty()).map_err(on("remove", path));
+    }
     if tx.header.copied.binary_search(&n).is_ok() {
         // A copy was made before. If somebody still had it open and wrote to it, it is made again.
         let now = look(&*aside, name).map_err(on("examine", path))?;
@@ -109,7 +117,7 @@ fn put_away(tx: &mut Transaction, n: usize, reported: &mut Vec<(PathBuf, String)
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             // Recovery comes here again.
-            if !tx.store.has_old(n)? {
+            if stays_as.is_none() && !tx.store.has_old(n)? {
                 reported.push((path.to_owned(), "has no backup: somebody removed its earlier version".to_owned()));
             }
             Ok(())
@@ -199,7 +207,7 @@ fn record(tx: &mut Transaction, left: &BTreeSet<usize>, reported: &mut Vec<(Path
         let plan = &tx.header.plan;
         // Nothing changes in a published tree but the number of names.
         let settled = matches!(step.role, Role::Nested { .. })
-            && !matches!(plan.operations[n].source(), Some(Source::HardLink(_) | Source::Original(_)))
+            && !matches!(plan.operations[n].source(), Some(Source::HardLink(_) | Source::Original(_) | Source::Existing(_)))
             && tx.staged[n].as_ref().is_some_and(|s| s.nlink == 1 || s.kind == Kind::Directory);
         let after = match step.role {
             Role::Remove => None,
@@ -212,7 +220,16 @@ fn record(tx: &mut Transaction, left: &BTreeSet<usize>, reported: &mut Vec<(Path
                     Err(error) if in_the_way(&error).is_some() => None,
                     Err(error) => return Err(on("examine", &step.path)(error)),
                 };
-                let (after, why) = left_there(now, ours(&plan.operations[n], step.role, tx.staged[n].as_ref()));
+                let staged = tx.staged[n].as_ref();
+                if let Some(existing) = plan.operations[n].existing().filter(|_| !is_further_name(plan, n, staged)) {
+                    let why = format!("is a copy: {} could not get a further name", existing.absolute(&plan.roots).display());
+                    reported.push((step.path.clone(), why));
+                }
+                let (after, why) = match now {
+                    // An edit since then is one of a file that had a name before.
+                    Some(now) if is_further_name(plan, n, Some(&now)) => (Some(now), None),
+                    now => left_there(now, ours(&plan.operations[n], step.role, staged)),
+                };
                 reported.extend(why.map(|why| (step.path.clone(), format!("{why} since it was applied; that was left as it is"))));
                 after
             }

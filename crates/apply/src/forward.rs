@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::backup::move_out;
 use crate::error::{Fault, on};
+use crate::further_name::is_further_name;
 use crate::held::Held;
 use crate::layout::{Spot, Step};
 use crate::look::{Seen, look};
@@ -100,6 +101,7 @@ fn publish(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
     let is_staged = |seen: &Option<Seen>| seen.as_ref().is_some_and(|s| staged.same_inode(&s.identity));
 
     let spoilt = aside.as_ref().filter(|a| staged.same_inode(&a.identity)).and_then(|a| staged.changed_since_staged(&a.identity));
+    let spoilt = spoilt.filter(|_| !is_further_name(&tx.header.plan, n, Some(&staged)));
     let outcome = match &before {
         _ if spoilt.is_some() => left("was left as it is: what was made ready for it was changed by somebody"),
         None if is_staged(&aside) && target.is_none() => publish_now(&mut tx.held, &step, None, &staged)?,
@@ -165,7 +167,7 @@ fn over(
         (None, Some(aside)) if is_staged(&aside) => left("does not exist any more"),
         // Swapped, and then somebody did something to ours.
         (_, Some(aside)) if is_before(&aside) => Outcome::Done,
-        (_, None) if tx.store.has_old(n)? => Outcome::Done,
+        (_, None) if is_put_away(tx, n)? => Outcome::Done,
         _ => left("was changed by somebody"),
     })
 }
@@ -213,12 +215,17 @@ fn remove(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
                 as_outcome(swap::remove(&mut tx.held, &step, &before))
             }
             None => as_outcome(swap::remove(&mut tx.held, &step, &before)),
-            Some(_) if tx.store.has_old(n)? => Ok(Outcome::Done),
+            Some(_) if is_put_away(tx, n)? => Ok(Outcome::Done),
             Some(why) => Ok(left(why)),
         },
-        (None, None) if before.kind == Kind::Directory || tx.store.has_old(n)? => Ok(Outcome::Done),
+        (None, None) if before.kind == Kind::Directory || is_put_away(tx, n)? => Ok(Outcome::Done),
         (None, None) => Ok(left("was removed by somebody else, so there is no backup of it")),
     }
+}
+
+/// Whether the version of before is where it goes in the end. A further name of a file that stays goes nowhere.
+fn is_put_away(tx: &Transaction, n: usize) -> Result<bool, Fault> {
+    Ok(tx.header.plan.operations[n].stays_as().is_some() || tx.store.has_old(n)?)
 }
 
 /// Only what has the attributes of before or the wanted ones, or some of each.

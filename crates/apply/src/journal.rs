@@ -19,8 +19,9 @@ use crate::fingerprint::Hash;
 use crate::layout::{Layout, Staging};
 use crate::plan::{Identity, Plan, Time};
 
-/// 2 added where each directory's new versions are staged; in 1 all of them lie beside their targets.
-const VERSION: u32 = 2;
+/// 2 added where each directory's new versions are staged; in 1 all of them lie next to their targets. 3 added further names of
+/// files that are there already.
+const VERSION: u32 = 3;
 const OLDEST: u32 = 1;
 const NAME: &str = "journal";
 /// Hexadecimal digits of the checksum that are kept.

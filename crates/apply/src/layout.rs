@@ -215,7 +215,7 @@ pub(crate) fn link_base(plan: &Plan, mut n: usize) -> Option<usize> {
     for _ in 0..=plan.operations.len() {
         match plan.operations.get(n)?.source()? {
             Source::HardLink(next) => n = *next,
-            Source::File(_) | Source::Bytes(_) | Source::Link(_) | Source::Original(_) => return Some(n),
+            Source::File(_) | Source::Bytes(_) | Source::Link(_) | Source::Original(_) | Source::Existing(_) => return Some(n),
             Source::Directory => return None,
         }
     }
@@ -254,6 +254,13 @@ fn refuse_bad_paths(plan: &Plan) -> Vec<Problem> {
             && root.components().collect::<PathBuf>().as_os_str() == root.as_os_str();
         if !plain || !root.is_absolute() {
             problems.push(Problem::new(root, "is not an absolute, plain path and cannot be a root", ""));
+        }
+    }
+    let existing = plan.operations.iter().filter_map(|o| o.existing().map(|e| (e.root, &e.path)));
+    for (root, path) in existing {
+        let is_plain = !path.as_os_str().is_empty() && path.components().all(|c| matches!(c, Component::Normal(_)));
+        if root >= plan.roots.len() || !is_plain {
+            problems.push(Problem::new(path, "cannot get a further name: it is not a plain path beneath a root", ""));
         }
     }
     for operation in &plan.operations {
@@ -297,6 +304,12 @@ fn refuse_contradictions(plan: &Plan, paths: &[PathBuf], index: &HashMap<&Path, 
             (Change::Set { .. }, Some(Kind::Link | Kind::Other)) => refuse("can only be replaced, not changed in place"),
             (Change::Put { source: Source::HardLink(_), .. }, _) if link_base(plan, n).is_none_or(|base| base == n) => {
                 refuse("shall be a hard link to something that the plan does not put");
+            }
+            (Change::Put { source: Source::Existing(existing), .. }, _) => {
+                let first = existing.absolute(&plan.roots);
+                if existing.identity.kind != Kind::File || index.contains_key(first.as_path()) {
+                    refuse("cannot become a further name of something that the plan changes, or that is not a file");
+                }
             }
             (Change::Put { source: Source::Link(target), attributes }, _) => {
                 if target.is_empty() || target.len() >= 4096 || target.as_bytes().contains(&0) {

@@ -43,6 +43,15 @@ pub struct Operation {
 pub enum Expected {
     Absent,
     Present(Identity),
+    /// A further name of a file that stays under its first one. So it is not kept when it goes, and made again when it comes back.
+    FurtherName(Box<FurtherName>),
+}
+
+/// What is at a path that is one of several of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FurtherName {
+    pub identity: Identity,
+    pub of: Existing,
 }
 
 impl Expected {
@@ -51,6 +60,7 @@ impl Expected {
         match self {
             Self::Absent => None,
             Self::Present(identity) => Some(identity),
+            Self::FurtherName(name) => Some(&name.identity),
         }
     }
 }
@@ -106,9 +116,23 @@ pub enum Source {
     Directory,
     /// The same inode as what that operation of the plan puts.
     HardLink(usize),
+    /// The same inode as what is at another path, which the plan leaves alone. Where the file system refuses a further name, a copy
+    /// with the attributes of the operation.
+    Existing(Box<Existing>),
     /// A backup of an earlier apply. It is moved back where that is possible, so that the inode is the same again, and copied
     /// with all its attributes where not; the attributes of the operation are not looked at.
     Original(#[serde(with = "text::path")] PathBuf),
+}
+
+/// A file that gets a further name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Existing {
+    /// Index into [`Plan::roots`].
+    pub root: usize,
+    #[serde(with = "text::path")]
+    pub path: PathBuf,
+    /// What must be there until the further name is made.
+    pub identity: Identity,
 }
 
 /// What an entry shall have besides its content.
@@ -231,6 +255,22 @@ impl Operation {
     pub(crate) fn source(&self) -> Option<&Source> {
         match &self.change {
             Change::Put { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// The file that stays when what is at the path goes.
+    pub(crate) fn stays_as(&self) -> Option<&Existing> {
+        match &self.expected {
+            Expected::FurtherName(name) => Some(&name.of),
+            _ => None,
+        }
+    }
+
+    /// What is there already and only gets a further name.
+    pub(crate) fn existing(&self) -> Option<&Existing> {
+        match self.source() {
+            Some(Source::Existing(existing)) => Some(existing),
             _ => None,
         }
     }

@@ -18,7 +18,7 @@ use crate::flush::{self, FEW};
 use crate::held::{Held, directory_of, explain};
 use crate::layout::{IGNORE, Layout, Step, link_base};
 use crate::look::{look, look_at};
-use crate::plan::{Attributes, Change, Identity, Kind, Plan, Source};
+use crate::plan::{Attributes, Change, Existing, Identity, Kind, Plan, Source};
 use crate::transaction::{Conduct, Progress, Stage, Transaction};
 
 /// Fills in `staged`. `plan` is the caller's, which still has its bytes.
@@ -111,6 +111,10 @@ impl Staging<'_> {
                 .and_then(|base| link(tx.layout.steps.get(base), &mut tx.held, &parent, &spot.name))
                 .and_then(|()| there(&parent, &spot.name)),
             Source::Original(from) => self.original(from, &tx.layout, &mut tx.held, n, &parent),
+            Source::Existing(existing) => {
+                let first = existing.absolute(&plan.roots);
+                return self.further_name(existing, &first, &mut tx.held, (&parent, &spot.name), attributes);
+            }
             Source::Directory => Err(Errno::INVAL.into()),
         };
         made.map_err(on("stage", path))
@@ -157,6 +161,44 @@ impl Staging<'_> {
         Ok(identity)
     }
 
+    /// A further name for what is there already.
+    fn further_name(
+        &mut self,
+        existing: &Existing,
+        first: &Path,
+        held: &mut Held,
+        (parent, name): (&OwnedFd, &OsStr),
+        attributes: &Attributes,
+    ) -> Result<Identity, Fault> {
+        let source = existing.spot();
+        let directory = directory_of(held, &source, first)?;
+        match rustix::fs::linkat(&*directory, &source.name, parent, name, AtFlags::empty()) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Err(Fault::changed(first, "does not exist any more")),
+            // Another mount or quota, another user's file, or one that has as many names as it can have.
+            Err(Errno::XDEV | Errno::PERM | Errno::MLINK) => {
+                let source = open_file(&*directory, &source.name).map_err(on("open", first))?;
+                let now = look_at(&source).map_err(on("examine", first))?.identity;
+                if let Some(why) = existing.identity.changed(&now) {
+                    return Err(Fault::changed(first, why));
+                }
+                let target = create_file(parent, name).map_err(on("stage", first))?;
+                let device = look_at(&target).map_err(on("stage", first))?.identity.dev;
+                self.copier.copy(&source, &target, device).map_err(on("copy", first))?;
+                return self.complete(&target, attributes).map_err(on("copy", first));
+            }
+            Err(errno) => return Err(on("link", first)(errno)),
+        }
+        let identity = there(parent, name).map_err(on("examine", first))?;
+        if let Some(why) = existing.identity.changed(&identity) {
+            return Err(Fault::changed(first, why));
+        }
+        if self.one_by_one {
+            self.incomplete |= !flush::entry(parent, name, OFlags::empty()).map_err(on("flush", first))?;
+        }
+        Ok(identity)
+    }
+
     fn original_copied(&mut self, from: &Path, layout: &Layout, held: &mut Held, n: usize, parent: &OwnedFd) -> io::Result<()> {
         let name = &layout.steps[n].temporary.name;
         let seen = look(CWD, from)?.ok_or(Errno::NOENT)?;
@@ -197,10 +239,12 @@ impl Staging<'_> {
         };
         copy().map_err(on("back up", path))?;
         match look(&*parent, &step.target.name).map_err(on("examine", path))? {
-            Some(seen) => match before.difference(&seen.identity) {
-                Some(why) => Err(Fault::changed(path, why)),
-                None => Ok(()),
-            },
+            Some(seen) => {
+                // A further name that was staged for one of its names has moved the change time of all of them.
+                let now = &seen.identity;
+                let why = if before.nlink > 1 { before.changed(now) } else { before.difference(now) };
+                why.map_or(Ok(()), |why| Err(Fault::changed(path, why)))
+            }
             None => Err(Fault::changed(path, "does not exist any more")),
         }
     }
@@ -223,7 +267,7 @@ impl Staging<'_> {
     fn look_again(&self, tx: &mut Transaction) -> Result<(), Fault> {
         let mut linked: Vec<usize> = Vec::new();
         for n in &tx.layout.stage_entries {
-            if let Some(Source::HardLink(_)) = tx.header.plan.operations[*n].source() {
+            if let Some(Source::HardLink(_) | Source::Existing(_)) = tx.header.plan.operations[*n].source() {
                 linked.extend([Some(*n), link_base(&tx.header.plan, *n)].into_iter().flatten());
             } else if let (Some(Source::Original(_)), Some(1..)) =
                 (tx.header.plan.operations[*n].source(), tx.staged[*n].as_ref().map(|s| s.nlink))

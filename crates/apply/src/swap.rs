@@ -14,7 +14,7 @@ use crate::error::{Fault, on};
 use crate::held::{Held, directory_of, explain};
 use crate::layout::{Role, Spot, Step};
 use crate::look::{Seen, look, look_at};
-use crate::plan::{Attributes, Identity, Kind};
+use crate::plan::{Attributes, Identity, Kind, Operation};
 use crate::transaction::{Progress, Stage, Transaction};
 
 /// How often somebody may come between.
@@ -40,6 +40,9 @@ pub(crate) fn still_as_expected(tx: &mut Transaction) -> Result<(), Fault> {
                 }
             }
         }
+    }
+    for existing in tx.header.plan.operations.iter().filter_map(Operation::existing) {
+        existing.still_there(&mut tx.held, &existing.absolute(&tx.header.plan.roots))?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::fingerprint::Hash;
 use crate::held::Held;
 use crate::journal::{Entry, Header, Journal};
 use crate::layout::Layout;
-use crate::plan::{Expected, Identity, Plan};
+use crate::plan::{Change, Expected, Identity, Plan, Source};
 use crate::roll_back::{Notes, Reached, roll_back};
 use crate::turn::Turn;
 use crate::{finish, stage, swap};
@@ -102,8 +102,13 @@ fn cannot_be_moved(error: &ApplyError) -> bool {
 fn moved_once(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     for operation in &mut plan.operations {
-        if let Expected::Present(identity) = &mut operation.expected {
-            identity.ctime = (0, 0);
+        match &mut operation.expected {
+            Expected::Present(identity) => identity.ctime = (0, 0),
+            Expected::FurtherName(name) => name.identity.ctime = (0, 0),
+            Expected::Absent => {}
+        }
+        if let Change::Put { source: Source::Existing(existing), .. } = &mut operation.change {
+            existing.identity.ctime = (0, 0);
         }
     }
     plan

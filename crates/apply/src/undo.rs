@@ -12,11 +12,12 @@ use crate::attributes::{self, Xattrs};
 use crate::backup::{Store, names_in};
 use crate::error::{ApplyError, on};
 use crate::fingerprint::{self, Hash};
+use crate::further_name::existing_of;
 use crate::held::{Held, in_the_way};
 use crate::journal::{Done, Journal, Told};
 use crate::layout::{Layout, Role, Spot, Step, link_base, spot};
 use crate::look::look_at;
-use crate::plan::{Attributes, Change, Expected, Identity, Kind, Operation, Plan, Source};
+use crate::plan::{Attributes, Change, Existing, Expected, FurtherName, Identity, Kind, Operation, Plan, Source};
 use crate::swap::look_here;
 
 /// How an apply stands.
@@ -116,6 +117,7 @@ pub fn undo_plan_without(directory: &Path, stays: &dyn Fn(&Path) -> bool) -> Res
                 identity,
                 hash: done.hashes.get(&n),
                 given: left_behind(&header.plan, n),
+                further_name_of: existing_of(&header.plan, n),
             });
             undo.operation(n, operation, step, after.as_ref(), header.xattrs.get(&n))?;
         }
@@ -132,6 +134,8 @@ struct After<'a> {
     hash: Option<&'a Hash>,
     /// The attributes that it gave to it.
     given: Option<&'a Attributes>,
+    /// The file that it gave a further name to.
+    further_name_of: Option<&'a Existing>,
 }
 
 impl After<'_> {
@@ -196,7 +200,13 @@ impl Undo {
                 None => return Err(on("reach", &step.path)(error).into()),
             },
         };
+        let stays_as = match (after.and_then(|a| a.further_name_of), &now) {
+            (Some(existing), Some(now)) if existing.is_named(&mut self.held, now) => Some(existing.clone()),
+            _ => None,
+        };
         let why = match (after, &now) {
+            // Whatever was done to the file since, it stays under its first name.
+            (Some(_), Some(_)) if stays_as.is_some() => None,
             // Its directory went with the same apply, which is nothing to speak of, or with somebody else.
             (None, None) if self.went_along(operation) => None,
             (None, None) => unreachable,
@@ -219,8 +229,18 @@ impl Undo {
                 Change::Put { source: Source::Directory, attributes: attributes(before) }
             }
             Some(before) => {
-                let original = self.store.old(n);
-                if !self.store.has_old(n)? {
+                let (original, is_kept) = (self.store.old(n), self.store.has_old(n)?);
+                if let Some(source) = operation.stays_as().filter(|_| !is_kept).and_then(|e| self.as_existing(e, before)) {
+                    let put = Change::Put { source, attributes: before.attributes(Vec::new()) };
+                    self.operations.push(Operation {
+                        root: operation.root,
+                        path: operation.path.clone(),
+                        expected: now.map_or(Expected::Absent, Expected::Present),
+                        change: put,
+                    });
+                    return Ok(());
+                }
+                if !is_kept {
                     let why = "has no backup any more".to_owned();
                     self.changed.push(Changed { path: step.path.clone(), why });
                 }
@@ -230,12 +250,23 @@ impl Undo {
                 Change::Put { source: Source::Original(original), attributes: before.attributes(xattrs) }
             }
         };
-        let expected = now.map_or(Expected::Absent, Expected::Present);
+        let expected = match (now, stays_as) {
+            (None, _) => Expected::Absent,
+            (Some(identity), None) => Expected::Present(identity),
+            (Some(identity), Some(of)) => Expected::FurtherName(Box::new(FurtherName { identity, of })),
+        };
         if matches!((&change, &expected), (Change::Remove | Change::Set { .. }, Expected::Absent)) {
             return Ok(());
         }
         self.operations.push(Operation { root: operation.root, path: operation.path.clone(), expected, change });
         Ok(())
+    }
+
+    /// The file that a name was taken from, if it is still there.
+    fn as_existing(&mut self, existing: &Existing, before: &Identity) -> Option<Source> {
+        let first = existing.look(&mut self.held, &existing.path).ok().and_then(|(_, seen)| seen)?;
+        let identity = first.identity;
+        before.same_inode(&identity).then(|| Source::Existing(Box::new(Existing { identity, ..existing.clone() })))
     }
 
     /// The directory it was in went too; undoing brings that back first.

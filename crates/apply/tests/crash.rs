@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use support::{Scene, Shown, difference, mixed, snapshot, without_inodes};
-use whatif_apply::{ApplyError, Outcome, Plan, Progress, Stage, apply, recover, undo_plan};
+use whatif_apply::{ApplyError, Outcome, Plan, Progress, Source, Stage, apply, recover, undo_plan};
 
 /// Every call that changes something.
 const CHANGES: &[&str] = &[
@@ -112,8 +112,31 @@ impl Case {
         let disk = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let scene = if across { Scene::at(memory, Some(disk)) } else { Scene::at(memory, None) };
         let plan = mixed(&scene);
+        Self::of(scene, &plan)
+    }
+
+    /// The undo of what gave files further names.
+    fn undo_of_further_names() -> (Self, BTreeMap<PathBuf, Shown>) {
+        let scene = Scene::at(Path::new("/dev/shm"), None);
+        scene.file("d/old", b"content");
+        scene.file("over", b"of its own");
+        let original = snapshot(&scene.tree);
+        let plan = scene.plan(vec![
+            scene.put("new", scene.existing("d/old"), 0o644),
+            scene.put("over", Source::HardLink(0), 0),
+            scene.put("e", Source::Directory, 0o755),
+            scene.put("e/deep", Source::HardLink(0), 0),
+        ]);
         let directory = scene.directory();
-        fs::write(scene.base.join("plan.json"), serde_json::to_vec(&plan).unwrap()).unwrap();
+        apply(&plan, &directory, &mut |_| {}).unwrap();
+        let (undo, changed) = undo_plan(&directory).unwrap();
+        assert_eq!(changed, []);
+        (Self::of(scene, &undo), original)
+    }
+
+    fn of(scene: Scene, plan: &Plan) -> Self {
+        let directory = scene.directory();
+        fs::write(scene.base.join("plan.json"), serde_json::to_vec(plan).unwrap()).unwrap();
         fs::write(scene.base.join("directory"), directory.to_str().unwrap()).unwrap();
         let before = snapshot(&scene.tree);
         Self { scene, directory, before }
@@ -229,6 +252,34 @@ fn a_kill_at_any_call_leaves_all_or_nothing() {
             assert!(seen.contains_key(outcome), "no kill led to {outcome}: {seen:?}");
         }
     }
+}
+
+#[test]
+fn a_kill_while_further_names_are_undone_leaves_all_or_nothing() {
+    let mut seen = BTreeMap::new();
+    for call in ["openat", "linkat", "renameat2", "unlinkat", "fsync", "fdatasync", "write", "utimensat"] {
+        for n in (1..).step_by(stride(2)) {
+            let (case, original) = Case::undo_of_further_names();
+            let what = format!("killed at {call} {n}");
+            let said = case.run(&format!("{call}:signal=SIGKILL:when={n}"), false);
+            let recovered = recover(&case.directory).unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert_eq!(recovered.reported, [], "{what}");
+            *seen.entry(format!("{:?}", recovered.outcome)).or_insert(0) += 1;
+            let is_done = matches!(recovered.outcome, Outcome::RolledForward | Outcome::WasDone);
+            let expected = if is_done { &original } else { &case.before };
+            assert_eq!(difference(&snapshot(&case.scene.tree), expected), None, "{what}: {:?}", recovered.outcome);
+            if is_done {
+                let (redo, changed) = undo_plan(&case.directory).unwrap();
+                assert_eq!(changed, [], "{what}");
+                apply(&redo, &case.scene.directory(), &mut |_| {}).unwrap_or_else(|e| panic!("{what}: {e:?}"));
+                assert_eq!(difference(&snapshot(&case.scene.tree), &case.before), None, "{what}: done once more");
+            }
+            if said.is_some() {
+                break;
+            }
+        }
+    }
+    assert!(["Nothing", "RolledBack", "RolledForward"].iter().all(|outcome| seen.contains_key(*outcome)), "{seen:?}");
 }
 
 #[test]

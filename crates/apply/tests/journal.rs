@@ -234,22 +234,28 @@ fn what_an_exchange_brought_out_is_looked_at_after_a_crash_too() {
     stopped.scene.assert_clean();
 }
 
-/// Makes of what an apply left what the first version of the journal would have left: everything beside its target.
-fn as_version_one(stopped: &Stopped) {
+/// Makes of what an apply left what an earlier version of the journal would have left. In the first one, everything lies beside its
+/// target.
+fn as_version(version: u32, stopped: &Stopped) {
     let text = fs::read_to_string(stopped.journal()).unwrap();
     let (first, rest) = text.split_once('\n').unwrap();
     let mut header: serde_json::Value = serde_json::from_str(first.splitn(3, ' ').nth(2).unwrap()).unwrap();
     let inner = &mut header["header"];
-    assert_eq!(inner["version"], 2);
-    inner["version"] = 1.into();
+    assert_eq!(inner["version"], 3);
+    inner["version"] = version.into();
     for parent in inner["parents"].as_array_mut().unwrap() {
         assert_eq!(parent["staging"], "store");
-        parent.as_object_mut().unwrap().remove("staging");
+        if version == 1 {
+            parent.as_object_mut().unwrap().remove("staging");
+        }
     }
     let id = inner["id"].as_str().unwrap().to_owned();
     let json = header.to_string();
     let sum: String = Sha256::digest(&json).iter().take(16).map(|b| format!("{b:02x}")).collect();
     fs::write(stopped.journal(), format!("{:08x} {sum} {json}\n{rest}", json.len())).unwrap();
+    if version > 1 {
+        return;
+    }
     for n in 0..stopped.plan.operations.len() {
         let staged = stopped.directory.join(format!("old/{n}.new"));
         if staged.exists() {
@@ -259,17 +265,18 @@ fn as_version_one(stopped: &Stopped) {
 }
 
 #[test]
-fn an_apply_of_the_version_before_is_recovered() {
-    for (at, outcome) in [
+fn an_apply_of_an_earlier_version_is_recovered() {
+    let moments = [
         (At::Staging, Outcome::RolledBack),
         (At::Swapping(1), Outcome::RolledForward),
         (At::Swapping(7), Outcome::RolledForward),
         (At::Finishing(5), Outcome::RolledForward),
-    ] {
+    ];
+    for (version, (at, outcome)) in [1, 2].into_iter().flat_map(|version| moments.map(|moment| (version, moment))) {
         let stopped = Stopped::new(at);
-        as_version_one(&stopped);
+        as_version(version, &stopped);
         let recovered = recover(&stopped.directory).unwrap();
-        assert_eq!((recovered.outcome, recovered.reported), (outcome, vec![]), "{at:?}");
+        assert_eq!((recovered.outcome, recovered.reported), (outcome, vec![]), "{at:?} of version {version}");
         stopped.scene.assert_clean();
         let is_done = outcome == Outcome::RolledForward;
         for n in 0..4 {

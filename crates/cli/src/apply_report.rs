@@ -17,12 +17,24 @@ pub fn show_plan(prepared: &Prepared, output: &Output) {
     let project = prepared.project();
     for step in &prepared.steps {
         let (word, style) = in_words(step.what);
-        output.line(format!("{} {}", output.paint(style, format!("{word:<10}")), visible_path(shown_path(&step.path, project))));
+        let link = step.link_to.as_ref().map(|to| format!(" (hard link to {})", visible_path(shown_path(to, project))));
+        let path = visible_path(shown_path(&step.path, project));
+        output.line(format!("{} {path}{}", output.paint(style, format!("{word:<10}")), link.unwrap_or_default()));
     }
     if prepared.steps.is_empty() {
         output.line("nothing to apply");
     }
+    say_left_behind(&prepared.steps, project, output);
     say_left_out(prepared, output);
+}
+
+/// Files of reality with several names, of which one gets a version of its own.
+fn say_left_behind(steps: &[Step], project: &Path, output: &Output) {
+    let paths: Vec<PathBuf> = steps.iter().filter(|s| s.leaves_names_behind).map(|s| s.path.clone()).collect();
+    if !paths.is_empty() {
+        let what = output.paint_note(Style::Yellow, "hard links:");
+        output.note(format!("{what} other names of {} keep the earlier version", some_of(&paths, project)));
+    }
 }
 
 fn in_words(what: What) -> (&'static str, Style) {
@@ -117,6 +129,10 @@ pub fn report(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, comm
     if let Some(commit) = commit {
         output.line(format!("  committed as {}", &commit[..commit.len().min(12)]));
     }
+    for note in &applied.notes {
+        output.note(note);
+    }
+    say_left_behind(&applied.steps, &applied.sandbox.project, output);
     say_reasons(left_out, &applied.lapsed, &applied.sandbox.project, output);
     output.line(format!("  take it back: whatif undo {}", applied.id));
 }
@@ -186,7 +202,17 @@ fn left_out_document(left_out: &BTreeMap<Reason, Vec<PathBuf>>, project: &Path) 
 }
 
 fn steps_document(steps: &[Step], project: &Path) -> Vec<serde_json::Value> {
-    steps.iter().map(|s| json!({ "path": shown(&s.path, project), "what": s.what })).collect()
+    let document = |s: &Step| {
+        let mut document = json!({ "path": shown(&s.path, project), "what": s.what });
+        if let Some(to) = &s.link_to {
+            document["hard_link"] = json!(shown(to, project));
+        }
+        if s.leaves_names_behind {
+            document["other_names"] = json!(true);
+        }
+        document
+    };
+    steps.iter().map(document).collect()
 }
 
 /// What was done.

@@ -49,8 +49,8 @@ fn step(old: Option<&Change>, new: Option<&Change>, owners_matter: bool) -> Resu
         ChangeKind::Special => Some(Blocked::Special),
         _ => is_masked.then_some(Blocked::Masked),
     };
-    let reality = either.reality.clone();
-    Ok(Some(Change { reality, blocked, ..Change::new(either.path.clone(), kind, before, after) }))
+    let (reality, linked) = (either.reality.clone(), new.and_then(|c| c.linked.clone()));
+    Ok(Some(Change { reality, blocked, linked, ..Change::new(either.path.clone(), kind, before, after) }))
 }
 
 /// Both stacks hold the same layer: there is nothing to read.

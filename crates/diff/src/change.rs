@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attributes::{self, Attributes};
 use crate::content;
+use crate::links::Linked;
 use crate::marks::Marks;
 use crate::node::{Kind, Node};
 use crate::risk::Flag;
@@ -151,6 +152,10 @@ pub struct Change {
     pub deletion: Option<Box<Change>>,
     /// Of a rename, in per cent.
     pub similarity: Option<u8>,
+    /// What it is a hard link to.
+    pub linked: Option<Linked>,
+    /// Reality has other names of the file, and they would not follow the change.
+    pub leaves_names_behind: bool,
 }
 
 impl Change {
@@ -170,6 +175,8 @@ impl Change {
             outside: false,
             deletion: None,
             similarity: None,
+            linked: None,
+            leaves_names_behind: false,
         }
     }
 

@@ -31,6 +31,8 @@ pub enum Flag {
     Outside,
     /// Characters that a terminal or an editor does not show as they are.
     HiddenCharacters,
+    /// Its other names in reality, hard links, would keep what they have.
+    OtherNames,
     /// A new file that can be executed, or one that became so.
     Executable,
     Lockfile,
@@ -65,6 +67,7 @@ impl Flag {
             Self::Secret => "looks like a credential",
             Self::Outside => "outside the project",
             Self::HiddenCharacters => "holds characters that are not shown",
+            Self::OtherNames => "hard link: its other names keep the earlier version",
             Self::Executable => "executable",
             Self::Lockfile => "pins dependencies",
             Self::Deletion => "deleted",
@@ -96,6 +99,9 @@ pub(crate) fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> (Vec<
     }
     if relative.is_none() {
         flags.push(Flag::Outside);
+    }
+    if change.leaves_names_behind {
+        flags.push(Flag::OtherNames);
     }
     if change.path.file_name().is_some_and(|n| LOCKFILES.iter().any(|l| n == *l)) {
         flags.push(Flag::Lockfile);
@@ -135,7 +141,8 @@ fn of_state(change: &Change, after: &State, project: &Path) -> Vec<Flag> {
             flags.push(Flag::Executable);
         }
     }
-    if after.node.kind == Kind::Link && leads_outside(change, after, project) {
+    let is_linked_outside = change.linked.as_ref().is_some_and(|linked| !linked.path().starts_with(project));
+    if after.node.kind == Kind::Link && leads_outside(change, after, project) || is_linked_outside {
         flags.push(Flag::LinkOutside);
     }
     flags

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use self::walk::Walk;
 use crate::base::{self, Bases};
 use crate::change::{Change, State};
+use crate::links::{self, Twin};
 use crate::marks::Marks;
 use crate::node::{Node, Time};
 use crate::seen::Seen;
@@ -88,6 +89,8 @@ pub struct Found {
     pub behind: Vec<Change>,
     /// What the sandbox deleted and reality does not have either.
     pub gone: Vec<PathBuf>,
+    /// Unchanged names of files that have several, until they are told to the changes.
+    pub twins: Vec<Twin>,
 }
 
 /// A directory that is only on the way to something, or a file that was copied up for nothing.
@@ -135,6 +138,7 @@ impl Found {
         self.unchanged.extend(other.unchanged);
         self.behind.extend(other.behind);
         self.gone.extend(other.gone);
+        self.twins.extend(other.twins);
         self.bytes += other.bytes;
     }
 }
@@ -150,6 +154,7 @@ pub fn scan(scope: &Scope<'_>) -> Found {
     found.changes.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
     base::confirm(scope.bases, &mut found.changes);
     moved::explain(&mut found.changes);
+    links::join(&mut found);
     found
 }
 

@@ -10,6 +10,7 @@ mod finish;
 mod in_place;
 mod look_anew;
 mod marks;
+mod names;
 mod parents;
 mod plan;
 mod select;
@@ -100,6 +101,12 @@ pub struct Step {
     #[serde(with = "text::path")]
     pub path: PathBuf,
     pub what: What,
+    /// It becomes a hard link to this one.
+    #[serde(skip)]
+    pub link_to: Option<PathBuf>,
+    /// Other names of the file in reality keep what they have.
+    #[serde(skip)]
+    pub leaves_names_behind: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -209,6 +216,8 @@ pub(crate) struct Transacted {
     pub sandbox: Option<Sandbox>,
     /// It has to be mounted again to see what became real.
     pub is_outdated: bool,
+    /// What others did to a path in the last moment, and what could not be done as it was planned.
+    pub notes: Vec<String>,
 }
 
 /// An apply that is done.
@@ -222,6 +231,8 @@ pub struct Applied {
     pub lapsed: Vec<PathBuf>,
     /// Whether the sandbox has nothing left that is not real.
     pub nothing_left: bool,
+    /// What others did to a path in the last moment, and what could not be done as it was planned.
+    pub notes: Vec<String>,
 }
 
 impl Engine {
@@ -274,8 +285,8 @@ impl Engine {
         let decider = decide::Decider::new(request, &roots, was_rebased)?;
         let decided = decider.all(&selection.chosen)?;
         let bases = self.bases(&sandbox)?;
-        let (left_out, times) = (&selection.left_out, config.apply.times);
-        let scope = plan::Scope { sandbox: &sandbox, set: &set, behind: &behind, decider: &decider, left_out, times };
+        let (left_out, times, uid) = (&selection.left_out, config.apply.times, self.context.uid);
+        let scope = plan::Scope { sandbox: &sandbox, set: &set, behind: &behind, decider: &decider, left_out, times, uid };
         let mut planned = plan::plan(&scope, decided)?;
         let whole = in_place::Whole::of(&set, &planned);
         let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();
@@ -349,7 +360,7 @@ impl Engine {
         let id = prepared.plan.about["id"].as_str().unwrap_or_default().to_owned();
         let (all, real) = prepared.counts;
         let left = all.saturating_sub(real);
-        let mut is_outdated = false;
+        let (mut is_outdated, mut notes) = (false, Vec::new());
         let sandbox = if prepared.plan.operations.is_empty() {
             // Nothing to write, but something may have been settled.
             if let Ok(about) = serde_json::from_value(prepared.plan.about.clone()) {
@@ -358,7 +369,7 @@ impl Engine {
             self.after_apply(&prepared.sandbox, left)?
         } else {
             let done = self.transact(&id, &prepared.plan, prepared.turn.as_ref(), Left::Known(left), watch)?;
-            is_outdated = done.is_outdated;
+            (is_outdated, notes) = (done.is_outdated, done.notes);
             done.sandbox.unwrap_or_else(|| prepared.sandbox.clone())
         };
         // An approval that is not noted as carried out stays one: what comes later is then asked about, not taken.
@@ -368,7 +379,7 @@ impl Engine {
         let _ = self.look_anew(sandbox.clone(), &prepared.lock, &prepared.plan, is_outdated);
         let nothing_left = sandbox.details.changed_files == 0;
         let Prepared { steps, left_out, unchanged, lapsed, .. } = prepared;
-        Ok(Applied { id, sandbox, steps, left_out, unchanged, lapsed, nothing_left })
+        Ok(Applied { id, sandbox, steps, left_out, unchanged, lapsed, nothing_left, notes })
     }
 
     /// Runs a plan as a transaction of its own and files its record.
@@ -396,8 +407,9 @@ impl Engine {
         let but = |error: EngineError| EngineError::AppliedBut { id: id.to_owned(), is_undo, source: Box::new(error) };
         match whatif_apply::apply_in(plan, &directory, &mut conduct) {
             Ok(applied) => {
+                let notes = applied.reported.iter().map(|(path, what)| format!("{} {what}", path.display())).collect();
                 let sandbox = self.finish_apply(&directory, plan, &After::of(applied), left).map_err(but)?;
-                Ok(Transacted { sandbox, is_outdated: held.release(self) })
+                Ok(Transacted { sandbox, is_outdated: held.release(self), notes })
             }
             Err(error @ ApplyError::Unsettled { .. }) => Err(but(error.into())),
             Err(error) => {

@@ -61,6 +61,8 @@ impl Filling<'_> {
             self.plan.operations.iter().map(|o| (o.absolute(&self.plan.roots), o)).collect();
         // Parents first: what is in a directory that goes, goes with it.
         operations.sort_by(|a, b| a.0.cmp(&b.0));
+        // Further names last: what they are names of may come at any path.
+        operations.sort_by_key(|(_, o)| matches!(&o.change, Act::Put { source: Source::HardLink(_), .. }));
         for (path, operation) in &operations {
             match &operation.change {
                 Act::Remove => self.take_away(path)?,
@@ -125,6 +127,16 @@ impl Filling<'_> {
             Source::Link(target) => symlink(target, &place)?,
             Source::Directory if is_kept => {}
             Source::Directory => fs::create_dir(&place)?,
+            Source::Existing(existing) => {
+                let first = existing.absolute(&self.plan.roots);
+                let (copy, _) = self.place(&first)?;
+                if fs::symlink_metadata(&copy).is_err() {
+                    self.parents(&first, &copy)?;
+                    fs::copy(&first, &copy)?;
+                    give(&copy, attributes)?;
+                }
+                return fs::hard_link(copy, &place);
+            }
             Source::HardLink(other) => {
                 let first = self.plan.operations.get(*other).map(|o| o.absolute(&self.plan.roots));
                 let first = first.ok_or_else(|| io::Error::other("a link to nothing"))?;

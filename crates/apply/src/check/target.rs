@@ -26,7 +26,7 @@ impl Surveyor<'_> {
         self.problems.extend(self.who.against_entry(parent_seen, &seen, path));
         if seen.identity.kind == Kind::Directory {
             self.emptied(n, parent, path);
-        } else if !self.store.takes(parent_seen) {
+        } else if !self.store.takes(parent_seen) && operation.stays_as().is_none() {
             self.problems.extend(self.who.against_copy(parent, name, &seen.identity, path));
             self.needs.add(self.store.seen.identity.dev, seen.bytes);
             self.found.copied.push(n);

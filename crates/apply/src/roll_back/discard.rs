@@ -12,6 +12,7 @@ use super::{Notes, reach};
 use crate::attributes::{hold, set_mode};
 use crate::backup::move_out;
 use crate::error::{Fault, on};
+use crate::further_name::is_further_name;
 use crate::layout::Step;
 use crate::look::look;
 use crate::plan::{Kind, Source};
@@ -54,7 +55,8 @@ pub(super) fn discard(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Resu
             result => result.map_err(on("keep", path)),
         };
     }
-    if tx.staged[n].as_ref().is_some_and(|s| s.changed_since_staged(&aside.identity).is_some()) {
+    let is_only_a_name = is_further_name(&tx.header.plan, n, tx.staged[n].as_ref());
+    if !is_only_a_name && tx.staged[n].as_ref().is_some_and(|s| s.changed_since_staged(&aside.identity).is_some()) {
         return set_aside(tx, n, &parent, &step);
     }
     if give_back(tx, n, &parent)? {
@@ -114,6 +116,7 @@ fn remove_staged_tree(tx: &mut Transaction, top: usize, parent: &OwnedFd) -> Res
         let Some(directory) = found else { continue };
         let now = look(&*directory, &step.temporary.name).map_err(on("examine", &step.path))?;
         let changed = match (&tx.staged[*n], &now) {
+            (Some(staged), Some(_)) if is_further_name(&tx.header.plan, *n, Some(staged)) => false,
             (Some(staged), Some(now)) if !is_directory(tx, *n) => staged.changed(&now.identity).is_some(),
             _ => false,
         };

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use whatif_apply::{Attributes, Change, Expected, Identity, Kind, Operation, Plan, Source};
+use whatif_apply::{Attributes, Change, Existing, Expected, Identity, Kind, Operation, Plan, Source};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
@@ -79,6 +79,12 @@ impl Scene {
     pub fn set(&self, path: &str, mode: u32) -> Operation {
         let now = Attributes::of(&self.tree.join(path)).unwrap();
         self.operation(path, Change::Set { attributes: Attributes { mode, mtime: None, ..now } })
+    }
+
+    /// A further name of a file in the tree.
+    pub fn existing(&self, path: &str) -> Source {
+        let identity = Identity::of(&self.tree.join(path)).unwrap();
+        Source::Existing(Box::new(Existing { root: 0, path: path.into(), identity }))
     }
 
     pub fn operation(&self, path: &str, change: Change) -> Operation {
@@ -209,6 +215,7 @@ pub fn mixed(scene: &Scene) -> Plan {
     scene.file("becomes-link", b"file");
     scene.file("mode", b"#!/bin/sh\n");
     scene.file("kept/neighbour", b"stays");
+    scene.file("becomes-same", b"a file of its own");
     symlink("changed", scene.tree.join("link")).unwrap();
     fs::create_dir(scene.tree.join("attributes")).unwrap();
     fs::hard_link(scene.tree.join("changed"), scene.tree.join("second-name")).unwrap();
@@ -234,5 +241,8 @@ pub fn mixed(scene: &Scene) -> Plan {
         scene.put("tree/a", Source::Directory, 0o700),
         scene.put("tree", Source::Directory, 0o755),
         scene.put("tree/linked", Source::HardLink(15), 0),
+        scene.put("same", scene.existing("kept/neighbour"), 0o644),
+        scene.put("tree/same", Source::HardLink(20), 0),
+        scene.put("becomes-same", Source::HardLink(20), 0),
     ])
 }

@@ -124,6 +124,9 @@ fn row(&Counted { change, lines }: &Counted<'_>, project: &Path, owners: Owners,
     notes.extend(looks::owner(change).filter(|_| change.kind != ChangeKind::Owner));
     notes.extend(owners.unusual(change));
     notes.extend(looks::attributes(change));
+    if let Some(linked) = &change.linked {
+        notes.push(format!("hard link to {}", visible_path(shown_path(linked.path(), project))));
+    }
     match change.blocked {
         Some(Blocked::Special) => notes.push("never applied".to_owned()),
         Some(Blocked::Masked) => notes.push("hidden from the sandbox in reality: never applied".to_owned()),

@@ -20,6 +20,10 @@ pub fn of(change: &Change, project: &Path) -> Vec<Note> {
         let alike = change.similarity.map(|s| format!(" ({s} % the same)")).unwrap_or_default();
         notes.push((Tone::Other, format!("was {}{alike}", visible(shown_path(old, project).as_os_str().as_bytes()))));
     }
+    if let Some(linked) = &change.linked {
+        let first = visible(shown_path(linked.path(), project).as_os_str().as_bytes());
+        notes.push((Tone::Other, format!("hard link to {first}")));
+    }
     match change.blocked {
         Some(Blocked::Special) => {
             notes.push((Tone::Bad, "never applied: pipes, sockets and devices stay in the sandbox".to_owned()))

@@ -52,6 +52,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether reality can be compared with it by content, so that no time has to tell.
+    #[must_use]
+    pub fn has_content(&self) -> bool {
+        self.content.is_some() || self.hash.is_some()
+    }
+
     pub(super) fn new(path: &Path, node: Node) -> Self {
         Self {
             path: path.to_owned(),

@@ -9,6 +9,7 @@ use super::walk::{Finding, Walk};
 use crate::attributes::Attributes;
 use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
 use crate::copied::Copied;
+use crate::links::Twin;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
 use crate::seen::{MadeInside, Place, Touched};
@@ -112,6 +113,9 @@ impl Walk<'_> {
         };
         // Reality got there by itself.
         if base != Base::Reality && matches!(difference(now.as_ref(), after.as_ref(), owners_matter), Ok(None)) {
+            if !masked_over_something {
+                self.note_twin(&full, now.as_ref(), after.as_ref(), false, finding);
+            }
             return;
         }
         // A directory that reality has no more is made again with what is in it, whether or not the sandbox changed the directory.
@@ -122,6 +126,7 @@ impl Walk<'_> {
         };
         let Some(kind) = kind else {
             if !masked_over_something {
+                self.note_twin(&full, now.as_ref(), after.as_ref(), base != Base::Reality, finding);
                 self.note_unchanged(full, now, before, base, after, finding);
             }
             return;
@@ -137,6 +142,14 @@ impl Walk<'_> {
             None
         };
         finding.found.changes.push(Change { base, reality, blocked, ..Change::new(full, kind, before, after) });
+    }
+
+    /// It may be what another name is a hard link to. What the sandbox was shown otherwise than it is, is no file of reality.
+    fn note_twin(&self, full: &Path, now: Option<&State>, after: Option<&State>, is_behind: bool, finding: &mut Finding) {
+        let (Some(now), Some(after)) = (now, after) else { return };
+        if after.node.kind == Kind::File && after.node.nlink > 1 && !self.scope.rewritten.iter().any(|path| path == full) {
+            finding.found.twins.push(Twin::of(full.to_owned(), &now.node, &after.node, is_behind));
+        }
     }
 
     /// The sandbox did nothing here. It may hide what reality does, all the same.

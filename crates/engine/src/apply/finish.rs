@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Applied, Change as Act, Hash, Identity, Operation, Plan, Source};
+use whatif_apply::{Applied, Change as Act, Expected, Hash, Identity, Operation, Plan, Source};
 use whatif_diff::attributes::{self, Attributes};
 use whatif_diff::base::{Made, NewBase, Record};
 use whatif_diff::{Bases, Kind, Marks, Node, Time, content};
@@ -160,6 +160,7 @@ impl Engine {
             self.note_undone(undone, &about.skipped)?;
         }
         self.set_bases(&about, &written)?;
+        self.note_touched(&about, plan)?;
         self.note_marks(&about)?;
         // Directories that only get their times back are nothing to speak of. In doubt it is told.
         let is_time_only = |o: &Operation, path: &Path| {
@@ -296,6 +297,38 @@ impl Engine {
         }
     }
 
+    /// A further name moves the change time of its file, and so does taking it away. For the sandbox that is no news of reality.
+    fn note_touched(&self, about: &About, plan: &Plan) -> Result<(), EngineError> {
+        let touched = |o: &Operation| match (&o.change, &o.expected) {
+            (Act::Put { source: Source::Existing(existing), .. }, _) => Some(existing.absolute(&plan.roots)),
+            (_, Expected::FurtherName(name)) => Some(name.of.absolute(&plan.roots)),
+            _ => None,
+        };
+        let paths: HashSet<PathBuf> = plan.operations.iter().filter_map(touched).collect();
+        let Some(id) = SandboxId::parse(&about.sandbox_id).filter(|_| !paths.is_empty()) else { return Ok(()) };
+        if self.state.find(&id)?.is_none() {
+            return Ok(());
+        }
+        let Some(sandbox) = self.store.get(&id)? else { return Ok(()) };
+        let mut bases = self.bases(&sandbox)?;
+        let mut new = Vec::new();
+        for path in &paths {
+            let Some(record) = bases.get(path).filter(|r| !r.has_content()) else { continue };
+            if let Some(now) = Node::of(path)?.filter(|now| now.has_same_content_stamp(&record.node)) {
+                let attributes = attributes::of(path, Marks::None)?;
+                let node = Node { ctime: now.ctime, nlink: now.nlink, ..record.node.clone() };
+                let there = there_again(record, node, Some(&attributes));
+                new.push(NewBase::Again { record: record.clone(), there: Some(there) });
+            }
+        }
+        // Whatever becomes of this transaction, the record is that of the one that made it.
+        match bases.replace(new, None) {
+            // The sandbox is being removed.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            other => other.map_err(|e| EngineError::io("write what was kept of", &sandbox.project, e)),
+        }
+    }
+
     /// A transaction was taken back: what is in reality is what was there, but moving it there and back shows in its times.
     pub(crate) fn bases_after_rollback(&self, plan: &Plan) -> Result<(), EngineError> {
         let Ok(about) = serde_json::from_value::<About>(plan.about.clone()) else { return Ok(()) };
@@ -311,12 +344,10 @@ impl Engine {
             let node = Node::of(&path).ok().flatten()?;
             let was = operation.expected.identity()?;
             let is_same = (was.ino, was.size, was.mtime) == (node.ino, node.size, node.mtime) && node.kind != Kind::Directory;
-            // What has bytes to compare needs nothing else.
             let known = bases.get(&path);
-            let is_known = known.is_some_and(|r| r.content.is_some() || r.hash.is_some());
             // What reality had made of it before is still not what the sandbox started from.
             let stamp = |n: &Node| (n.ino, n.size, n.mtime);
-            if !is_same || is_known || known.is_some_and(|r| stamp(&r.node) != stamp(&node)) {
+            if !is_same || known.is_some_and(|r| r.has_content() || stamp(&r.node) != stamp(&node)) {
                 return None;
             }
             Some(match known {

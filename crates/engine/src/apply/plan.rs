@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Attributes, Change as Act, Expected, Identity, Operation, Plan, Source};
+use whatif_apply::{Attributes, Change as Act, Existing, Expected, Identity, Operation, Plan, Source};
 use whatif_diff::content::LONGEST_TEXT;
 use whatif_diff::{Change, ChangeKind, ChangeSet, Kind, Node, State};
 use whatif_types::Sandbox;
@@ -13,6 +13,7 @@ use whatif_types::config::Times;
 use whatif_types::text::Text;
 
 use super::decide::{Conflict, Decided, Decider, NewBase, Result3, Side};
+use super::names::{Share, Shares, share};
 use super::parents::{self, Parents, Standing};
 use super::select::{LeftOut, Reason};
 use super::{BaseAfter, Settled, SettledState, Step, What};
@@ -28,6 +29,8 @@ pub(super) struct Scope<'a> {
     /// What was not chosen, and why.
     pub left_out: &'a [LeftOut],
     pub times: Times,
+    /// Who applies.
+    pub uid: u32,
 }
 
 /// A transaction and what there is to say about it.
@@ -52,8 +55,18 @@ pub(super) struct Planner<'a> {
     removed: HashSet<PathBuf>,
     /// Where each path is in the plan.
     index: HashMap<PathBuf, usize>,
-    /// The first operation for each file of the sandbox that has several names.
-    linked: HashMap<(u64, u64), usize>,
+    /// What paths have to do with other names of their files.
+    shares: Shares,
+    links: Vec<ToLink>,
+}
+
+/// An operation that makes a further name.
+struct ToLink {
+    operation: usize,
+    /// Where what it is a name of is put.
+    first: PathBuf,
+    /// If that is left out after all.
+    otherwise: Source,
 }
 
 pub(super) fn plan<'a>(scope: &'a Scope<'a>, decided: Vec<Decided<'a>>) -> Result<Planned, EngineError> {
@@ -69,7 +82,8 @@ pub(super) fn plan<'a>(scope: &'a Scope<'a>, decided: Vec<Decided<'a>>) -> Resul
         bases: Vec::new(),
     };
     let (parents, removed) = (Parents::default(), removals(&decided));
-    let mut planner = Planner { scope, planned, parents, removed, index: HashMap::new(), linked: HashMap::new() };
+    let shares = share(&decided, scope.uid)?;
+    let mut planner = Planner { scope, planned, parents, removed, index: HashMap::new(), shares, links: Vec::new() };
     let filled = parents::filled(scope.set);
     for one in decided {
         if let Some(one) = planner.postpone(one, &filled)? {
@@ -77,6 +91,7 @@ pub(super) fn plan<'a>(scope: &'a Scope<'a>, decided: Vec<Decided<'a>>) -> Resul
         }
     }
     planner.end_postponed()?;
+    planner.link();
     planner.planned.steps.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(planner.planned)
 }
@@ -130,6 +145,8 @@ impl<'a> Planner<'a> {
     pub(super) fn write(&mut self, decided: Decided<'_>) -> Result<(), EngineError> {
         let Decided { change, now, result, is_part } = decided;
         let path = &change.path;
+        let share = self.shares.remove(path);
+        let is_first = matches!(share, Some(Share::First));
         let act = match result {
             Result3::Conflict(_) | Result3::Skip | Result3::KeepReality | Result3::Nothing => return Ok(()),
             Result3::Remove => {
@@ -137,19 +154,23 @@ impl<'a> Planner<'a> {
                     self.leave_out(path, Reason::NotEmpty);
                     return Ok(());
                 }
-                self.step(path, What::Delete);
+                self.step(change, What::Delete);
                 Act::Remove
             }
             Result3::Looks { looks, base } => {
                 let Some(now) = &now else { return Ok(()) };
-                self.step(path, What::Attributes);
+                self.step(change, What::Attributes);
                 self.base(change, base);
-                self.set_looks(now, &looks)?
+                self.set_looks(now, &looks, is_first)?
             }
             Result3::Bytes { bytes, looks, base } => {
-                self.step(path, if is_part { What::Part } else { What::Merge });
+                self.step(change, if is_part { What::Part } else { What::Merge });
                 self.base(change, base);
-                Act::Put { source: Source::Bytes(bytes), attributes: self.attributes(&looks, None) }
+                let source = match share {
+                    Some(Share::Of { path: first, .. }) => self.become_a_name(change, first, Source::Bytes(bytes)),
+                    _ => Source::Bytes(bytes),
+                };
+                Act::Put { source, attributes: self.attributes(&looks, None) }
             }
             Result3::Take { looks, base } => {
                 let Some(after) = &change.after else { return Ok(()) };
@@ -167,10 +188,24 @@ impl<'a> Planner<'a> {
                     self.planned.conflicts.push(conflict);
                     return Ok(());
                 }
-                if let Some(base) = base {
-                    self.base(change, base);
+                match share {
+                    Some(Share::Existing { now: existing, is_same }) => {
+                        self.share_base(change, after, base, is_same)?;
+                        self.take_name_of_existing(change, now.as_ref(), &existing)?
+                    }
+                    Some(Share::Of { path: first, is_same }) => {
+                        self.share_base(change, after, base, is_same)?;
+                        self.step(change, if now.is_some() { What::Replace } else { What::Add });
+                        let source = self.become_a_name(change, first, Source::File(after.at.clone()));
+                        Act::Put { source, attributes: self.attributes(&looks, Some(&after.node)) }
+                    }
+                    Some(Share::First) | None => {
+                        if let Some(base) = base {
+                            self.base(change, base);
+                        }
+                        self.take(change, now.as_ref(), after, &looks, is_first)?
+                    }
                 }
-                self.take(change, now.as_ref(), after, &looks)?
             }
         };
         self.operation(path, now.as_ref(), act);
@@ -178,10 +213,18 @@ impl<'a> Planner<'a> {
     }
 
     /// The path becomes what it is in the sandbox.
-    fn take(&mut self, change: &Change, now: Option<&State>, after: &State, looks: &Looks) -> Result<Act, EngineError> {
+    /// `is_first`: others become further names of it.
+    fn take(
+        &mut self,
+        change: &Change,
+        now: Option<&State>,
+        after: &State,
+        looks: &Looks,
+        is_first: bool,
+    ) -> Result<Act, EngineError> {
         let is_only_attributes = matches!(change.kind, ChangeKind::Mode | ChangeKind::Owner | ChangeKind::Xattr);
         self.step(
-            &change.path,
+            change,
             if is_only_attributes {
                 What::Attributes
             } else if now.is_some() {
@@ -192,22 +235,74 @@ impl<'a> Planner<'a> {
         );
         let attributes = self.attributes(looks, Some(&after.node));
         Ok(match (after.node.kind, now) {
-            (Kind::Directory, Some(now)) if now.node.kind == Kind::Directory => self.set_looks(now, looks)?,
+            (Kind::Directory, Some(now)) if now.node.kind == Kind::Directory => self.set_looks(now, looks, is_first)?,
             (Kind::Directory, _) => Act::Put { source: Source::Directory, attributes },
             (Kind::Link, _) => Act::Put { source: Source::Link(after.target()?.into_os_string()), attributes },
-            (_, Some(now)) if is_only_attributes && is_set_in_place(now, looks)? => self.set_looks(now, looks)?,
-            _ => {
-                let source = match self.first_name(&after.node) {
-                    Some(first) => Source::HardLink(first),
-                    None => Source::File(after.at.clone()),
-                };
-                Act::Put { source, attributes }
+            (_, Some(now)) if is_only_attributes && !is_first && is_set_in_place(now, looks)? => {
+                self.set_looks(now, looks, is_first)?
             }
+            _ => Act::Put { source: Source::File(after.at.clone()), attributes },
         })
     }
 
+    /// The path becomes a further name of a file that reality has.
+    fn take_name_of_existing(&mut self, change: &Change, now: Option<&State>, existing: &State) -> Result<Act, EngineError> {
+        self.step(change, if now.is_some() { What::Replace } else { What::Add });
+        self.tell_link(change, Some(existing.at.clone()));
+        let attributes = self.attributes(&Looks::of(existing)?, Some(&existing.node));
+        let (root, path) = self.rooted(&existing.at);
+        let identity = identity(&existing.node);
+        Ok(Act::Put { source: Source::Existing(Box::new(Existing { root, path, identity })), attributes })
+    }
+
+    /// The operation that comes next becomes a further name of what is put at another path, as soon as that has its number.
+    fn become_a_name(&mut self, change: &Change, first: PathBuf, otherwise: Source) -> Source {
+        self.tell_link(change, Some(first.clone()));
+        let operation = self.planned.plan.operations.len();
+        self.links.push(ToLink { operation, first, otherwise: otherwise.clone() });
+        otherwise
+    }
+
+    fn tell_link(&mut self, change: &Change, to: Option<PathBuf>) {
+        if let Some(step) = self.planned.steps.iter_mut().rfind(|s| s.path == change.path) {
+            step.link_to = to;
+        }
+    }
+
+    /// Of a name whose file gets something else than the sandbox has, the sandbox starts from what it has.
+    fn share_base(&mut self, change: &Change, after: &State, base: Option<NewBase>, is_same: bool) -> Result<(), EngineError> {
+        let base = match base {
+            None if !is_same => Some(NewBase { bytes: text_of(after, &change.path)?, looks: Looks::of(after)?, reconciled: true }),
+            base => base,
+        };
+        if let Some(base) = base {
+            self.base(change, base);
+        }
+        Ok(())
+    }
+
+    /// When all operations have their numbers. What is not put after all is not linked to.
+    fn link(&mut self) {
+        for ToLink { operation, first, otherwise } in std::mem::take(&mut self.links) {
+            let target = self.index.get(&first).copied();
+            let plan = &mut self.planned.plan;
+            let is_put = |n: &usize| matches!(plan.operations.get(*n).map(|o| &o.change), Some(Act::Put { .. }));
+            let new = target.filter(is_put).map_or(otherwise, Source::HardLink);
+            let is_linked = matches!(new, Source::HardLink(_));
+            let Some(linking) = plan.operations.get_mut(operation) else { continue };
+            if let Act::Put { source, .. } = &mut linking.change {
+                *source = new;
+            }
+            if !is_linked {
+                for step in self.planned.steps.iter_mut().filter(|s| s.link_to.as_ref() == Some(&first)) {
+                    step.link_to = None;
+                }
+            }
+        }
+    }
+
     /// Reality's content with other attributes.
-    fn set_looks(&self, now: &State, looks: &Looks) -> Result<Act, EngineError> {
+    fn set_looks(&self, now: &State, looks: &Looks, is_first: bool) -> Result<Act, EngineError> {
         Ok(match now.node.kind {
             Kind::Directory => {
                 let xattrs_now = Some(now.attributes()?.clone().into_iter().collect());
@@ -218,7 +313,7 @@ impl<'a> Planner<'a> {
                 Act::Put { source, attributes: self.attributes(looks, Some(&now.node)) }
             }
             // The content is reality's own; so is its time.
-            _ if is_set_in_place(now, looks)? => Act::Set { attributes: self.attributes(looks, None) },
+            _ if !is_first && is_set_in_place(now, looks)? => Act::Set { attributes: self.attributes(looks, None) },
             _ => {
                 let attributes = Attributes { mtime: Some(now.node.mtime), ..self.attributes(looks, None) };
                 Act::Put { source: Source::File(now.at.clone()), attributes }
@@ -226,20 +321,19 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// The operation that puts the same file under another name, if there is one before this.
-    fn first_name(&mut self, node: &Node) -> Option<usize> {
-        if node.nlink < 2 {
-            return None;
-        }
-        let next = self.planned.plan.operations.len();
-        let first = *self.linked.entry((node.dev, node.ino)).or_insert(next);
-        (first != next).then_some(first)
-    }
-
     fn operation(&mut self, path: &Path, now: Option<&State>, change: Act) {
         if self.index.contains_key(path) {
             return;
         }
+        let (root, relative) = self.rooted(path);
+        let expected = now.map_or(Expected::Absent, |n| Expected::Present(identity(&n.node)));
+        self.index.insert(path.to_owned(), self.planned.plan.operations.len());
+        self.planned.paths.push(path.to_owned());
+        self.planned.plan.operations.push(Operation { root, path: relative, expected, change });
+    }
+
+    /// The number of the root that a path lies in, and the path beneath it.
+    fn rooted(&mut self, path: &Path) -> (usize, PathBuf) {
         let root = root_of(path, self.scope.sandbox);
         let number = match self.planned.plan.roots.iter().position(|r| r == root) {
             Some(number) => number,
@@ -248,11 +342,7 @@ impl<'a> Planner<'a> {
                 self.planned.plan.roots.len() - 1
             }
         };
-        let relative = path.strip_prefix(root).unwrap_or(path).to_owned();
-        let expected = now.map_or(Expected::Absent, |n| Expected::Present(identity(&n.node)));
-        self.index.insert(path.to_owned(), self.planned.plan.operations.len());
-        self.planned.paths.push(path.to_owned());
-        self.planned.plan.operations.push(Operation { root: number, path: relative, expected, change });
+        (number, path.strip_prefix(root).unwrap_or(path).to_owned())
     }
 
     /// `timed`: whose time it takes along; without one, its time is that of the apply.
@@ -283,9 +373,10 @@ impl<'a> Planner<'a> {
         });
     }
 
-    fn step(&mut self, path: &Path, what: What) {
-        if !self.index.contains_key(path) {
-            self.planned.steps.push(Step { path: path.to_owned(), what });
+    fn step(&mut self, change: &Change, what: What) {
+        if !self.index.contains_key(&change.path) {
+            let leaves_names_behind = change.leaves_names_behind && what != What::Delete;
+            self.planned.steps.push(Step { path: change.path.clone(), what, link_to: None, leaves_names_behind });
         }
     }
 

@@ -244,6 +244,7 @@ fn written(plan: &Plan, source: &Source, mode: u32) -> Result<Version, EngineErr
         Source::File(from) | Source::Original(from) => {
             file(content::read_up_to(from, LONGEST).map_err(|e| EngineError::io("read", from, e))?)
         }
+        Source::Existing(existing) => written(plan, &Source::File(existing.absolute(&plan.roots)), mode)?,
         Source::HardLink(first) => match plan.operations.get(*first).map(|o| &o.change) {
             Some(Act::Put { source, .. }) if !matches!(source, Source::HardLink(_)) => written(plan, source, mode)?,
             _ => file(Vec::new()),

@@ -94,6 +94,7 @@ pub struct Told {
     pub link: Option<Text>,
     /// Extended attributes that are not what they were; null if they cannot be read.
     pub attributes: Option<Vec<ToldAttribute>>,
+    pub hard_link: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hunks: Option<Vec<ToldHunk>>,
 }
@@ -220,6 +221,7 @@ fn told(change: &Change, project: &Path, with_hunks: bool) -> Told {
         new_size: size(&change.after),
         link: link.as_ref().map(Text::from),
         attributes: granted::attributes(change).ok().map(|all| all.iter().map(told_attribute).collect()),
+        hard_link: change.linked.as_ref().map(|linked| text(linked.path())),
         hunks,
     }
 }

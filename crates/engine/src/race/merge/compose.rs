@@ -38,6 +38,7 @@ pub(super) fn compose(contributions: &[Contribution<'_>], project: &Path) -> Res
         whole.add(contribution, project)?;
     }
     whole.check_directories(project)?;
+    whole.settle_further_names();
     Ok(whole.plan)
 }
 
@@ -50,12 +51,12 @@ impl<'a> Whole<'a> {
         for operation in &plan.operations {
             let path = operation.absolute(&plan.roots);
             let Some(owned) = self.owners.get(&path).copied() else {
-                places.push(self.append(path, operation, &plan.roots[operation.root], attempt));
+                places.push(self.append(path, operation, plan, attempt));
                 continue;
             };
             places.push(owned.place);
             match (owned.by, both(&path, &self.plan.operations[owned.place], operation)) {
-                (None, _) => self.plan.operations[owned.place].change = operation.change.clone(),
+                (None, _) => self.plan.operations[owned.place].change = self.carried(&operation.change, plan),
                 (_, Ok(merged)) => self.plan.operations[owned.place].change = merged,
                 (Some(by), Err(Disagreement { why, regions })) => {
                     clashes.push((by, Clash { path: shown(&path, project), why, regions }));
@@ -68,16 +69,48 @@ impl<'a> Whole<'a> {
         Ok(())
     }
 
-    fn append(&mut self, path: PathBuf, operation: &Operation, root: &Path, by: Option<&'a str>) -> usize {
-        let known = self.plan.roots.iter().position(|known| known == root);
-        let root = known.unwrap_or_else(|| {
-            self.plan.roots.push(root.to_owned());
-            self.plan.roots.len() - 1
-        });
+    fn append(&mut self, path: PathBuf, operation: &Operation, part: &Plan, by: Option<&'a str>) -> usize {
+        let root = self.root(&part.roots[operation.root]);
+        let change = self.carried(&operation.change, part);
         let place = self.plan.operations.len();
         self.owners.insert(path, Owned { place, by });
-        self.plan.operations.push(Operation { root, ..operation.clone() });
+        self.plan.operations.push(Operation { root, change, ..operation.clone() });
         place
+    }
+
+    /// The number of a root in the whole.
+    fn root(&mut self, root: &Path) -> usize {
+        self.plan.roots.iter().position(|known| known == root).unwrap_or_else(|| {
+            self.plan.roots.push(root.to_owned());
+            self.plan.roots.len() - 1
+        })
+    }
+
+    /// A change of a part as the whole says it.
+    fn carried(&mut self, change: &Act, part: &Plan) -> Act {
+        let mut change = change.clone();
+        if let Act::Put { source: Source::Existing(existing), .. } = &mut change {
+            existing.root = self.root(&part.roots[existing.root]);
+        }
+        change
+    }
+
+    /// What one gives a further name to may be what another changes: then it is a name of what that one puts. Of what goes, or only
+    /// gets other attributes, it is a copy.
+    fn settle_further_names(&mut self) {
+        for n in 0..self.plan.operations.len() {
+            let Act::Put { source: Source::Existing(existing), .. } = &self.plan.operations[n].change else { continue };
+            let first = existing.absolute(&self.plan.roots);
+            let Some(owned) = self.owners.get(&first) else { continue };
+            let is_put = match &self.plan.operations[owned.place].change {
+                Act::Put { source, .. } => !matches!(source, Source::Directory | Source::Link(_)),
+                Act::Remove | Act::Set { .. } => false,
+            };
+            let new = if is_put { Source::HardLink(owned.place) } else { Source::File(first) };
+            if let Act::Put { source, .. } = &mut self.plan.operations[n].change {
+                *source = new;
+            }
+        }
     }
 
     fn refuse(&self, clashes: Vec<(&str, Clash)>, other: Option<&str>) -> Result<(), RaceError> {
@@ -173,7 +206,7 @@ fn bytes(source: &Source) -> Option<Vec<u8>> {
     match source {
         Source::File(path) | Source::Original(path) => content::read(path).ok(),
         Source::Bytes(bytes) => Some(bytes.clone()),
-        Source::Link(_) | Source::Directory | Source::HardLink(_) => None,
+        Source::Link(_) | Source::Directory | Source::HardLink(_) | Source::Existing(_) => None,
     }
 }
 
