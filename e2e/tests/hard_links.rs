@@ -21,6 +21,10 @@ as_root_and_user!(
     a_diff_says_what_a_link_is_a_name_of,
     names_that_stay_behind_are_named,
     what_the_sandbox_does_later_is_one_file_again,
+    a_rebase_keeps_names_together,
+    a_rebase_makes_names_that_both_sides_have_one_file_again,
+    a_rebase_merges_a_file_once_for_all_its_names,
+    a_rebase_keeps_names_of_a_snapshot_together,
 );
 as_root!(a_link_out_of_the_project_needs_its_own_approval);
 
@@ -346,6 +350,75 @@ fn what_the_sandbox_does_later_is_one_file_again(w: &World) {
         c.are_one_file(&["old", "new"]);
         c.is("tail -n 1 old", "9");
         c.has_no_changes();
+    });
+}
+
+fn a_rebase_keeps_names_together(w: &World) {
+    with_each(w, |c| {
+        c.sandbox("ln old new; ln -f old other; mkdir d; ln old d/deep");
+        c.outside("sed -i s/1/one/ old; chmod 600 old");
+        c.whatif(&["rebase", c.backend]).ok();
+        assert_eq!(
+            c.exec("[ old -ef new ]; [ old -ef other ]; [ old -ef d/deep ]; head -n 1 old; stat -c '%h %a' new"),
+            "one\n4 600\n",
+            "{}",
+            c.backend
+        );
+        c.apply(&[]).ok();
+        c.are_one_file(&["old", "new", "other", "d/deep"]);
+        c.has_no_changes();
+    });
+}
+
+fn a_rebase_makes_names_that_both_sides_have_one_file_again(w: &World) {
+    with_each(w, |c| {
+        // fuse-overlayfs loses what is written to a file of which reality has several names.
+        if c.backend == "fuse" {
+            return;
+        }
+        c.outside("seq 9 > a; ln a b");
+        c.sandbox("echo 10 >> a; ln -f a b");
+        c.outside("sed s/1/one/ a > x; cat x > a; rm x");
+        c.whatif(&["rebase", c.backend]).ok();
+        assert_eq!(c.exec("[ a -ef b ]; sed -n '1p;10p' b"), "one\n10\n", "{}", c.backend);
+        c.apply(&[]).ok();
+        c.are_one_file(&["a", "b"]);
+        c.has_no_changes();
+    });
+}
+
+fn a_rebase_merges_a_file_once_for_all_its_names(w: &World) {
+    with_each(w, |c| {
+        // Some names sort before the one that reality has, and some after it.
+        c.sandbox("ln old a-new; ln old z-new; sed 's/8/eight/' old > x; cat x > old; rm x");
+        c.outside("sed -i s/1/one/ old");
+        c.whatif(&["rebase", c.backend]).ok();
+        assert_eq!(c.exec("[ old -ef a-new ]; [ old -ef z-new ]; sed -n '1p;8p' z-new"), "one\neight\n", "{}", c.backend);
+        // Markers are in all of them, and settled once.
+        c.outside("sed -i s/8/acht/ old");
+        let said = c.whatif(&["rebase", c.backend]);
+        assert!(said.stdout.contains("a-new") || said.stderr.contains("a-new"), "{}: {said:?}", c.backend);
+        c.exec("[ old -ef a-new ]; grep -q '^<<<<<<<' a-new; sed '/^[<=>]\\{7\\}/d; /^acht$/d' z-new > x; cat x > z-new; rm x");
+        c.apply(&[]).ok();
+        c.are_one_file(&["old", "a-new", "z-new"]);
+        c.is("sed -n '1p;8p' a-new", "one\neight");
+    });
+}
+
+fn a_rebase_keeps_names_of_a_snapshot_together(w: &World) {
+    with_each(w, |c| {
+        // A copied tree keeps no earlier versions, so what reality changed since the snapshot is a conflict.
+        if c.backend == "copy" {
+            return;
+        }
+        c.sandbox("mkdir d; ln old d/new");
+        c.whatif(&["snapshot", c.backend]).ok();
+        c.outside("sed -i s/1/one/ old");
+        c.whatif(&["rebase", c.backend]).ok();
+        assert_eq!(c.exec("[ old -ef d/new ]; head -n 1 d/new; stat -c %h old"), "one\n2\n", "{}", c.backend);
+        c.apply(&[]).ok();
+        c.are_one_file(&["old", "d/new"]);
+        c.is("head -n 1 d/new", "one");
     });
 }
 

@@ -8,6 +8,7 @@
 //! leaves a version that is merged again, or that collides, but none that counts as newer than it is.
 
 mod head;
+mod names;
 mod reality;
 
 use std::collections::HashMap;
@@ -15,11 +16,13 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::base::{Made, NewBase};
 use whatif_diff::{Base, Change, Kind, State, Unreadable, content};
+use whatif_sys::absence;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
 pub(crate) use self::head::lies_in_copy;
 use self::head::{Head, New, tree_of};
+use self::names::Following;
 use self::reality::{Found, Tree};
 use crate::merge::{Collision, Content, Looks, Merged, REALITY, SANDBOX, merge};
 use crate::{Engine, EngineError, now};
@@ -54,7 +57,7 @@ enum Outcome {
 
 impl Engine {
     pub fn rebase(&self, name: Option<&str>) -> Result<Rebased, EngineError> {
-        let sandbox = self.resolve(name)?;
+        let sandbox = self.with_heads(self.resolve(name)?)?;
         let _lock = self.lock(&sandbox)?;
         let mut sandbox = self.refresh(&sandbox)?;
         self.rest(&mut sandbox)?;
@@ -62,21 +65,23 @@ impl Engine {
         let found = self.look(&sandbox)?.complete(&sandbox.project)?;
         let mut rebased = Rebased { sandbox: sandbox.clone(), merged: Vec::new(), marked: Vec::new(), open: Vec::new() };
         let mut trees: HashMap<PathBuf, Tree> = HashMap::new();
-        let head = Head { sandbox: &sandbox, directory: &directory };
-        let mut bases = Vec::new();
+        let mut head = Head { sandbox: &sandbox, directory: &directory, versions: HashMap::new() };
+        let (mut bases, following) = (Vec::new(), Following::of(&found.changes));
         for change in found.changes.iter().filter(|c| c.has_drifted()).chain(&found.behind) {
             let outcome = match hold(&mut trees, &sandbox, &change.path)? {
                 Some(tree) => outcome(change, tree)?,
                 None => Outcome::Open("it lies outside what the sandbox shows"),
             };
-            match carry_out(&head, change, outcome)? {
+            let following = if matches!(outcome, Outcome::Gone) { &[] } else { following.after(&change.path) };
+            let names = [change].into_iter().chain(following.iter().copied()).map(|c| c.path.clone());
+            match carry_out(&mut head, change, outcome, following)? {
                 Done::Merged(base) => {
                     bases.push(base);
-                    rebased.merged.push(change.path.clone());
+                    rebased.merged.extend(names);
                 }
                 Done::Marked(base) => {
                     bases.push(base);
-                    rebased.marked.push(change.path.clone());
+                    rebased.marked.extend(names);
                 }
                 Done::Open(why) => rebased.open.push((change.path.clone(), why)),
             }
@@ -88,6 +93,21 @@ impl Engine {
         self.recount(&mut sandbox)?;
         self.store.update(&mut sandbox)?;
         Ok(Rebased { sandbox, ..rebased })
+    }
+
+    /// A sandbox whose layers changed while it was stopped has no heads until it starts, and nothing can be put into one before.
+    fn with_heads(&self, sandbox: Sandbox) -> Result<Sandbox, EngineError> {
+        if sandbox.status == Status::Active || sandbox.details.position.stack.is_empty() {
+            return Ok(sandbox);
+        }
+        let head = self.directory(&sandbox)?.join("head");
+        for number in 0..sandbox.details.trees.len() {
+            let tree = head.join(number.to_string());
+            if !absence::is_dir(&tree).map_err(|e| EngineError::io("examine", &tree, e))? {
+                return self.start_stopped(sandbox);
+            }
+        }
+        Ok(sandbox)
     }
 
     /// Heads are rewritten only while nothing is mounted over them. A sandbox in which nothing runs is stopped for it and starts
@@ -169,7 +189,7 @@ enum Done {
 }
 
 /// Brings the head up to date, and says what it starts from then.
-fn carry_out(head: &Head<'_>, change: &Change, outcome: Outcome) -> Result<Done, EngineError> {
+fn carry_out(head: &mut Head<'_>, change: &Change, outcome: Outcome, following: &[&Change]) -> Result<Done, EngineError> {
     let path = change.path.clone();
     match (outcome, &change.after) {
         (Outcome::Open(why), _) => Ok(Done::Open(why)),
@@ -201,12 +221,12 @@ fn carry_out(head: &Head<'_>, change: &Change, outcome: Outcome) -> Result<Done,
                     }
                     _ => New::Same,
                 };
-                head.rewrite(change, after, &new, &looks)?;
+                head.rewrite(change, after, &new, &looks, following)?;
             }
             Ok(Done::Merged(base(path, &now)?))
         }
         (Outcome::Marked { bytes, looks, now }, Some(after)) => {
-            head.rewrite(change, after, &New::Bytes(&bytes), &looks)?;
+            head.rewrite(change, after, &New::Bytes(&bytes), &looks, following)?;
             Ok(Done::Marked(base(path, &now)?))
         }
         (_, None) => Ok(Done::Open("the sandbox deleted it, reality changed it")),

@@ -1,5 +1,6 @@
 //! Rewrites entries of a head, at once and with all their attributes. Each is on the disk before anything relies on it.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
@@ -13,6 +14,7 @@ use whatif_layers::copy;
 use whatif_sys::absence;
 use whatif_types::Sandbox;
 
+use super::names::Version;
 use crate::merge::Looks;
 use crate::{EngineError, private_file};
 
@@ -21,6 +23,8 @@ pub(super) struct Head<'a> {
     pub sandbox: &'a Sandbox,
     /// The sandbox's own.
     pub directory: &'a Path,
+    /// What became of files with several names, by device and inode of what they were.
+    pub versions: HashMap<(u64, u64), Vec<Version>>,
 }
 
 /// What an entry gets.
@@ -32,8 +36,15 @@ pub(super) enum New<'b> {
 }
 
 impl Head<'_> {
-    /// Replaces what the sandbox has at a path.
-    pub(super) fn rewrite(&self, change: &Change, after: &State, new: &New<'_>, looks: &Looks) -> Result<(), EngineError> {
+    /// Replaces what the sandbox has at a path, and at those that are further names of it.
+    pub(super) fn rewrite(
+        &mut self,
+        change: &Change,
+        after: &State,
+        new: &New<'_>,
+        looks: &Looks,
+        following: &[&Change],
+    ) -> Result<(), EngineError> {
         let place = self.place(change, &after.at)?;
         let failed = |e| EngineError::io("rewrite", &change.path, e);
         if after.node.kind == Kind::Directory {
@@ -45,13 +56,25 @@ impl Head<'_> {
             settle(&place, after, looks).and_then(|()| flush(&place)).map_err(failed)?;
             return place.parent().map_or(Ok(()), flush).map_err(failed);
         }
-        let temporary = self.directory.join("rebase.new");
+        let temporary = self.temporary();
         self.make(&temporary, after, new, looks).map_err(failed)?;
-        fs::rename(&temporary, &place).map_err(failed)?;
-        place.parent().map_or(Ok(()), flush).map_err(failed)
+        self.share(&temporary, after, looks).map_err(failed)?;
+        self.put(&temporary, &place).map_err(failed)?;
+        self.remember(&place, after, looks);
+        self.follow(&place, looks, following)
     }
 
-    fn make(&self, temporary: &Path, after: &State, new: &New<'_>, looks: &Looks) -> io::Result<()> {
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.directory.join("rebase.new")
+    }
+
+    /// What was made takes its place.
+    pub(super) fn put(&self, temporary: &Path, place: &Path) -> io::Result<()> {
+        fs::rename(temporary, place)?;
+        place.parent().map_or(Ok(()), flush)
+    }
+
+    pub(super) fn make(&self, temporary: &Path, after: &State, new: &New<'_>, looks: &Looks) -> io::Result<()> {
         match fs::remove_file(temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -94,7 +117,7 @@ impl Head<'_> {
     }
 
     /// Where a changed entry belongs in the head. One that lies in a frozen layer so far gets the directories it needs.
-    fn place(&self, change: &Change, at: &Path) -> Result<PathBuf, EngineError> {
+    pub(super) fn place(&self, change: &Change, at: &Path) -> Result<PathBuf, EngineError> {
         let head = self.directory.join("head");
         if at.starts_with(&head) {
             return Ok(at.to_owned());
