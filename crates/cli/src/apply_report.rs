@@ -11,7 +11,7 @@ use whatif_engine::{EngineError, shown_path};
 use whatif_patch::Region;
 use whatif_types::text::Text;
 
-use crate::output::{Output, Style, counted, visible_path};
+use crate::output::{Output, Style, counted, printable, visible_path};
 
 pub fn show_plan(prepared: &Prepared, output: &Output) {
     let project = prepared.project();
@@ -130,7 +130,7 @@ pub fn report(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, comm
         output.line(format!("  committed as {}", &commit[..commit.len().min(12)]));
     }
     for note in &applied.notes {
-        output.note(note);
+        output.note(printable(note));
     }
     say_left_behind(&applied.steps, &applied.sandbox.project, output);
     say_reasons(left_out, &applied.lapsed, &applied.sandbox.project, output);
