@@ -233,11 +233,11 @@ fn undone_and_done_once_more(w: &World) {
     with_each(w, |c| {
         let before = c.outside("stat -c '%i %a %Y %h' old other; cat old other");
         c.sandbox("ln old new; ln -f old other");
-        let id = c.whatif(&["apply", c.backend, "--yes", "--json"]).ok().json()["apply"]["id"].as_str().unwrap().to_owned();
+        let id = c.whatif(&["apply", c.backend, "--yes", "--json"]).ok().json()["apply"]["id"].as_str().expect("an id").to_owned();
         c.whatif(&["undo", &id, "--yes"]).ok();
         c.is("test -e new || echo gone", "gone");
         assert_eq!(c.outside("stat -c '%i %a %Y %h' old other; cat old other"), before, "{}", c.backend);
-        let undo = c.whatif(&["history", "--json"]).ok().json()[0]["id"].as_str().unwrap().to_owned();
+        let undo = c.whatif(&["history", "--json"]).ok().json()[0]["id"].as_str().expect("an id").to_owned();
         c.whatif(&["undo", &undo, "--yes"]).ok();
         c.are_one_file(&["old", "new", "other"]);
     });
@@ -309,7 +309,7 @@ fn a_diff_says_what_a_link_is_a_name_of(w: &World) {
         assert_eq!(change(&document, "y")["hard_link"], "x");
         assert!(change(&document, "x")["hard_link"].is_null());
         let plan = c.whatif(&["apply", c.backend, "--dry-run", "--json"]).ok().json();
-        let steps = plan["steps"].as_array().unwrap();
+        let steps = plan["steps"].as_array().expect("steps");
         assert!(steps.iter().any(|s| s["path"] == "new" && s["what"] == "add" && s["hard_link"] == "old"), "{plan}");
     });
 }
