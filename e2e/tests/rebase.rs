@@ -16,6 +16,7 @@ as_root_and_user!(
     a_frozen_layer_is_not_written,
     every_way_of_copy_on_write_does_it,
     what_is_at_rest_is_listed_with_what_it_holds,
+    markers_that_are_left_are_settled_as_the_hints_say,
 );
 as_root!(capabilities_and_owners_survive);
 
@@ -223,4 +224,21 @@ fn what_is_at_rest_is_listed_with_what_it_holds(w: &World) {
     assert_eq!(listed(w).0, json!(0));
     w.whatif(["rollback", "s", "before-rollback-2"]).go().ok();
     assert_eq!(listed(w), (json!(2), true));
+}
+
+fn markers_that_are_left_are_settled_as_the_hints_say(w: &World) {
+    outside(w, "seq 9 > f; seq 9 > g");
+    w.sandbox_with("s", "sed -i s/^5$/mine/ f g");
+    outside(w, "sed -i s/^5$/real/ f g");
+    w.whatif(["rebase", "s"]).go().exits(1).says("--ours PATH");
+    w.whatif(["rebase", "s"]).go().exits(1).says("whatif shell s");
+    let refused = w.apply(&["s"]).exits(1).says("remove the markers");
+    assert!(!format!("{refused:?}").contains("--theirs"), "{refused:?}");
+    w.apply(&["s", "--theirs", "f"]).exits(1).says("remove the markers");
+    w.exec("s", "seq 9 > g; echo settled >> g").ok();
+    w.apply(&["s", "--ours", "f"]).ok();
+    assert_eq!(outside(w, "grep -c real f; tail -n 1 g"), "1\nsettled");
+    w.whatif(["rebase", "s"]).go().ok();
+    assert_eq!(w.json(["diff", "s"])["changes"], json!([]));
+    w.whatif(["stop", "s"]).go().ok();
 }

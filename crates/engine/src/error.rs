@@ -298,6 +298,10 @@ impl Explain for EngineError {
             Self::Usage { hint, .. } => vec![hint.clone()],
             Self::Pattern(_) => vec!["patterns are written as in .gitignore, and are not empty; quote them for the shell".to_owned()],
             Self::Moved { name, .. } => vec![format!("look again: whatif diff {name}")],
+            Self::Conflicts { name, conflicts } if conflicts.iter().any(|c| c.why == crate::apply::MARKERS) => vec![
+                format!("nothing was written. Edit these files in the sandbox and remove the markers (whatif shell {name})"),
+                "or choose for each path: --ours PATH (reality's), --skip PATH (later)".to_owned(),
+            ],
             Self::Conflicts { name, .. } => vec![
                 "nothing was written. For each path choose: --theirs PATH (the sandbox's), --ours PATH (reality's), --skip PATH (later)".to_owned(),
                 format!("or bring the sandbox up to date first: whatif rebase {name}"),

@@ -86,6 +86,14 @@ impl Engine {
                 Done::Open(why) => rebased.open.push((change.path.clone(), why)),
             }
         }
+        // Those of an earlier rebase are to be settled still, although reality did not move.
+        if sandbox.details.based_at.is_some() {
+            for change in found.changes.iter().filter(|c| !c.has_drifted()) {
+                if has_markers(change)? {
+                    rebased.marked.push(change.path.clone());
+                }
+            }
+        }
         self.bases(&sandbox)?.replace(bases, None).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
         sandbox.details.based_at = Some(now());
         sandbox.updated_at = now();

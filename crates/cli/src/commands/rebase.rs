@@ -3,6 +3,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::{Engine, shown_path};
+use whatif_types::sandbox::StopReason;
 use whatif_types::text::Text;
 
 use super::Outcome;
@@ -39,6 +40,18 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         output.line(format!("{} now stands on reality as it is", output.paint(Style::Bold, name)));
         return Ok(ExitCode::SUCCESS);
     }
-    output.note(format!("{} to settle; look for '<<<<<<<' with: whatif shell {name}", counted(unsettled as u64, "path")));
+    if !rebased.marked.is_empty() {
+        let start =
+            if rebased.sandbox.details.stop_reason == Some(StopReason::Requested) { "whatif start NAME, then " } else { "" };
+        output.note(format!(
+            "{} to settle: edit in the sandbox what is between '<<<<<<<' and '>>>>>>>' ({}whatif shell {name}), or keep reality's: whatif apply {name} --ours PATH",
+            counted(rebased.marked.len() as u64, "path"),
+            start.replace("NAME", name),
+        ));
+    }
+    if !rebased.open.is_empty() {
+        let open = counted(rebased.open.len() as u64, "path");
+        output.note(format!("{open} open: choose when you apply, with --theirs PATH, --ours PATH or --skip PATH"));
+    }
     Ok(ExitCode::FAILURE)
 }

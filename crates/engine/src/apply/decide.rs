@@ -155,10 +155,14 @@ impl Decider {
     pub(super) fn one<'a>(&self, change: &'a Change, hunks: Option<&[usize]>) -> Result<Decided<'a>, EngineError> {
         let settled = self.settled(&change.path);
         let mut decided = one(change, hunks, settled)?;
-        if self.was_rebased && settled != Settled::Skip && crate::rebase::has_markers(change)? {
+        let is_settled = matches!(settled, Settled::Skip | Settled::OursByName);
+        if self.was_rebased && !is_settled && crate::rebase::has_markers(change)? {
+            if settled == Settled::Ours {
+                return Ok(Decided { result: Result3::KeepReality, ..decided });
+            }
             decided.result = Result3::Conflict(Conflict {
                 path: change.path.clone(),
-                why: "the markers of a rebase are still in it",
+                why: MARKERS,
                 reality: Side::Changed,
                 sandbox: Side::Changed,
                 regions: Vec::new(),
@@ -280,6 +284,9 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
         },
     }
 }
+
+/// The sandbox's version is of no use to anybody as it is, so it cannot be chosen.
+pub(crate) const MARKERS: &str = "the markers of a rebase are still in it";
 
 const REPLACED: &str = "reality replaced it while the sandbox was running, and which version the sandbox saw is not known";
 
