@@ -14,6 +14,7 @@ as_root_and_user!(
     a_command_right_after_stands_on_the_new_layers,
     whoever_changes_layers_is_killed_or_held_up,
     many_wait_at_the_door_of_one_that_ends,
+    what_was_interrupted_is_finished_under_the_lock,
     snapshots_at_once_all_count,
     forks_at_once_all_begin_at_the_same,
     snapshots_rollbacks_and_forks_at_once,
@@ -77,14 +78,13 @@ fn whoever_changes_layers_is_killed_or_held_up(w: &World) {
         }
         let (code, said) = end(snapshot, "a snapshot");
         killed += usize::from(found.is_some() && !is_held);
-        // It waits until the sandbox stands on its layers, whoever puts it there. What is not mended yet: now and then it is told
-        // that the keeper ended, or that another command was quicker, and nothing was run.
+        // It waits until the sandbox stands on its layers, whoever puts it there. What is not mended yet: once in some hundred
+        // times a helper that is held up makes the keeper end, and the command is told so, not knowing whether it was run.
         let (exit, seen) = end(waiting, "a command meanwhile");
-        let is_told = ["lost the connection", "changed by another command"].iter().any(|why| seen.contains(why));
-        if exit == 125 && is_told {
+        if exit == 125 && seen.contains("lost the connection") && is_held {
             turned_away += 1;
         } else {
-            assert_eq!((exit, seen.trim()), (0, round.to_string().as_str()), "{said}");
+            assert_eq!((exit, seen.trim()), (0, round.to_string().as_str()), "round {round}, {code}: {said}");
         }
         assert_eq!(w.exec(&name, "cat f && echo again > g && cat g").ok().text(), format!("{round}\nagain"), "{said}");
         if code == 0 {
@@ -96,7 +96,7 @@ fn whoever_changes_layers_is_killed_or_held_up(w: &World) {
         }
     }
     assert!(killed + held > 0, "somebody was met");
-    assert!(turned_away * 8 <= 4 * rounds(), "{turned_away} commands were turned away");
+    assert!(turned_away * 40 <= 4 * rounds(), "{turned_away} commands were turned away");
 }
 
 /// A keeper that ends while several knock: none of them is lost, wherever it had got to.
@@ -339,4 +339,33 @@ fn others_look_while_a_head_is_copied(w: &World) {
         assert_eq!(w.json(["show", &name])["status"], "active", "its keeper was ended in round {round}");
     }
     w.whatif(["rm", &name]).go().ok();
+}
+
+/// What a killed snapshot left is finished by the one who has the sandbox, and by nobody else meanwhile: a second one would end the
+/// keeper that the first one starts, and move the head that it runs on.
+fn what_was_interrupted_is_finished_under_the_lock(w: &World) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let name = w.new_sandbox("s");
+    w.exec(&name, "echo kept > f").ok();
+    let directory = w.directory(&name);
+    let keeper = Pid::from_raw(w.keeper_pid(&name)).expect("it runs");
+    let send = |to: Pid, signal: Signal| kill_process(to, signal).expect("it is there");
+    send(keeper, Signal::STOP);
+    let mut snapshot = start(w, &["snapshot", &name, "one"]);
+    let helper = wait_for(Duration::from_secs(5), || helpers(w).first().copied()).expect("it has a helper");
+    send(helper, Signal::STOP);
+    send(keeper, Signal::CONT);
+    eventually("the layers are about to be changed", || !w.transient().is_empty());
+    snapshot.kill().expect("it is our child");
+    send(helper, Signal::KILL);
+    snapshot.wait().expect("it is our child");
+
+    let lock = std::fs::File::open(&directory).expect("it is there");
+    eventually("the sandbox is free", || lock.try_lock().is_ok());
+    w.whatif(["ls"]).go().ok();
+    assert!(!w.transient().is_empty(), "somebody finished it although the sandbox was in use");
+    drop(lock);
+    w.whatif(["ls"]).go().ok();
+    assert!(w.transient().is_empty(), "nobody finished it");
+    assert_eq!(w.exec(&name, "cat f").ok().text(), "kept");
 }

@@ -196,7 +196,7 @@ impl Engine {
         for unsettled in self.state.unsettled()? {
             let (path, lock) = match unsettled {
                 Unsettled::Sandbox(id) => (self.state.transient().join(id.as_str()), self.state.inherit(&id)?),
-                Unsettled::Apply(path) | Unsettled::Shift(path) | Unsettled::Layers(path) => {
+                Unsettled::Apply(path) | Unsettled::Shift { note: path, .. } | Unsettled::Layers(path) => {
                     (path.clone(), SandboxLock::take(&path)?)
                 }
             };

@@ -30,8 +30,8 @@ impl Engine {
                     let _ = self.repair(&id, lock);
                 }
                 Unsettled::Apply(directory) => troubles.extend(self.recover_apply(&directory)),
-                Unsettled::Shift(directory) => {
-                    if let Err(error) = self.recover_shift(&directory) {
+                Unsettled::Shift { note, sandbox } => {
+                    if let Err(error) = self.recover_shift_if_free(&note, &sandbox) {
                         troubles
                             .push(Trouble::note(format!("an interrupted snapshot cannot be finished: {}", whole_message(&error))));
                     }

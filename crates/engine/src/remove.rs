@@ -33,7 +33,7 @@ impl Engine {
             self.store.delete(&sandbox.id)?;
             return Ok(sandbox);
         }
-        let lock = self.lock(&sandbox)?;
+        let lock = self.lock_as_it_is(&sandbox)?;
         self.remove_locked(sandbox, lock)
     }
 

@@ -92,8 +92,15 @@ impl Engine {
         }
     }
 
-    /// The right to change a sandbox, waiting a while for whoever has it.
+    /// The right to change a sandbox, waiting a while for whoever has it. A move that was interrupted is at its end then.
     pub(crate) fn lock(&self, sandbox: &Sandbox) -> Result<SandboxLock, EngineError> {
+        let lock = self.lock_as_it_is(sandbox)?;
+        self.recover_shift(&self.state.shift_note(&sandbox.id), &lock)?;
+        Ok(lock)
+    }
+
+    /// The same for those who only end things, which must be possible whatever state they are in.
+    pub(crate) fn lock_as_it_is(&self, sandbox: &Sandbox) -> Result<SandboxLock, EngineError> {
         let deadline = Instant::now() + PATIENCE;
         let mut pause = SHORTEST_PAUSE;
         loop {

@@ -173,9 +173,18 @@ impl Engine {
         }
     }
 
-    /// Finishes a move that was interrupted, in one direction or the other.
-    pub(crate) fn recover_shift(&self, directory: &Path) -> Result<(), EngineError> {
-        let Some(shift) = Shift::inherit(&self.state, directory)? else { return Ok(()) };
+    /// Finishes a move that was interrupted, unless somebody is at the sandbox, who does that first.
+    pub(crate) fn recover_shift_if_free(&self, note: &Path, sandbox: &SandboxId) -> Result<(), EngineError> {
+        let Some(directory) = self.state.find(sandbox)? else { return Ok(Shift::forget_if_gone(&self.state, note)?) };
+        match SandboxLock::take(&directory)? {
+            Some(lock) => self.recover_shift(note, &lock),
+            None => Ok(()),
+        }
+    }
+
+    /// Finishes a move that was interrupted, in one direction or the other. Nobody else may start or change the sandbox meanwhile.
+    pub(crate) fn recover_shift(&self, note: &Path, _lock: &SandboxLock) -> Result<(), EngineError> {
+        let Some(shift) = Shift::inherit(&self.state, note)? else { return Ok(()) };
         let id = shift.note().sandbox.clone();
         // Its record is lost. What becomes of its head is decided when it has one again.
         let Some(mut sandbox) = self.store.get(&id)? else { return Ok(()) };

@@ -276,7 +276,7 @@ impl Engine {
         let mut layers = Vec::new();
         for unsettled in self.state.unsettled()? {
             match unsettled {
-                Unsettled::Shift(path) => match shift::read_note(&path) {
+                Unsettled::Shift { note, .. } => match shift::read_note(&note) {
                     Ok(note) => layers.extend(note.layer),
                     // It has come to its end meanwhile.
                     Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => {}

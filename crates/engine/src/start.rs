@@ -52,8 +52,6 @@ impl Engine {
 
     pub(crate) fn start_stopped(&self, sandbox: Sandbox) -> Result<Sandbox, EngineError> {
         let _lock = self.lock(&sandbox)?;
-        // It may have ended while its layers changed, since this command began.
-        self.recover_shift(&self.state.shift_note(&sandbox.id))?;
         let mut sandbox = self.refresh(&sandbox)?;
         if sandbox.status == Status::Active {
             return Ok(sandbox);

@@ -26,7 +26,7 @@ impl Engine {
     /// `whatif stop`. A sandbox that is stopped already stays so.
     pub fn stop(&self, name: Option<&str>, grace: Duration) -> Result<Sandbox, EngineError> {
         let sandbox = self.resolve(name)?;
-        let _lock = self.lock(&sandbox)?;
+        let _lock = self.lock_as_it_is(&sandbox)?;
         let mut sandbox = self.refresh(&sandbox)?;
         if sandbox.status == Status::Active {
             self.stop_processes(&sandbox, grace)?;

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
@@ -142,7 +143,8 @@ impl Channel {
         if !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
             return Err(ChannelError::TooLarge(descriptors.len()));
         }
-        let sent = sendmsg(&self.socket, &[IoSlice::new(&frame)], &mut control, SendFlags::NOSIGNAL).map_err(io::Error::from)?;
+        let sent = retry_on_intr(|| sendmsg(&self.socket, &[IoSlice::new(&frame)], &mut control, SendFlags::NOSIGNAL));
+        let sent = sent.map_err(unsent)?;
         self.outgoing.extend_from_slice(&frame[sent..]);
         self.flush_with(flags)
     }
@@ -156,11 +158,10 @@ impl Channel {
                 self.outgoing.drain(..sent);
                 Ok(())
             }
-            Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(Errno::INTR) => Ok(()),
             // Whoever was ready to wait has waited as long as the socket lets them.
-            Err(rustix::io::Errno::WOULDBLOCK) if flags.contains(SendFlags::DONTWAIT) => Ok(()),
-            Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => Err(ChannelError::Closed),
-            Err(errno) => Err(ChannelError::Io(errno.into())),
+            Err(Errno::WOULDBLOCK) if flags.contains(SendFlags::DONTWAIT) => Ok(()),
+            Err(errno) => Err(unsent(errno)),
         }
     }
 
@@ -170,8 +171,8 @@ impl Channel {
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let received = loop {
             match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags | RecvFlags::CMSG_CLOEXEC) {
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::CONNRESET) => return Err(ChannelError::Closed),
+                Err(Errno::INTR) => {}
+                Err(Errno::CONNRESET) => return Err(ChannelError::Closed),
                 other => break other.map_err(io::Error::from)?,
             }
         };
@@ -185,6 +186,13 @@ impl Channel {
         }
         self.incoming.extend_from_slice(&bytes[..received.bytes]);
         Ok(())
+    }
+}
+
+fn unsent(errno: Errno) -> ChannelError {
+    match errno {
+        Errno::PIPE | Errno::CONNRESET => ChannelError::Closed,
+        errno => ChannelError::Io(errno.into()),
     }
 }
 

@@ -93,8 +93,8 @@ impl Client {
     pub fn send(&mut self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
         match self.channel.send(request, descriptors) {
             Err(ChannelError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(ClientError::NoAnswer),
-            // Whoever left may have said why; that is what the reply will be.
-            Err(ChannelError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            // It may have said before it left why; that is what the reply will be.
+            Err(ChannelError::Closed) => Ok(()),
             other => Ok(other?),
         }
     }

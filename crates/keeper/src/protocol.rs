@@ -106,6 +106,14 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Whether more follows than one answer, or the answer comes when the keeper ends.
+    #[must_use]
+    pub fn outlasts_its_answer(&self) -> bool {
+        matches!(self, Self::Boot { .. } | Self::Exec(_) | Self::Wait { .. } | Self::Supervise | Self::Stop { .. })
+    }
+}
+
 /// The descriptors of a control group: so many entrances, then these meters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PassedGroup {

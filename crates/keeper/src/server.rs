@@ -445,6 +445,6 @@ impl Server {
             let reply = if matches!(request, Request::Stop { .. }) { &Reply::Done } else { &ended };
             self.connections.send(client, reply, &[]);
         }
-        self.connections.tell_the_silent(&ended);
+        self.connections.tell_the_idle(&ended);
     }
 }

@@ -124,14 +124,16 @@ impl Shift {
         let Some(lock) = SandboxLock::take(path)? else { return Ok(None) };
         let note = read_note(path)?;
         let layer = note.layer.as_ref().map(|l| state.layer_path(l));
-        let Some(sandbox) = state.find(&note.sandbox)? else {
-            // A layer of a sandbox that is gone may be all that is left of it.
-            if !layer.as_deref().is_some_and(is_there) {
-                fs::remove_file(path).map_err(on("remove", path))?;
-            }
-            return Ok(None);
-        };
+        let Some(sandbox) = state.find(&note.sandbox)? else { return Ok(None) };
         Ok(Some(Self { path: path.to_owned(), sandbox, layer, note, lock }))
+    }
+
+    /// Removes the note of a sandbox that is gone. A layer of it may be all that is left; then the note stays.
+    pub fn forget_if_gone(state: &StateDir, path: &Path) -> Result<(), PathError> {
+        let Some(_lock) = SandboxLock::take(path)? else { return Ok(()) };
+        let note = read_note(path)?;
+        let is_needed = state.find(&note.sandbox)?.is_some() || note.layer.is_some_and(|l| is_there(&state.layer_path(&l)));
+        if is_needed { Ok(()) } else { fs::remove_file(path).map_err(on("remove", path)) }
     }
 
     #[must_use]

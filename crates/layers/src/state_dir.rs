@@ -15,18 +15,19 @@
 //!
 //! A directory in `transient/` whose owner is gone is what a crash left; an empty `transient/` means there is nothing to repair.
 
+mod lock;
+
 use std::fs::{self, DirBuilder, File};
-use std::io;
-use std::io::Write as _;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, XattrFlags};
+use rustix::fs::XattrFlags;
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_types::{LayerId, SandboxId};
 
+pub use self::lock::{AliveLock, SandboxLock};
 use crate::{PathError, durable, on, spares};
 
 /// An attribute that says which process a directory in `transient/` belongs to.
@@ -57,7 +58,10 @@ pub(crate) const NOTE_ATTRIBUTE: &str = "user.whatif.note";
 pub enum Unsettled {
     Sandbox(SandboxId),
     Apply(PathBuf),
-    Shift(PathBuf),
+    Shift {
+        note: PathBuf,
+        sandbox: SandboxId,
+    },
     /// Layers that are being merged, or on their way to be deleted: nothing that is nowhere else.
     Layers(PathBuf),
 }
@@ -333,10 +337,10 @@ impl StateDir {
             let entry = entry.map_err(on("list", &path))?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             let path = entry.path();
-            unsettled.extend(match name.split_once('-').map(|(kind, _)| kind) {
-                Some("apply") => Some(Unsettled::Apply(path)),
-                Some("shift") => Some(Unsettled::Shift(path)),
-                Some("squash" | "layers") => Some(Unsettled::Layers(path)),
+            unsettled.extend(match name.split_once('-') {
+                Some(("apply", _)) => Some(Unsettled::Apply(path)),
+                Some(("shift", id)) => SandboxId::parse(id).map(|sandbox| Unsettled::Shift { note: path, sandbox }),
+                Some(("squash" | "layers", _)) => Some(Unsettled::Layers(path)),
                 _ => SandboxId::parse(&name).map(Unsettled::Sandbox),
             });
         }
@@ -497,11 +501,6 @@ fn has_dead_owner(path: &Path) -> bool {
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
-fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
-    let (opened, now) = (file.metadata()?, fs::metadata(path).or_absent()?);
-    Ok(now.is_some_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino())))
-}
-
 fn ids_in(directory: &Path) -> Result<Vec<SandboxId>, PathError> {
     // Deleted by hand: then each sandbox that has a record is incomplete, and there are no others.
     let Some(entries) = fs::read_dir(directory).or_absent().map_err(on("list", directory))? else { return Ok(Vec::new()) };
@@ -537,81 +536,5 @@ pub(crate) fn make_private(path: &Path) -> Result<(), PathError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other.map_err(on("create", path)),
-    }
-}
-
-/// Held by the keeper of a sandbox as long as it lives, whatever becomes of its socket.
-#[derive(Debug)]
-pub struct AliveLock {
-    directory: File,
-}
-
-impl AliveLock {
-    /// Takes the lock for a new keeper. `None`: another keeper lives.
-    pub fn take(sandbox: &Path) -> Result<Option<Self>, PathError> {
-        Ok(SandboxLock::take(&sandbox.join("work"))?.map(|lock| Self { directory: lock.directory }))
-    }
-
-    /// Whether a keeper lives over this directory.
-    pub fn is_held(sandbox: &Path) -> Result<bool, PathError> {
-        let work = sandbox.join("work");
-        let is_there = absence::is_dir(&work).map_err(on("examine", &work))?;
-        Ok(is_there && SandboxLock::take(&work)?.is_none())
-    }
-}
-
-impl AsFd for AliveLock {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.directory.as_fd()
-    }
-}
-
-/// Whoever holds this may change the sandbox; it ends with the process, however that ends.
-#[derive(Debug)]
-pub struct SandboxLock {
-    pub(crate) directory: File,
-}
-
-impl AsFd for SandboxLock {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.directory.as_fd()
-    }
-}
-
-impl SandboxLock {
-    /// Takes the lock if nobody holds it.
-    pub fn take(directory: &Path) -> Result<Option<Self>, PathError> {
-        Self::lock(directory, FlockOperation::NonBlockingLockExclusive)
-    }
-
-    /// Waits until the lock is free.
-    pub fn wait(directory: &Path) -> Result<Option<Self>, PathError> {
-        Self::lock(directory, FlockOperation::LockExclusive)
-    }
-
-    /// Writes a file that is locked before anybody else can find it by another name.
-    pub(crate) fn on_new_file(path: &Path, text: &[u8]) -> Result<Self, PathError> {
-        let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-        let mut file = file.map_err(on("create", path))?;
-        file.write_all(text).map_err(on("write", path))?;
-        // Without attributes the bytes themselves have to be on the disk before anything that they announce.
-        if rustix::fs::fsetxattr(&file, NOTE_ATTRIBUTE, text, XattrFlags::empty()).is_err() {
-            file.sync_all().map_err(on("flush", path))?;
-        }
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(on("lock", path))?;
-        Ok(Self { directory: file })
-    }
-
-    fn lock(directory: &Path, operation: FlockOperation) -> Result<Option<Self>, PathError> {
-        let file = match File::open(directory) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(on("open", directory))?,
-        };
-        match rustix::fs::flock(&file, operation) {
-            // Whoever had it may have put it elsewhere in between: then there is nothing here to be had.
-            Ok(()) => Ok(leads_to(directory, &file).map_err(on("examine", directory))?.then_some(Self { directory: file })),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(on("lock", directory)(errno)),
-        }
     }
 }

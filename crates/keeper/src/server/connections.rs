@@ -45,6 +45,8 @@ struct Connection {
     channel: Channel,
     /// It has asked for something; before that nobody misses it.
     has_asked: bool,
+    /// What it asked for last is not over with the answer, or is answered at the very end.
+    awaits_more: bool,
     broken: bool,
 }
 
@@ -52,7 +54,7 @@ impl Connections {
     pub(super) fn new(rule: PeerRule, birth: Channel) -> Self {
         Self {
             rule,
-            open: vec![Connection { number: 0, channel: birth, has_asked: true, broken: false }],
+            open: vec![Connection { number: 0, channel: birth, has_asked: true, awaits_more: true, broken: false }],
             next_number: 1,
             gone: Vec::new(),
         }
@@ -79,8 +81,8 @@ impl Connections {
             }
         }
         if self.open.len() < MOST_CONNECTIONS {
-            let mut connection =
-                Connection { number: self.next_number, channel: Channel::new(socket), has_asked: false, broken: false };
+            let (number, channel) = (self.next_number, Channel::new(socket));
+            let mut connection = Connection { number, channel, has_asked: false, awaits_more: false, broken: false };
             self.next_number += 1;
             // The request usually has arrived with the connection.
             connection.read();
@@ -97,9 +99,9 @@ impl Connections {
         self.read_and_write();
     }
 
-    /// An answer for those who are connected and have not got to their question.
-    pub(super) fn tell_the_silent(&mut self, reply: &Reply) {
-        for connection in self.open.iter_mut().filter(|c| !c.has_asked) {
+    /// An answer for those who are connected and have not got to their question, or to the next one.
+    pub(super) fn tell_the_idle(&mut self, reply: &Reply) {
+        for connection in self.open.iter_mut().filter(|c| !c.awaits_more) {
             connection.broken |= connection.channel.send_some(reply, &[]).is_err();
         }
     }
@@ -116,9 +118,10 @@ impl Connections {
     /// The next request of any client, in the order of the connections.
     pub(super) fn next_request(&mut self) -> Option<(u64, Request)> {
         for connection in &mut self.open {
-            match connection.channel.take_frame() {
+            match connection.channel.take_frame::<Request>() {
                 Ok(Some(request)) => {
                     connection.has_asked = true;
+                    connection.awaits_more |= request.outlasts_its_answer();
                     return Some((connection.number, request));
                 }
                 Ok(None) => {}
