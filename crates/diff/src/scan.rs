@@ -59,6 +59,14 @@ pub struct Scope<'a> {
     pub as_root: bool,
 }
 
+impl<'a> Scope<'a> {
+    /// All of some trees, in which nothing is masked, of a sandbox that was made at some time and of whose view nothing is known.
+    #[must_use]
+    pub fn whole(trees: &'a [Tree], bases: &'a Bases, made_at: Time) -> Self {
+        Self { trees, masked: &[], rewritten: &[], bases, seen: None, reach: Reach::Whole, made_at, as_root: false }
+    }
+}
+
 /// What of the trees to look at.
 #[derive(Clone, Copy, Debug)]
 pub enum Reach<'a> {

@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 use whatif_diff::base::{Bases, Made, NewBase};
-use whatif_diff::{Base, Change, Marks, Node, Reach, Scope, Tree, scan};
+use whatif_diff::{Base, Change, Marks, Node, Scope, Tree, scan};
 
 /// Reality, a head, and what is kept of the one for the other.
 struct World(PathBuf);
@@ -56,17 +56,7 @@ impl World {
         let bases = self.bases();
         let trees = [Tree { path: self.0.join("reality"), layers: vec![self.0.join("head")], marks: Marks::User, copied: false }];
         let made_at = (0, 0);
-        scan(&Scope {
-            trees: &trees,
-            masked: &[],
-            rewritten: &[],
-            bases: &bases,
-            seen: None,
-            reach: Reach::Whole,
-            made_at,
-            as_root: false,
-        })
-        .changes
+        scan(&Scope::whole(&trees, &bases, made_at)).changes
     }
 
     /// Looks, and keeps what was there.

@@ -171,16 +171,7 @@ fn what_an_older_layer_kept_is_not_kept_again() {
         let marks = whatif_diff::Marks::User;
         let trees = [whatif_diff::Tree { path: w.at("reality"), layers: vec![w.at("head")], marks, copied: false }];
         let made_at = (i64::MAX, 0);
-        let found = scan(&whatif_diff::Scope {
-            trees: &trees,
-            masked: &[],
-            rewritten: &[],
-            bases: &bases,
-            seen: None,
-            reach: Reach::Whole,
-            made_at,
-            as_root: false,
-        });
+        let found = scan(&whatif_diff::Scope::whole(&trees, &bases, made_at));
         bases.keep(&found.changes).unwrap();
         found.changes
     };
@@ -207,16 +198,7 @@ fn a_later_look_finds_what_came_since_and_nothing_else() {
         let marks = whatif_diff::Marks::User;
         let trees = [whatif_diff::Tree { path: w.at("reality"), layers: vec![w.at("head")], marks, copied: false }];
         let made_at = (i64::MAX, 0);
-        let scope = whatif_diff::Scope {
-            trees: &trees,
-            masked: &[],
-            rewritten: &[],
-            bases: &bases,
-            seen: None,
-            reach,
-            made_at,
-            as_root: false,
-        };
+        let scope = whatif_diff::Scope { reach, ..whatif_diff::Scope::whole(&trees, &bases, made_at) };
         let found = scan(&scope);
         bases.keep(&found.changes).unwrap();
         watch::remember(&w.at("own"), &found.directories).unwrap();

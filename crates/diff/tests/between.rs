@@ -17,9 +17,7 @@ use overlay::acts::{Act, furnish, layers};
 use overlay::{Stack, View, Who, apart, cases, is_apart, view};
 use proptest::prelude::*;
 use whatif_diff::set::Options;
-use whatif_diff::{
-    Bases, Blocked, Change, ChangeKind, ChangeSet, Depth, Found, Kind, Marks, Reach, Scope, State, Tree, between, scan,
-};
+use whatif_diff::{Bases, Blocked, Change, ChangeKind, ChangeSet, Depth, Found, Kind, Marks, Scope, State, Tree, between, scan};
 use whatif_patch::{Side, write_patch};
 
 #[test]
@@ -142,16 +140,7 @@ impl Pair {
     fn scan(&self, head: &str, masked: &[PathBuf]) -> Found {
         let trees = [Tree { path: self.0.join("base"), layers: vec![self.0.join(head)], marks: Marks::User, copied: false }];
         let (bases, made_at) = (Bases::default(), (i64::MAX, 0));
-        scan(&Scope {
-            trees: &trees,
-            masked,
-            rewritten: &[],
-            bases: &bases,
-            seen: None,
-            reach: Reach::Whole,
-            made_at,
-            as_root: false,
-        })
+        scan(&Scope { masked, ..Scope::whole(&trees, &bases, made_at) })
     }
 
     /// `kind path`, from the first to the second.

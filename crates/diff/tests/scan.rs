@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 use whatif_diff::base::Bases;
-use whatif_diff::{Base, Blocked, Change, ChangeKind, Marks, Reach, Scope, Tree, scan};
+use whatif_diff::{Base, Blocked, Change, ChangeKind, Marks, Scope, Tree, scan};
 
 /// A base, some layers, and a place for both.
 struct World {
@@ -75,16 +75,7 @@ impl World {
     fn changes(&self) -> Vec<Change> {
         let layers = (0..self.layers).map(|l| self.dir.join(l.to_string())).collect();
         let trees = [Tree { path: self.dir.join("base"), layers, marks: self.marks, copied: self.copied }];
-        let scope = Scope {
-            trees: &trees,
-            masked: &self.masked,
-            rewritten: &[],
-            bases: &self.bases,
-            seen: None,
-            reach: Reach::Whole,
-            made_at: self.made_at,
-            as_root: false,
-        };
+        let scope = Scope { masked: &self.masked, ..Scope::whole(&trees, &self.bases, self.made_at) };
         let found = scan(&scope);
         assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
         found.changes

@@ -15,7 +15,7 @@ use proptest::prelude::ProptestConfig;
 use rustix::fs::lgetxattr;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use whatif_diff::base::Bases;
-use whatif_diff::{Base, Change, Found, Kind, Marks, Node, Reach, Scope, State, Tree, scan};
+use whatif_diff::{Base, Change, Found, Kind, Marks, Node, Scope, State, Tree, scan};
 
 const APART: &str = "WHATIF_DIFF_APART";
 
@@ -176,16 +176,7 @@ impl Stack {
         let trees = [Tree { path: self.base(), layers, marks: self.marks, copied: false }];
         let bases = Bases::default();
         let made_at = (i64::MAX, 0);
-        scan(&Scope {
-            trees: &trees,
-            masked: &[],
-            rewritten: &[],
-            bases: &bases,
-            seen: None,
-            reach: Reach::Whole,
-            made_at,
-            as_root: false,
-        })
+        scan(&Scope::whole(&trees, &bases, made_at))
     }
 
     /// What becomes of a view when changes are made to it. What they say about before and where things lie must be true, and nothing
