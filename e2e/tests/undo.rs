@@ -4,6 +4,7 @@ use serde_json::Value;
 use whatif_e2e::{Detail, Terminal, Tree, World, as_root_and_user, needs};
 
 as_root_and_user!(
+    an_open_database_is_not_put_back,
     undo_restores_every_detail,
     undo_needs_no_sandbox,
     an_apply_is_undone_by_its_id,
@@ -185,4 +186,16 @@ fn history_knows_who_without_being_told(w: &World) {
     w.whatif(["apply", "s", "--yes"]).env("USER", "").go().ok();
     let passwd = w.outside("id -un").ok();
     assert_eq!(w.json(["history"])[0]["who"], passwd.text());
+}
+
+/// What the journal holds would be brought into the earlier version.
+fn an_open_database_is_not_put_back(w: &World) {
+    w.outside(r"printf 'SQLite format 3\0' > db; truncate -s 512 db").ok();
+    w.sandbox_with("s", "printf x | dd of=db bs=1 seek=100 conv=notrunc status=none");
+    w.apply(&["s"]).ok();
+    w.outside("echo journal > db-wal").ok();
+    w.whatif(["undo", "--yes"]).go().exits(1).says("close it first");
+    w.outside("test $(tr -d '\\0' < db | wc -c) = 16").ok();
+    w.outside("rm db-wal").ok();
+    w.whatif(["undo", "--yes"]).go().ok();
 }

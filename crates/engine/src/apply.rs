@@ -28,6 +28,7 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
 
+pub(crate) use self::database::is_open_database;
 pub(crate) use self::decide::MARKERS;
 pub use self::decide::{Conflict, Outlook, Side, outlook};
 pub(crate) use self::finish::{After, Left};

@@ -9,7 +9,7 @@ use whatif_diff::base::Record;
 use whatif_diff::pattern::Patterns;
 use whatif_types::SandboxId;
 
-use crate::apply::{About, BaseAfter, Left, Watch};
+use crate::apply::{About, BaseAfter, Left, Watch, is_open_database};
 use crate::history::Page;
 use crate::turn::Turn;
 use crate::{Engine, EngineError, now};
@@ -107,6 +107,17 @@ impl Engine {
         }
         let about: About = serde_json::from_value(done.about.clone()).map_err(|e| EngineError::io("read", &directory, e.into()))?;
         let undone: HashSet<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
+        let mut opened = Vec::new();
+        for path in plan.operations.iter().filter(|o| !matches!(o.change, Act::Set { .. })).map(|o| o.absolute(&plan.roots)) {
+            let is_open = is_open_database(&path, |journal| undone.contains(journal));
+            if is_open.map_err(|e| EngineError::io("look at", &path, e))? {
+                let why = "is a database that is open, and its journal would be brought into another file: close it first";
+                opened.push(ChangedPath { path, why: why.to_owned(), earlier: None });
+            }
+        }
+        if !opened.is_empty() {
+            return Err(EngineError::ChangedSince { id: page.id, changed: opened });
+        }
         let stays = |path: &&PathBuf| !request.skip.is_empty() && !undone.contains(*path);
         let mut skipped: Vec<PathBuf> = found.keys().filter(stays).cloned().collect();
         skipped.sort();

@@ -15,14 +15,25 @@ const PAGE: u64 = 512;
 
 /// Whether a file of reality is a database with a journal that is not among what an apply takes along.
 pub(super) fn has_open_journal(path: &Path, now: &State, is_taken: impl Fn(&Path) -> bool) -> io::Result<bool> {
-    let node = &now.node;
-    if node.kind != Kind::File || node.size == 0 || !node.size.is_multiple_of(PAGE) {
+    Ok(now.node.kind == Kind::File && is_open(path, &now.at, now.node.size, is_taken)?)
+}
+
+/// The same for what an undo puts back.
+pub(crate) fn is_open_database(path: &Path, is_taken: impl Fn(&Path) -> bool) -> io::Result<bool> {
+    match absence::look(path)?.filter(std::fs::Metadata::is_file) {
+        Some(meta) => is_open(path, path, meta.len(), is_taken),
+        None => Ok(false),
+    }
+}
+
+fn is_open(path: &Path, at: &Path, size: u64, is_taken: impl Fn(&Path) -> bool) -> io::Result<bool> {
+    if size == 0 || !size.is_multiple_of(PAGE) {
         return Ok(false);
     }
     for journal in ["-wal", "-journal"].map(|suffix| beside(path, suffix)) {
         let holds_something = absence::look(&journal)?.is_some_and(|meta| meta.is_file() && meta.len() > 0);
         if holds_something && !is_taken(&journal) {
-            return is_database(&now.at);
+            return is_database(at);
         }
     }
     Ok(false)
