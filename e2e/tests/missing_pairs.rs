@@ -7,13 +7,16 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use whatif_e2e::{Outcome, World, as_root_and_user, needs};
+use whatif_e2e::{Outcome, World, as_root_and_user, needs, wait_for};
 
 as_root_and_user!(pairs_of_damaged_parts_lose_nothing);
 
 /// How many pairs each user tries by default.
 const SAMPLE: usize = 9;
+/// How long something may not be found before it is lost.
+const SEARCHED: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -81,8 +84,13 @@ fn chosen(is_root: bool) -> Vec<(Hit, Hit)> {
         return all;
     }
     let stride = all.len() / SAMPLE;
+    // The first once lost all snapshots, the second was taken for an empty layer.
+    let worst = [
+        ((Part::Database, Damage::Missing), (Part::Sandbox, Damage::Missing)),
+        ((Part::Layer, Damage::Emptied), (Part::LayerNote, Damage::Emptied)),
+    ];
     // No divisor of the number of damages, so that they take turns.
-    all.into_iter().skip(if is_root { 5 } else { stride / 2 }).step_by(stride | 1).collect()
+    all.into_iter().skip(if is_root { 5 } else { stride / 2 }).step_by(stride | 1).chain(worst).collect()
 }
 
 /// A state directory with everything in it, and what it was before it was damaged.
@@ -101,6 +109,8 @@ impl<'w> Scene<'w> {
         w.outside("echo real > kept; echo real > changed; echo real > gone").ok();
         w.sandbox_with("first", "echo precious-applied > changed");
         w.whatif(["apply", "first", "--yes"]).go().ok();
+        // A sandbox that no record knows would keep the layers of others.
+        w.whatif(["rm", "first", "--yes"]).go().ok();
         w.new_sandbox("s");
         w.exec("s", "echo precious-one > one; echo precious-change > changed").ok();
         w.whatif(["snapshot", "s", "one"]).go().ok();
@@ -137,10 +147,7 @@ impl<'w> Scene<'w> {
         let mut wrong = Vec::new();
         for arguments in COMMANDS {
             let outcome = self.w.whatif(arguments.split(' ')).go();
-            let found = self.judge(arguments, &outcome).or_else(|| {
-                let lost: Vec<String> = precious.difference(&self.precious()).cloned().collect();
-                (!lost.is_empty()).then(|| format!("lost {lost:?}"))
-            });
+            let found = self.judge(arguments, &outcome).or_else(|| self.lost(&precious));
             wrong.extend(found.map(|what| format!("  {arguments}: {what}\n{}{}", outcome.stdout, outcome.stderr)));
             if ["undo", "apply"].contains(&arguments.split(' ').next().unwrap_or_default()) {
                 // What comes next starts from the same reality, whatever it did.
@@ -148,6 +155,17 @@ impl<'w> Scene<'w> {
             }
         }
         (!wrong.is_empty()).then(|| format!("{pair:?}\n{}", wrong.join("\n")))
+    }
+
+    /// What is nowhere any more. A search that meets a directory while it is deleted in the background may end early.
+    fn lost(&self, precious: &BTreeSet<String>) -> Option<String> {
+        let mut lost = Vec::new();
+        let is_there = || {
+            lost = precious.difference(&self.precious()).cloned().collect();
+            lost.is_empty().then_some(())
+        };
+        let found = wait_for(SEARCHED, is_there);
+        found.is_none().then(|| format!("lost {lost:?}"))
     }
 
     fn restore(&self) {

@@ -35,7 +35,9 @@ pub fn sealed(layer: &Path) -> Result<Option<BTreeSet<String>>, PathError> {
     match rustix::fs::getxattr(layer, PARTS, &mut text[..]) {
         Ok(length) => {
             let text = String::from_utf8_lossy(&text[..length]);
-            Ok(Some(text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()))
+            let parts: BTreeSet<String> = text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            // No layer is frozen without parts: this note was damaged, and says nothing.
+            Ok((!parts.is_empty()).then_some(parts))
         }
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
         Err(errno) => Err(on("examine", layer)(errno)),
