@@ -22,7 +22,7 @@ use std::sync::{Mutex, OnceLock};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use whatif_sys::file_handle::FileHandle;
 
-use crate::base::Bases;
+use crate::base::{Bases, Made};
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
 use crate::scan::Tree;
@@ -106,7 +106,8 @@ impl<'a> Seen<'a> {
     pub(crate) fn outlived_reality(&self, place: Place<'_>, made: &MadeInside<'_>) -> bool {
         let since = self.since(made.at);
         let Some(directory) = made.path.parent().filter(|_| made.node.kind != Kind::Directory) else { return false };
-        if changed_at(directory).is_none_or(|ctime| ctime <= since) {
+        // One that this sandbox's apply made or changed has what was applied; the rest is still only the sandbox's.
+        if changed_at(directory).is_none_or(|ctime| ctime <= since) || place.bases.made(directory) >= Made::Real {
             return false;
         }
         // What cannot be looked at proves nothing. The kernel marks no copy of a file that was deleted.
