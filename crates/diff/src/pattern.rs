@@ -76,6 +76,11 @@ impl Patterns {
         self.matches_literally(path) || self.anywhere.iter().any(has_name) || self.wild.iter().any(fits)
     }
 
+    #[must_use]
+    pub fn has_wildcards(&self) -> bool {
+        !self.wild.is_empty()
+    }
+
     /// Whether anything that is named, not by a wildcard, is there. What cannot be looked at may be.
     #[must_use]
     pub fn name_something(&self) -> bool {

@@ -230,7 +230,8 @@ impl Rules<'_> {
 }
 
 /// A pattern that fits nothing is a mistake, not an empty wish: of those that choose, something would be missing, of those that
-/// protect, something may be taken that was not to be. To protect what the sandbox did not change is no mistake.
+/// protect, something may be taken that was not to be. To protect what the sandbox did not change is no mistake; and a wildcard that
+/// protects is a rule for whatever may come.
 pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Path], roots: &[&Path]) -> Result<(), EngineError> {
     for pattern in &request.files {
         let patterns = Patterns::new(std::slice::from_ref(pattern), roots)?;
@@ -241,7 +242,8 @@ pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Pa
     // Where nothing changed, there is nothing to protect from.
     for pattern in request.exclude.iter().chain(&request.skip).filter(|_| !paths.is_empty()) {
         let patterns = Patterns::protecting(std::slice::from_ref(pattern), roots)?;
-        if !paths.iter().any(|path| patterns.matches(path)) && !patterns.name_something() {
+        let is_about_something = patterns.has_wildcards() || patterns.name_something();
+        if !is_about_something && !paths.iter().any(|path| patterns.matches(path)) {
             return Err(unknown(pattern));
         }
     }
