@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use whatif_sys::absence::OrAbsent;
 use whatif_types::text;
 
 use crate::attributes::Xattrs;
@@ -181,23 +182,24 @@ impl Journal {
         fs::remove_file(&path).map_err(on("remove", &path))
     }
 
-    /// Like `open`, but changes nothing.
+    /// Like `open`, but changes nothing. It may be filed away at any moment; then there is none here.
     pub(crate) fn peek(directory: &Path) -> Result<Option<Told>, ApplyError> {
         let path = directory.join(NAME);
-        match fs::metadata(&path) {
-            Ok(metadata) if metadata.len() == 0 => Ok(None),
-            Ok(_) => Self::read(directory).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(on("examine", &path)(error).into()),
+        match fs::read(&path).or_absent().map_err(on("read", &path))? {
+            Some(bytes) if !bytes.is_empty() => told(directory, &bytes).map(Some),
+            _ => Ok(None),
         }
     }
 
     /// Reads without changing anything.
     pub(crate) fn read(directory: &Path) -> Result<Told, ApplyError> {
         let path = directory.join(NAME);
-        let bytes = fs::read(&path).map_err(on("read", &path))?;
-        parse(&bytes).map(|(told, _)| told).map_err(|why| ApplyError::Journal { directory: directory.to_owned(), why })
+        told(directory, &fs::read(&path).map_err(on("read", &path))?)
     }
+}
+
+fn told(directory: &Path, bytes: &[u8]) -> Result<Told, ApplyError> {
+    parse(bytes).map(|(told, _)| told).map_err(|why| ApplyError::Journal { directory: directory.to_owned(), why })
 }
 
 fn frame(entry: &Entry) -> io::Result<Vec<u8>> {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use whatif_apply::{ApplyError, Progress, Stage};
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
+use whatif_sys::absence;
 use whatif_types::Sandbox;
 
 use crate::apply::{Watch, root_of};
@@ -55,8 +56,10 @@ impl Engine {
                 // Whether something unfinished lies in the tree is not known.
                 Err(error) => return Err(error.into()),
             }
-            let Some(_apply_lock) = await_lock(&directory)? else {
-                return Err(ApplyError::Busy { root: directory }.into());
+            let _apply_lock = match await_lock(&directory)? {
+                Awaited::Lock(lock) => lock,
+                Awaited::Gone => continue,
+                Awaited::Nothing => return Err(ApplyError::Busy { root: directory }.into()),
             };
             for trouble in self.recover_locked(&directory, Some(lock)) {
                 if trouble.is_damage {
@@ -69,13 +72,26 @@ impl Engine {
     }
 }
 
+enum Awaited {
+    Lock(SandboxLock),
+    /// It has come to its end and was filed.
+    Gone,
+    Nothing,
+}
+
 /// Whoever has the tree's lock is the only one at work in it, so the lock of an apply in it is given up soon.
-fn await_lock(directory: &Path) -> Result<Option<SandboxLock>, EngineError> {
+fn await_lock(directory: &Path) -> Result<Awaited, EngineError> {
     let deadline = Instant::now() + LAST_MOMENTS;
     loop {
-        match SandboxLock::take(directory)? {
-            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
-            other => return Ok(other),
+        if let Some(lock) = SandboxLock::take(directory)? {
+            return Ok(Awaited::Lock(lock));
         }
+        if !absence::exists(directory).map_err(|e| EngineError::io("examine", directory, e))? {
+            return Ok(Awaited::Gone);
+        }
+        if Instant::now() >= deadline {
+            return Ok(Awaited::Nothing);
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
