@@ -217,13 +217,17 @@ impl Server {
         }
     }
 
+    fn is_in_use(&self) -> bool {
+        !self.commands.is_idle() || self.connections.awaits_the_first()
+    }
+
     /// When the sandbox's time is up, everything is asked to end, and then made to.
     fn end_when_over(&mut self) {
         // Whoever looks at it just now finishes first.
         if self.stopping.is_some() || self.frozen.is_some() {
             return;
         }
-        if let Some(why) = self.lifetime.is_over(!self.commands.is_idle()) {
+        if let Some(why) = self.lifetime.is_over(self.is_in_use()) {
             self.lifetime.say(why);
             if why == Farewell::Expired {
                 self.commands.blame(LimitHit::Ttl);
@@ -273,7 +277,7 @@ impl Server {
         let rest = self.rest_at.filter(|_| self.commands.is_idle());
         // Nobody who is held still uses anything, nor may their time run out.
         let held = self.frozen.is_some();
-        let lifetime = self.lifetime.next_deadline(!self.commands.is_idle()).filter(|_| !held);
+        let lifetime = self.lifetime.next_deadline(self.is_in_use()).filter(|_| !held);
         let watch = self.commands.watch.next_deadline().filter(|_| !held);
         [stop, rest, lifetime, watch, self.commands.next_deadline(), self.network.next_deadline()].into_iter().flatten().min()
     }

@@ -33,11 +33,16 @@ impl PeerRule {
     }
 }
 
+/// The number of the connection that a keeper is born with.
+const BIRTH: u64 = 0;
+
 pub(super) struct Connections {
     rule: PeerRule,
     open: Vec<Connection>,
     next_number: u64,
     gone: Vec<u64>,
+    /// Whoever had the sandbox made has not asked for anything yet.
+    is_first_awaited: bool,
 }
 
 struct Connection {
@@ -54,7 +59,8 @@ impl Connections {
     pub(super) fn new(rule: PeerRule, birth: Channel) -> Self {
         Self {
             rule,
-            open: vec![Connection { number: 0, channel: birth, has_asked: true, awaits_more: true, broken: false }],
+            open: vec![Connection { number: BIRTH, channel: birth, has_asked: true, awaits_more: true, broken: false }],
+            is_first_awaited: true,
             next_number: 1,
             gone: Vec::new(),
         }
@@ -99,6 +105,11 @@ impl Connections {
         self.read_and_write();
     }
 
+    /// Whether the one for whom the sandbox was made is there and has yet to say what for.
+    pub(super) fn awaits_the_first(&self) -> bool {
+        self.is_first_awaited && self.open.iter().any(|c| c.number == BIRTH && !c.broken)
+    }
+
     /// An answer for those who are connected and have not got to their question, or to the next one.
     pub(super) fn tell_the_idle(&mut self, reply: &Reply) {
         for connection in self.open.iter_mut().filter(|c| !c.awaits_more) {
@@ -121,6 +132,7 @@ impl Connections {
             match connection.channel.take_frame::<Request>() {
                 Ok(Some(request)) => {
                     connection.has_asked = true;
+                    self.is_first_awaited &= connection.number != BIRTH;
                     connection.awaits_more |= request.outlasts_its_answer();
                     return Some((connection.number, request));
                 }
