@@ -156,6 +156,8 @@ pub struct Change {
     pub linked: Option<Linked>,
     /// Reality has other names of the file, and they would not follow the change.
     pub leaves_names_behind: bool,
+    /// An apply has made some of it real before.
+    pub was_applied: bool,
 }
 
 impl Change {
@@ -177,6 +179,7 @@ impl Change {
             similarity: None,
             linked: None,
             leaves_names_behind: false,
+            was_applied: false,
         }
     }
 

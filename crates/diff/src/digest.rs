@@ -27,8 +27,11 @@ pub fn of(changes: &[Change]) -> String {
     hex(&hash.finalize()[..16])
 }
 
-/// What a change of a text is relative to. What cannot be read is reported by those who show it.
+/// What a change of a text is relative to, if some of it may be real. What cannot be read is reported by those who show it.
 fn start(change: &Change) -> Option<Cow<'_, [u8]>> {
+    if !change.was_applied {
+        return None;
+    }
     let is_text = |state: &&State| state.node.kind == Kind::File && state.node.size <= LONGEST_TEXT;
     change.after.as_ref().filter(is_text)?;
     change.before.as_ref().filter(is_text)?.bytes().ok()

@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use self::walk::Walk;
-use crate::base::{self, Bases};
+use crate::base::{self, Bases, Made};
 use crate::change::{Change, State};
 use crate::links::{self, Twin};
 use crate::marks::Marks;
@@ -163,6 +163,9 @@ pub fn scan(scope: &Scope<'_>) -> Found {
     base::confirm(scope.bases, &mut found.changes);
     moved::explain(&mut found.changes);
     links::join(&mut found);
+    for change in &mut found.changes {
+        change.was_applied = scope.bases.made(&change.path) >= Made::Real;
+    }
     found
 }
 
