@@ -16,6 +16,7 @@ as_root_and_user!(
     layers_alone_are_named_and_left,
     an_older_database_deletes_nothing_that_is_newer,
     what_an_older_database_lacks_is_adopted,
+    an_older_record_does_not_count_for_more_than_a_newer_one,
     without_sandboxes_the_snapshots_stay,
     without_any_other_directory_it_goes_on,
     what_the_records_let_go_is_still_deleted,
@@ -279,4 +280,34 @@ fn what_the_records_let_go_is_still_deleted(w: &World) {
     w.whatif(["gc"]).go().ok();
     assert_eq!(layers(w), "");
     assert_eq!(w.json(["gc"])["unknown_layers"], serde_json::json!([]));
+}
+
+/// The backup says that it runs, so the first command writes an older record after the newer ones.
+fn an_older_record_does_not_count_for_more_than_a_newer_one(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "echo 1 > first").ok();
+    let state = w.state.display();
+    w.outside(&format!("mkdir {state}/../backup && cp {state}/state.db* {state}/../backup")).ok();
+    w.exec("s", "echo 2 > second").ok();
+    w.whatif(["snapshot", "s", "one"]).go().ok();
+    w.whatif(["snapshot", "rm", "s@one"]).go().ok();
+    w.exec("s", "echo 3 > third").ok();
+    w.whatif(["stop", "s"]).go().ok();
+    lose_database(w);
+    w.outside(&format!("cp {state}/../backup/state.db* {state}/")).ok();
+
+    w.whatif(["ls"]).go().ok();
+    for command in [["diff", "s"].as_slice(), &["apply", "--yes", "s"], &["start", "s"], &["exec", "s", "--", "true"]] {
+        w.whatif(command.iter().copied()).go().fails_with_hint(125).says("gc --adopt");
+    }
+    let before = layers(w);
+    w.whatif(["gc", "--delete-unknown"]).go().ok();
+    assert_eq!(layers(w), before, "what a sandbox says that it needs stays");
+    assert_eq!(w.json(["gc", "--adopt"])["sandboxes"], serde_json::json!(["s"]));
+    assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().stdout, "first\nsecond\nthird\n");
+    w.whatif(["start", "s"]).go().ok();
+    assert_eq!(w.exec("s", "cat first second third; echo 4 > fourth").ok().text(), "1\n2\n3");
+    // Once is enough, and nothing falls back to it later.
+    assert_eq!(w.json(["gc", "--adopt"])["sandboxes"], serde_json::json!([]));
+    assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().stdout, "first\nfourth\nsecond\nthird\n");
 }

@@ -9,7 +9,7 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_store::sqlite::SqliteStore;
 use whatif_store::{Store, StoreError};
 use whatif_sys::absence;
-use whatif_types::{Sandbox, SandboxId};
+use whatif_types::{LayerId, Sandbox, SandboxId};
 
 use crate::intact::Known;
 use crate::ledger::{self, Entries, Ledger};
@@ -77,7 +77,9 @@ impl Engine {
             store = &fresh;
         }
         for sandbox in store.list()? {
-            adopted.snapshots.extend(self.bring_up_to_date(store, sandbox)?);
+            let (is_behind, snapshots) = self.bring_up_to_date(store, &sandbox)?;
+            adopted.sandboxes.extend(is_behind.then_some(sandbox.name));
+            adopted.snapshots.extend(snapshots);
         }
         for id in self.unrecorded_in(store)? {
             let directory = self.state.sandboxes().join(id.as_str());
@@ -104,16 +106,43 @@ impl Engine {
         Ok(adopted)
     }
 
-    /// Brings the records of a sandbox up to what its ledger says, as after the database was restored from a backup. Returns the
-    /// snapshots that it lacked.
-    fn bring_up_to_date(&self, store: &dyn Store, sandbox: Sandbox) -> Result<Vec<String>, EngineError> {
-        let Some(directory) = self.state.find(&sandbox.id)? else { return Ok(Vec::new()) };
+    /// Whether a database that was restored from a backup knows less of a sandbox than the sandbox's own directory.
+    pub(crate) fn require_current(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        if self.unknown_layers()?.is_empty() {
+            return Ok(());
+        }
+        let Some(directory) = self.state.find(&sandbox.id)? else { return Ok(()) };
+        let is_behind = entries(&directory, &sandbox.id)?.is_some_and(|e| e.sandbox.version > sandbox.version);
+        if is_behind { Err(EngineError::Behind { name: sandbox.name.clone() }) } else { Ok(()) }
+    }
+
+    /// The layers that sandboxes need by what their directories say.
+    pub(crate) fn layers_written_down(&self) -> Result<HashSet<LayerId>, EngineError> {
+        let mut layers = HashSet::new();
+        for id in self.state.settled()? {
+            let Some(Entries { sandbox, snapshots }) = entries(&self.state.sandboxes().join(id.as_str()), &id)? else { continue };
+            layers.extend(sandbox.details.position.stack.into_iter().chain(sandbox.details.position.mounted));
+            layers.extend(snapshots.into_iter().flat_map(|s| s.details.stack));
+        }
+        Ok(layers)
+    }
+
+    /// Brings the records of a sandbox up to what its ledger says, as after the database was restored from a backup. Tells whether
+    /// its own was behind, and the snapshots that were missing.
+    fn bring_up_to_date(&self, store: &dyn Store, sandbox: &Sandbox) -> Result<(bool, Vec<String>), EngineError> {
+        let nothing = || Ok((false, Vec::new()));
+        let Some(directory) = self.state.find(&sandbox.id)? else { return nothing() };
         // Held: another command is at work on it, and knows better.
-        let Some(_lock) = SandboxLock::take(&directory)? else { return Ok(Vec::new()) };
-        let Some(Entries { sandbox: newest, snapshots }) = entries(&directory, &sandbox.id)? else { return Ok(Vec::new()) };
-        let Some(mut sandbox) = store.get(&sandbox.id)? else { return Ok(Vec::new()) };
-        if newest.version > sandbox.version {
+        let Some(_lock) = SandboxLock::take(&directory)? else { return nothing() };
+        let Some(Entries { sandbox: newest, snapshots }) = entries(&directory, &sandbox.id)? else { return nothing() };
+        let Some(mut sandbox) = store.get(&sandbox.id)? else { return nothing() };
+        let latest = newest.version;
+        let is_behind = latest > sandbox.version;
+        if is_behind {
             sandbox = Sandbox { name: sandbox.name, version: sandbox.version, ..newest };
+        }
+        // Until it counts for more than what it was read from.
+        while sandbox.version < latest {
             store.update(&mut sandbox)?;
         }
         let mut added = Vec::new();
@@ -130,7 +159,7 @@ impl Engine {
             })?;
             added.push(format!("{}@{}", sandbox.name, snapshot.label));
         }
-        Ok(added)
+        Ok((is_behind, added))
     }
 }
 

@@ -251,6 +251,7 @@ impl Engine {
         let sandbox = self.resolve(request.name.as_deref())?;
         let lock = self.lock(&sandbox)?;
         let sandbox = self.refresh(&sandbox)?;
+        self.require_current(&sandbox)?;
         let still = self.hold_still(&sandbox)?;
         let mut found = self.look_closely(&sandbox)?;
         // What could not be looked at is not real afterwards.

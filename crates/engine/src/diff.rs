@@ -32,6 +32,7 @@ impl Engine {
         match subject {
             Subject::Sandbox(name) => {
                 let sandbox = self.resolve(name.as_deref())?;
+                self.require_current(&sandbox)?;
                 let set = self.change_set(&sandbox, depth)?;
                 Ok(Diff { title: sandbox.name.clone(), sandbox, set })
             }

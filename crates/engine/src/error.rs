@@ -42,6 +42,8 @@ pub enum EngineError {
         /// Snapshots of the same sandbox that are all there.
         intact: Vec<String>,
     },
+    #[error("the records of sandbox '{name}' are older than the sandbox: the database lacks layers that it stands on")]
+    Behind { name: String },
     #[error("'{prefix}' fits several sandboxes: {}", names.join(", "))]
     Ambiguous { prefix: String, names: Vec<String> },
     #[error("{} no snapshot called '{label}'", sandbox.as_ref().map_or("there is".to_owned(), |s| format!("sandbox '{s}' has")))]
@@ -188,7 +190,7 @@ impl Explain for EngineError {
             Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } => "not_found",
             Self::NoSuchSnapshot { .. } | Self::NoSuchPosition { .. } | Self::NoSuchTemplate { .. } => "not_found",
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } => "ambiguous_name",
-            Self::Incomplete { .. } => "incomplete",
+            Self::Incomplete { .. } | Self::Behind { .. } => "incomplete",
             Self::NoRoom { .. } => "no_room",
             Self::BadArchive { .. } => "bad_archive",
             Self::Archive(error) => error.code(),
@@ -251,6 +253,7 @@ impl Explain for EngineError {
             }
             Self::NoSuchSandbox { .. } | Self::Ambiguous { .. } => vec!["'whatif ls' lists the sandboxes".to_owned()],
             Self::Incomplete { owner, intact, .. } => incomplete_hints(owner, intact),
+            Self::Behind { .. } => vec!["nothing was done; take up what its directory says: whatif gc --adopt".to_owned()],
             Self::NoSandboxHere { .. } => {
                 vec!["name one ('whatif ls' lists them), or make one: whatif run -- COMMAND".to_owned()]
             }

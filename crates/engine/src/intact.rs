@@ -158,6 +158,7 @@ impl Engine {
 
     /// Whether all of a sandbox is there.
     pub(crate) fn require_whole(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        self.require_current(sandbox)?;
         let missing = self.missing_of(sandbox, &mut Known::new())?;
         self.complain(&Owner::Sandbox(sandbox.name.clone()), missing)
     }

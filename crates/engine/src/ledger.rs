@@ -5,8 +5,8 @@
 //! templates/<name>.json         a template
 //! ```
 //!
-//! A later line replaces an earlier one, and one cut short counts for nothing. Only `gc --adopt` reads it. Writing it may fail:
-//! the database is what counts.
+//! A later line replaces an earlier one, unless its record is older, as after the database was restored from a backup. One cut short
+//! counts for nothing. It is read by `gc --adopt`, and where the database lacks layers. Writing it may fail: the database is what counts.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -122,9 +122,10 @@ fn read_file(path: &Path) -> io::Result<Option<Entries>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
-    let (mut sandbox, mut snapshots) = (None, Vec::<Snapshot>::new());
+    let (mut sandbox, mut snapshots) = (None::<Sandbox>, Vec::<Snapshot>::new());
     for line in bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
         match line {
+            Line::Sandbox(earlier) if sandbox.as_ref().is_some_and(|s| s.version > earlier.version) => {}
             Line::Sandbox(latest) => sandbox = Some(*latest),
             Line::Snapshot(snapshot) => {
                 snapshots.retain(|s| s.id != snapshot.id);

@@ -215,6 +215,7 @@ impl Engine {
             return Ok(Vec::new());
         }
         let in_flight = self.layers_in_flight()?;
+        let written_down = if unknown == Unknown::Delete { self.layers_written_down()? } else { HashSet::new() };
         let mut unneeded = Vec::new();
         let mut condemned: Result<_, EngineError> = Ok(None);
         let id = new_id()?;
@@ -222,7 +223,7 @@ impl Engine {
             let (known, strange): (Vec<_>, Vec<_>) =
                 existing.iter().filter(|l| !in_flight.contains(l)).cloned().partition(|l| layers.known.contains(l));
             unneeded = match unknown {
-                Unknown::Delete => [known, strange].concat(),
+                Unknown::Delete => strange.into_iter().filter(|l| !written_down.contains(l)).chain(known).collect(),
                 Unknown::Keep if strange.is_empty() => known,
                 Unknown::Keep => Vec::new(),
             };
