@@ -9,6 +9,7 @@ as_root_and_user!(
     attributes_changed_with_a_link_are_those_of_both_names,
     one_of_two_names_alone_is_a_file_of_its_own,
     a_rejected_file_is_not_linked_to,
+    a_file_of_which_realitys_version_was_kept_is_not_linked_to,
     reality_edited_the_file_meanwhile,
     reality_changed_its_mode_meanwhile,
     reality_replaced_the_file_meanwhile,
@@ -171,6 +172,18 @@ fn a_rejected_file_is_not_linked_to(w: &World) {
         w.outside("cat a-old a-zzz; stat -c %h a-old a-zzz b-old; test -e zzz || echo none").ok().stdout,
         "o\no\nn\n1\n1\n1\nnone\n"
     );
+}
+
+fn a_file_of_which_realitys_version_was_kept_is_not_linked_to(w: &World) {
+    with_each(w, |c| {
+        c.sandbox("sed -i s/1/sandbox/ old");
+        c.outside("sed -i s/1/reality/ old");
+        c.apply(&["--ours", "old"]).ok();
+        c.whatif(&["start", c.backend]).ok();
+        c.exec("ln old new");
+        c.apply(&[]).ok();
+        c.is("head -qn 1 old new", "reality\nsandbox");
+    });
 }
 
 fn reality_edited_the_file_meanwhile(w: &World) {

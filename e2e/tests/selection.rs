@@ -12,6 +12,7 @@ as_root_and_user!(
     a_rename_reviewed_in_part_is_taken_in_part,
     a_leading_slash_is_the_top_of_the_project,
     a_bare_name_protects_at_any_depth,
+    a_path_from_here_is_not_one_from_the_top,
     a_pattern_that_fits_nothing_is_a_mistake,
     a_policy_that_can_never_fit_is_a_mistake,
     nothing_is_applied_into_a_masked_directory,
@@ -224,4 +225,12 @@ fn a_digest_is_of_what_is_left_to_apply(w: &World) {
     assert_eq!(digest(), rest);
     w.apply(&["s", "--digest", &rest]).ok();
     assert_eq!(w.outside("grep -c -e X -e mine a").ok().text(), "3");
+}
+
+fn a_path_from_here_is_not_one_from_the_top(w: &World) {
+    with_two_of_a_name(w, "s");
+    w.outside("echo real > s; echo real > d/s").ok();
+    let bin = w.bin.display();
+    w.outside(&format!("cd d; {bin} apply s --yes --files ./s --theirs ./s")).ok();
+    assert_eq!((w.read("s"), w.read("d/s")), ("real\n".to_owned(), "S\n".to_owned()));
 }

@@ -28,10 +28,23 @@ pub struct BadPattern {
 }
 
 impl Patterns {
-    /// Patterns that choose. Relative ones are looked up from each of `roots`; a leading slash leads to the first of them, the project,
+    /// Patterns that choose. Relative ones are looked up from each of `roots`, with a leading `./` or `../` from the last of them, where
+    /// the user stands; a leading slash leads to the first of them, the project,
     /// or to the root of the file system. Without a slash a wildcard fits at any depth. An empty pattern is a mistake: it would lead to
     /// each root itself, and so fit everything.
     pub fn new(patterns: &[String], roots: &[&Path]) -> Result<Self, BadPattern> {
+        Self::looked_up(patterns, roots, |pattern| {
+            let is_from_here = pattern.starts_with("./") || pattern.starts_with("../");
+            if is_from_here { &roots[roots.len().saturating_sub(1)..] } else { roots }
+        })
+    }
+
+    /// Each pattern that does not begin with a slash from each of the roots that `from` says.
+    fn looked_up<'a>(
+        patterns: &[String],
+        roots: &'a [&'a Path],
+        from: impl Fn(&str) -> &'a [&'a Path],
+    ) -> Result<Self, BadPattern> {
         let mut all = Self { literal: Vec::new(), anywhere: Vec::new(), wild: Vec::new() };
         for pattern in patterns {
             if pattern.is_empty() {
@@ -39,7 +52,7 @@ impl Patterns {
             }
             let bases: Vec<&Path> = match pattern.starts_with('/') {
                 true => roots.first().copied().into_iter().chain([Path::new("/")]).collect(),
-                false => roots.to_vec(),
+                false => from(pattern).to_vec(),
             };
             for base in bases {
                 all.literal.push(resolved(&base.join(pattern.trim_start_matches('/'))));
@@ -56,7 +69,7 @@ impl Patterns {
         if let Some(exception) = patterns.iter().find(|p| p.starts_with('!')) {
             return Err(bad(exception, "exceptions ('!') are not supported; for a file of that name write './' before it"));
         }
-        let mut all = Self::new(patterns, roots)?;
+        let mut all = Self::looked_up(patterns, roots, |_| roots)?;
         for name in patterns.iter().map(|p| p.trim_end_matches('/')) {
             if !name.is_empty() && !name.contains('/') && name != "." && name != ".." {
                 all.anywhere.extend(roots.iter().map(|root| (root.to_path_buf(), OsString::from(name))));

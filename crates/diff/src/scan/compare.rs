@@ -144,9 +144,13 @@ impl Walk<'_> {
         finding.found.changes.push(Change { base, reality, blocked, ..Change::new(full, kind, before, after) });
     }
 
-    /// It may be what another name is a hard link to. What the sandbox was shown otherwise than it is, is no file of reality.
+    /// It may be what another name is a hard link to. What the sandbox was shown otherwise than it is, is no file of reality; and
+    /// where reality's version was kept or merged, another name would get bytes that nobody was shown.
     fn note_twin(&self, full: &Path, now: Option<&State>, after: Option<&State>, is_behind: bool, finding: &mut Finding) {
         let (Some(now), Some(after)) = (now, after) else { return };
+        if self.scope.bases.get(full).is_some_and(|record| record.reconciled) {
+            return;
+        }
         if after.node.kind == Kind::File && after.node.nlink > 1 && !self.scope.rewritten.iter().any(|path| path == full) {
             finding.found.twins.push(Twin::of(full.to_owned(), &now.node, &after.node, is_behind));
         }
