@@ -34,6 +34,8 @@ impl Engine {
             return Ok(sandbox);
         }
         let lock = self.lock_as_it_is(&sandbox)?;
+        // What a killed snapshot left in the middle of things would name its layer for ever.
+        let _ = self.recover_shift(&self.state.shift_note(&sandbox.id), &lock);
         self.remove_locked(sandbox, lock)
     }
 
