@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, XattrFlags, flock};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, XattrFlags, flock, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use whatif_sys::absence::{self, OrAbsent};
@@ -212,8 +212,9 @@ impl Shift {
         parts::seal(layer)
     }
 
-    /// What the records say did not happen is taken back.
-    pub fn go_back(self) -> Result<(), PathError> {
+    /// What the records say did not happen is taken back. Somebody may have looked at the sandbox meanwhile and kept what its files
+    /// started from: `join` makes one directory of what both say, oldest first.
+    pub fn go_back(self, join: impl FnOnce(&[&Path], &Path) -> io::Result<()>) -> Result<(), PathError> {
         if let Some(layer) = self.layer.as_ref().filter(|l| is_there(l)) {
             let head = self.sandbox.join("head");
             if self.note.is_copy {
@@ -231,8 +232,32 @@ impl Shift {
                 fs::rename(layer, &head).map_err(on("take back", layer))?;
             }
         }
-        rename_if_there(&self.sandbox.join("head").join("base"), &self.sandbox.join("base"))?;
+        self.return_bases(join)?;
         self.end()
+    }
+
+    fn return_bases(&self, join: impl FnOnce(&[&Path], &Path) -> io::Result<()>) -> Result<(), PathError> {
+        let (frozen, base, joined) = (self.sandbox.join("head/base"), self.sandbox.join("base"), self.sandbox.join("base.joined"));
+        match fs::rename(&frozen, &base) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => return other.map_err(on("move", &frozen)),
+        }
+        remove::tree(&joined)?;
+        let index = base.join("index");
+        let written = fs::File::open(&index).or_absent().map_err(on("open", &index))?;
+        if let Some(written) = &written {
+            flock(written, FlockOperation::LockExclusive).map_err(on("lock", &index))?;
+        }
+        join(&[&frozen, &base], &joined).map_err(on("join", &frozen))?;
+        if !is_there(&joined) {
+            remove::tree(&base)?;
+            return fs::rename(&frozen, &base).map_err(on("move", &frozen));
+        }
+        // Done again after a crash, it comes to the same.
+        renameat_with(CWD, &joined, CWD, &base, RenameFlags::EXCHANGE).map_err(on("exchange", &base))?;
+        remove::tree(&joined)?;
+        remove::tree(&frozen)
     }
 
     /// It has happened; whatever is missing is made.
