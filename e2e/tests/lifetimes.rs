@@ -48,7 +48,7 @@ fn assert_expired(outcome: &Outcome) {
 }
 
 fn a_sandbox_ends_when_its_time_is_up(w: &World) {
-    w.whatif(["new", "brief", "--ttl", "1s"]).go().ok();
+    w.whatif(["new", "brief", "--ttl", "3s"]).go().ok();
     w.exec("brief", "echo kept > made").ok();
     w.whatif(["exec", "-d", "brief", "--", "sleep", "1000"]).go().ok();
     // Nobody asks; the keeper alone ends it.

@@ -9,7 +9,7 @@ use whatif_store::{Found, StoreError};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status, experiment};
 
-use crate::lifetime::last_words;
+use crate::lifetime::{is_expired, last_words};
 use crate::stop::mark_stopped;
 use crate::{Engine, EngineError};
 
@@ -60,7 +60,11 @@ impl Engine {
         if sandbox.status != Status::Active || self.is_alive(&sandbox)? {
             return Ok(sandbox);
         }
-        let reason = self.state.find(&sandbox.id)?.map_or(StopReason::Lost, |directory| last_words(&directory));
+        let reason = match self.state.find(&sandbox.id)?.map_or(StopReason::Lost, |directory| last_words(&directory)) {
+            // One that was given a time only after it had begun has nowhere to say so.
+            StopReason::Lost if is_expired(&sandbox)? => StopReason::Expired,
+            said => said,
+        };
         mark_stopped(&mut sandbox, reason);
         self.unbind(&sandbox);
         self.state.unpublish(&sandbox.name);

@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 use whatif_types::network::{Role, Who};
 
 use crate::channel::{Channel, ChannelError};
-use crate::protocol::{Access, Entry, Exec, Exited, Failed, Process, Reply, Request, Stats, Text};
+use crate::protocol::{Access, Entry, Exec, Exited, Failed, Process, Reason, Reply, Request, Stats, Text};
 
 /// How long a keeper may take to answer anything but "tell me when it ends".
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -99,8 +99,16 @@ impl Client {
         }
     }
 
-    /// The next reply; a failure the keeper reports is an error here.
+    /// The next reply; a failure the keeper reports is an error here. Whether it said that it ends, or was quicker to do so, is one.
     pub fn reply(&mut self) -> Result<Reply, ClientError> {
+        match self.reply_or_end() {
+            Err(ClientError::Failed(failed)) if failed.reason == Reason::Ending => Err(ChannelError::Closed.into()),
+            other => other,
+        }
+    }
+
+    /// The same for those to whom it matters that nothing was begun.
+    fn reply_or_end(&mut self) -> Result<Reply, ClientError> {
         match self.channel.receive() {
             Ok(Reply::Failed(failed)) => Err(ClientError::Failed(failed)),
             Err(ChannelError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(ClientError::NoAnswer),
@@ -116,7 +124,7 @@ impl Client {
 
     /// The answer to an `Exec` already sent.
     pub fn started(&mut self) -> Result<(i32, Option<OwnedFd>), ClientError> {
-        match self.reply()? {
+        match self.reply_or_end()? {
             Reply::Started { pid } => Ok((pid, self.channel.take_descriptor())),
             _ => Err(ClientError::OutOfTurn),
         }
