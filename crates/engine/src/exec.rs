@@ -137,11 +137,7 @@ pub(crate) fn hand_over(identity: Identity, descriptors: &[BorrowedFd<'_>]) {
 }
 
 fn has_ended(error: &ClientError) -> bool {
-    match error {
-        ClientError::NotRunning | ClientError::Channel(_) => true,
-        ClientError::Failed(failed) => failed.reason == Reason::Ending,
-        _ => false,
-    }
+    matches!(error, ClientError::NotRunning | ClientError::Channel(_))
 }
 
 impl Engine {

@@ -254,8 +254,10 @@ impl Shift {
             remove::tree(&base)?;
             return fs::rename(&frozen, &base).map_err(on("move", &frozen));
         }
-        // Done again after a crash, it comes to the same.
+        // What it is made of goes only when it is on the disk. Done again after a crash, it comes to the same.
+        durable::tree(&joined)?;
         renameat_with(CWD, &joined, CWD, &base, RenameFlags::EXCHANGE).map_err(on("exchange", &base))?;
+        durable::names_in(&self.sandbox)?;
         remove::tree(&joined)?;
         remove::tree(&frozen)
     }

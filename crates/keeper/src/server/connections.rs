@@ -50,7 +50,7 @@ struct Connection {
     channel: Channel,
     /// It has asked for something; before that nobody misses it.
     has_asked: bool,
-    /// What it asked for last is not over with the answer, or is answered at the very end.
+    /// Something it asked for is not over with the answer, or is answered at the very end.
     awaits_more: bool,
     broken: bool,
 }

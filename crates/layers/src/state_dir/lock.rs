@@ -27,8 +27,8 @@ impl AliveLock {
     /// Whether a keeper lives over this directory.
     pub fn is_held(sandbox: &Path) -> Result<bool, PathError> {
         let work = sandbox.join("work");
-        let is_there = absence::is_dir(&work).map_err(on("examine", &work))?;
-        Ok(is_there && SandboxLock::take(&work)?.is_none())
+        // In this order: one that goes in between is held by nobody.
+        Ok(SandboxLock::take(&work)?.is_none() && absence::is_dir(&work).map_err(on("examine", &work))?)
     }
 }
 
