@@ -18,6 +18,8 @@ mod index;
 mod inventory;
 mod join;
 mod record;
+mod replace;
+mod start;
 mod undone;
 mod writer;
 
@@ -34,14 +36,14 @@ use self::index::Line;
 pub(crate) use self::inventory::confirm;
 pub use self::join::{copy, join};
 pub use self::record::{Hash, Made, Record};
+pub use self::replace::NewBase;
+use self::start::{looks_changed, start_from};
 use self::undone::Undone;
 pub use self::undone::{Fate, note};
 pub use self::writer::LONGEST_KEPT;
 pub(crate) use self::writer::make;
 use self::writer::{Kept, Writer};
-use crate::attributes::Attributes;
 use crate::change::{Base, Change, State};
-use crate::content;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
 use crate::scan::Unchanged;
@@ -363,95 +365,6 @@ impl Bases {
             && self.get(&change.path).is_none_or(|r| r.identity_only)
     }
 
-    /// Sets what the sandbox starts from now: after part of its change became real, or after that was undone. What an apply or undo
-    /// says counts until it is undone.
-    pub fn replace(&mut self, new: Vec<NewBase>, by: Option<&str>) -> io::Result<()> {
-        if new.is_empty() {
-            return Ok(());
-        }
-        let (mut writer, own) = self.begin()?;
-        let history = self.history(&new)?;
-        let by = by.map(ToOwned::to_owned);
-        for base in new {
-            let line = match base {
-                NewBase::Identity { path, node, attributes, hash, reconciled, equal_to, made } => {
-                    let record = Record::new(&path, node);
-                    Line::Known(Record { attributes, hash, reconciled, identity_only: true, equal_to, made, ..record })
-                }
-                NewBase::Content { path, node, attributes, bytes, reconciled, made } => {
-                    let content = Some(writer.keep_bytes(&bytes)?);
-                    Line::Known(Record { content, attributes, reconciled, made, ..Record::new(&path, node) })
-                }
-                NewBase::InPlace { path, node, attributes, source } => {
-                    let content = Some(writer.keep_bytes(source.as_os_str().as_bytes())?);
-                    let record = Record::new(&path, node);
-                    Line::Known(Record { content, attributes, identity_only: true, made: Made::InPlace, ..record })
-                }
-                NewBase::Forget { path } => Line::Forgotten { path, by: by.clone() },
-                NewBase::Absent { path } => Line::Known(Record { absent: true, ..Record::new(&path, Node::of_nothing()) }),
-                NewBase::Again { record, there } => {
-                    let Some(record) = self.bring_back(record, &history, &mut writer)? else { continue };
-                    let node = there.unwrap_or_else(|| record.node.clone());
-                    Line::Known(Record { node, ..record })
-                }
-            };
-            let line = match line {
-                Line::Known(record) => Line::Known(Record { by: by.clone().or(record.by), ..record }),
-                forgotten => forgotten,
-            };
-            self.add(&mut writer, own, line);
-        }
-        writer.end()
-    }
-
-    /// All that was ever said about the paths whose earlier records come back, oldest first.
-    fn history(&self, new: &[NewBase]) -> io::Result<HashMap<OsString, Vec<Placed>>> {
-        let returns = |base: &NewBase| match base {
-            NewBase::Again { record, .. } => Some((record.path.clone().into_os_string(), Vec::new())),
-            _ => None,
-        };
-        let mut history: HashMap<OsString, Vec<Placed>> = new.iter().filter_map(returns).collect();
-        if history.is_empty() {
-            return Ok(history);
-        }
-        for (directory, path) in self.directories.iter().enumerate() {
-            index::read(&index::load(path)?, |line| {
-                if let Line::Known(record) = line
-                    && let Some(said) = history.get_mut(record.path.as_os_str())
-                {
-                    said.push(Placed { record, directory });
-                }
-            });
-        }
-        Ok(history)
-    }
-
-    /// A record of earlier as the own directory can say it. Its bytes may lie in a directory that was frozen meanwhile; they are its
-    /// bytes only where the same was said before, because a number alone means something else in each directory.
-    /// `None` if nothing has to be said: a sandbox that was rolled back since never started from it, and the lines of an apply that is
-    /// undone do not count. Those of earlier versions do not name their apply, and have to be replaced.
-    fn bring_back(
-        &self,
-        record: Record,
-        history: &HashMap<OsString, Vec<Placed>>,
-        writer: &mut Writer,
-    ) -> io::Result<Option<Record>> {
-        let said = history.get(record.path.as_os_str()).and_then(|said| said.iter().rev().find(|p| p.record == record));
-        let is_replaced = self.get(&record.path).is_some_and(|r| r.by.is_none() && r.made >= Made::Real);
-        if said.is_none() && !is_replaced {
-            return Ok(None);
-        }
-        let content = match said {
-            Some(said) if said.directory + 1 == self.directories.len() => record.content,
-            Some(said) => match record.content {
-                Some(number) => writer.take_over(&self.directories[said.directory].join(number.to_string()))?,
-                None => None,
-            },
-            None => None,
-        };
-        Ok(Some(Record { content, ..record }))
-    }
-
     /// Begins to write to the own directory, and says which one that is.
     fn begin(&self) -> io::Result<(Writer, usize)> {
         let Some(own) = self.directories.len().checked_sub(1) else {
@@ -464,140 +377,4 @@ impl Bases {
         writer.add(&line);
         self.remember(line, own);
     }
-}
-
-/// Whether reality has the bytes it had, if need be made again: an undo puts back the same with another inode.
-fn has_same_content(record: &Record, now: &State, kept: Option<&State>) -> Result<bool, Unreadable> {
-    if now.node.kind != record.node.kind {
-        return Ok(false);
-    }
-    Ok(match (now.node.kind, kept) {
-        // What is in it is looked at by itself.
-        (Kind::Directory, _) => true,
-        _ if now.node.is_untouched_since(&record.node) => true,
-        _ if now.node.size != record.node.size => false,
-        (Kind::Link, Some(kept)) => now.target()? == kept.target()?,
-        (_, Some(kept)) => content::is_same(&now.at, &kept.at, now.node.size).map_err(|error| Unreadable::of(&now.at, &error))?,
-        (Kind::File, None) if record.hash.is_some() => {
-            writer::hash(now, u64::MAX).map_err(|error| Unreadable::of(&now.at, &error))? == record.hash
-        }
-        (_, None) if now.node.has_same_content_stamp(&record.node) => true,
-        // Small files that were written within one tick of the clock have the same time, whatever is in them.
-        (_, None) => now.node.size > MOST_HASHED && now.node.has_same_fine_time(&record.node),
-    })
-}
-
-/// Whether reality has the mode, owner and attributes that the record says.
-fn has_same_looks(record: &Record, now: &State, kept: Option<&State>) -> Result<bool, Unreadable> {
-    let plain = |n: &Node| (n.mode, n.uid, n.gid);
-    if plain(&now.node) != plain(&record.node) {
-        return Ok(false);
-    }
-    // Nothing was done to the file since. What a record says that is not reality's has to be compared.
-    if !record.reconciled && now.node.is_untouched_since(&record.node) {
-        return Ok(true);
-    }
-    Ok(match (&record.attributes, kept) {
-        (Some(attributes), _) => attributes == now.attributes()?,
-        // Earlier versions kept them only with the bytes.
-        (None, Some(kept)) if now.node.kind == Kind::File => kept.attributes()? == now.attributes()?,
-        (None, _) => true,
-    })
-}
-
-/// Reality's bytes with the mode, owner and attributes of the record; of a directory, whichever is there.
-fn with_looks(record: &Record, now: &State, kept: Option<&State>) -> Result<State, Unreadable> {
-    let Node { mode, uid, gid, .. } = record.node;
-    let mut before = State::new(Node { mode, uid, gid, ..now.node.clone() }, now.at.clone(), Marks::None);
-    before.set_attributes(match (&record.attributes, kept) {
-        (Some(attributes), _) => attributes.clone(),
-        (None, Some(kept)) if now.node.kind == Kind::File => kept.attributes()?.clone(),
-        (None, _) => now.attributes()?.clone(),
-    });
-    Ok(before)
-}
-
-/// Whether a directory of reality does not look as it did, and is still one.
-fn looks_changed(record: &Record) -> Result<bool, Unreadable> {
-    match Node::of(&record.path)?.filter(|n| n.kind == Kind::Directory) {
-        Some(node) => Ok(!has_same_looks(record, &State::new(node, record.path.clone(), Marks::None), None)?),
-        None => Ok(false),
-    }
-}
-
-/// What the sandbox started from according to what was written down then.
-fn start_from(
-    record: &Record,
-    kept: Option<State>,
-    now: Option<&State>,
-    after: Option<&State>,
-) -> Result<(Option<State>, Base), Unreadable> {
-    if record.unknown {
-        return Ok((now.cloned(), if record.lost { Base::Lost } else { Base::Unknown }));
-    }
-    if record.absent {
-        // Whatever reality has here came later.
-        return Ok((None, if now.is_some() { Base::Kept } else { Base::Reality }));
-    }
-    // What became real is what the sandbox has, as long as it has not touched it since.
-    let untouched = after.filter(|a| record.equal_to == Some((a.node.ino, a.node.ctime)));
-    if record.reconciled
-        && let Some(known) = kept.as_ref().or(untouched)
-    {
-        return Ok((Some(known.clone()), Base::Kept));
-    }
-    let is_directory = |s: &&State| s.node.kind == Kind::Directory;
-    // Reality has something else in its place, or nothing, and that was settled. What is in it goes by itself.
-    if record.reconciled
-        && record.node.kind == Kind::Directory
-        && now.filter(is_directory).is_none()
-        && let Some(after) = after.filter(is_directory)
-    {
-        return Ok((Some(with_looks(record, after, None)?), Base::Kept));
-    }
-    if let Some(now) = now
-        && has_same_content(record, now, kept.as_ref())?
-    {
-        return Ok(if has_same_looks(record, now, kept.as_ref())? {
-            (Some(now.clone()), Base::Reality)
-        } else {
-            (Some(with_looks(record, now, kept.as_ref())?), Base::Kept)
-        });
-    }
-    // Reality has nothing here any more. What the directory looked like tells whether the sandbox changed it.
-    if record.node.kind == Kind::Directory
-        && now.is_none()
-        && let Some(after) = after.filter(is_directory)
-    {
-        return Ok((Some(with_looks(record, after, None)?), Base::Lost));
-    }
-    Ok(match kept.as_ref().or(untouched) {
-        Some(known) => (Some(known.clone()), Base::Kept),
-        None => (now.cloned(), Base::Lost),
-    })
-}
-
-/// A base set on purpose.
-#[derive(Debug)]
-pub enum NewBase {
-    /// Reality is the base, as it is now; `reconciled` if its bytes or attributes are not the sandbox's.
-    Identity {
-        path: PathBuf,
-        node: Node,
-        attributes: Option<Attributes>,
-        hash: Option<Hash>,
-        reconciled: bool,
-        equal_to: Option<(u64, Time)>,
-        made: Made,
-    },
-    /// These bytes are; `reconciled` if reality has others, or other attributes.
-    Content { path: PathBuf, node: Node, attributes: Option<Attributes>, bytes: Vec<u8>, reconciled: bool, made: Made },
-    /// Reality is, with all that a directory brought along when it was renamed from its source, relative to its tree.
-    InPlace { path: PathBuf, node: Node, attributes: Option<Attributes>, source: PathBuf },
-    /// There is none: nothing is in reality.
-    Forget { path: PathBuf },
-    /// Neither the sandbox nor what it starts from has anything here, whatever reality gets.
-    Absent { path: PathBuf },
-    /// What it was before. With a node: that is there again, as another inode perhaps.
-    Again { record: Record, there: Option<Node> },
 }

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use super::start::start_from;
 use super::writer::{self, Kept, Writer};
-use super::{Bases, Record, start_from};
+use super::{Bases, Record};
 use crate::change::{Base, Change, State};
 use crate::copied::Copied;
 use crate::node::{Kind, Node};
