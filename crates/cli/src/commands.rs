@@ -121,6 +121,7 @@ fn tidy(squash: Option<&str>, layers: bool, pool: bool) -> Outcome {
     }
     if layers {
         engine.remove_unneeded_layers(Unknown::Keep)?;
+        engine.clear_race_locks();
     }
     if pool {
         engine.fill_pool()?;

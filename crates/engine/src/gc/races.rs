@@ -1,6 +1,5 @@
 //! Races of which only the record is left.
 
-use std::collections::HashSet;
 use std::fs;
 
 use whatif_layers::state_dir::SandboxLock;
@@ -16,10 +15,8 @@ const KEPT_MS: u64 = 90 * 86_400_000;
 impl Engine {
     pub(super) fn collect_races(&self, collected: &mut Collected) -> Result<(), EngineError> {
         let oldest = now().saturating_sub(KEPT_MS);
-        let mut known = HashSet::new();
         for experiment in self.races()? {
             if experiment.details.ended_at.is_none_or(|at| at > oldest) || self.has_sandboxes(&experiment)? {
-                known.insert(experiment.id);
                 continue;
             }
             collected.races.push(experiment.name.clone());
@@ -28,7 +25,7 @@ impl Engine {
             }
         }
         if !collected.dry_run {
-            self.clear_race_directories(&known);
+            self.clear_race_locks();
         }
         Ok(())
     }
@@ -42,12 +39,14 @@ impl Engine {
         Ok(false)
     }
 
-    /// Their locks, left by a removal that was interrupted. What does not work now is done by a later `gc`.
-    fn clear_race_directories(&self, known: &HashSet<ExperimentId>) {
+    /// Removes the locks of races that are gone, which an interrupted removal leaves. What does not work now is done by a later one.
+    pub fn clear_race_locks(&self) {
         for entry in fs::read_dir(self.races_directory()).into_iter().flatten().filter_map(Result::ok) {
-            let id = entry.file_name().to_str().and_then(ExperimentId::parse);
-            let is_known = id.is_none_or(|id| known.contains(&id));
-            if !is_known && SandboxLock::take(&entry.path()).is_ok_and(|lock| lock.is_some()) {
+            let Some(id) = entry.file_name().to_str().and_then(ExperimentId::parse) else { continue };
+            // Asked while nobody else can claim it: a race is recorded before it is claimed.
+            if let Ok(Some(_lock)) = SandboxLock::take(&entry.path())
+                && matches!(self.store.find_experiment(id.as_str()), Ok(None))
+            {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
