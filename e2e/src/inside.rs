@@ -1,6 +1,8 @@
 //! Short ways into a living sandbox, and to what is known about it.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -24,6 +26,22 @@ impl World {
     #[must_use]
     pub fn python_json(&self, sandbox: &str, program: &str) -> Value {
         self.whatif(["--json", "exec", sandbox, "--", "/usr/bin/python3", "-c", program]).go().json()
+    }
+
+    /// One command in a living sandbox that looks at something, waits while reality changes, and goes on. It still sees what it has
+    /// looked up, which another command would not.
+    #[track_caller]
+    pub fn exec_around(&self, sandbox: &str, look: &str, reality: &str, inside: &str) {
+        let script = format!("{{ {look}; }} > /dev/null; echo ready; read go; {inside}");
+        let call = self.whatif(["exec", "-i", sandbox, "--", "/bin/sh", "-c", &script]);
+        let mut running = call.streams(Stdio::piped(), Stdio::piped(), Stdio::inherit()).spawn();
+        let mut said = BufReader::new(running.stdout.take().expect("it is a pipe"));
+        said.read_line(&mut String::new()).expect("it says something");
+        self.outside(reality).ok();
+        drop(running.stdin.take());
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).expect("it ends");
+        assert!(running.wait().expect("it is our child").success(), "{rest}");
     }
 
     /// Everything about a sandbox.

@@ -69,7 +69,8 @@ pub fn attend(
         }
         if !ready && Instant::now() >= due {
             let began = Instant::now();
-            crate::commands::exec::keep_bases(engine, sandbox);
+            // Without bases only a later merge is poorer.
+            let _ = engine.keep_bases(sandbox);
             due = Instant::now() + NOW_AND_THEN.max(began.elapsed() * SMALLEST_SHARE);
         }
         network.work(output);

@@ -208,13 +208,13 @@ impl Engine {
     }
 
     /// Keeps what newly changed files started from, if there are any. Called after each command, and now and then during it.
-    pub fn keep_bases(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        self.await_next_tick(sandbox);
+    /// False if somebody else is at it.
+    pub fn keep_bases(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         if !self.has_news(sandbox)? {
-            return Ok(());
+            return Ok(true);
         }
         // Whoever is changing the sandbox sees to it. Afterwards it may stand somewhere else.
-        let Some(_lock) = SandboxLock::take(&self.directory(sandbox)?)? else { return Ok(()) };
+        let Some(_lock) = SandboxLock::take(&self.directory(sandbox)?)? else { return Ok(false) };
         let published = self.state.published(&sandbox.name).and_then(|(_, record)| serde_json::from_slice::<Sandbox>(&record).ok());
         match published.filter(|now| now.id == sandbox.id) {
             Some(now) => self.keep_bases_locked(&now),
@@ -223,16 +223,18 @@ impl Engine {
     }
 
     /// The same for a caller that has the lock, and looked at the record since.
-    pub(crate) fn keep_bases_locked(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        if self.has_news(sandbox)? {
-            // What only the layers touched was kept when it was in the head.
-            let found = self.look_at(sandbox, View::News)?;
-            // What could not be looked at is not remembered as seen.
-            if found.unreadable.is_empty() {
-                self.remember(sandbox, &found)?;
-            }
+    pub(crate) fn keep_bases_locked(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        if !self.has_news(sandbox)? {
+            return Ok(true);
         }
-        Ok(())
+        // What only the layers touched was kept when it was in the head.
+        let found = self.look_at(sandbox, View::News)?;
+        // What could not be looked at is not remembered as seen.
+        let is_whole = found.unreadable.is_empty();
+        if is_whole {
+            self.remember(sandbox, &found)?;
+        }
+        Ok(is_whole)
     }
 
     /// Whether the head may have got something since the last look.

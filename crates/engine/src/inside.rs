@@ -12,6 +12,7 @@ use whatif_keeper::{Channel, ChannelError};
 use whatif_layers::assemble::{self, AssembleError, Assembled, Cause};
 use whatif_provider::native::network::{self, Listeners};
 use whatif_provider::native::{self, Prepared, Reach};
+use whatif_sys::overlay::Overlay;
 use whatif_types::boot::{Boot, KeeperLimits, PROTOCOL_VERSION, Protection};
 use whatif_types::{NetMode, environment};
 
@@ -44,7 +45,7 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd, net: NetMode) -> 
     let became = become_sandbox(&boot, prepared.as_ref(), listeners);
     // It was sent meanwhile; whoever could not has gone.
     let bounds = if bounded { take_bounds(&mut birth)? } else { Bounds::default() };
-    let Became { head, inner, listeners, .. } = match became {
+    let Became { head, overlays, listeners, .. } = match became {
         Ok(became) => {
             birth.send(&Reply::Booted { version: PROTOCOL_VERSION, protection: became.protection.clone() }, &[])?;
             became
@@ -72,7 +73,7 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd, net: NetMode) -> 
         head,
         farewell,
         network,
-        inner,
+        overlays,
     })?)
 }
 
@@ -136,7 +137,7 @@ fn tell_of_panics(birth: &OwnedFd) -> io::Result<()> {
 struct Became {
     protection: Protection,
     head: Option<OwnedFd>,
-    inner: Vec<OwnedFd>,
+    overlays: Vec<Overlay>,
     listeners: Listeners,
 }
 
@@ -144,14 +145,14 @@ fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>, listeners: Result<Li
     let mut listeners = listeners?;
     native::join(prepared).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
     network::listen_for_host(&mut listeners, &boot.reach).map_err(|e| failed("listen for a service of the host", &e))?;
-    let Assembled { mut protection, inner, underlay, project, head } =
+    let Assembled { mut protection, overlays, underlay, project, head } =
         assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
     native::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
     let (often_used, listed) = (project.as_ref().map(AsFd::as_fd), head.as_ref().map(AsFd::as_fd));
     let reach = Reach { beneath: underlay.as_fd(), often_used, listed };
     let confinement = native::confine(boot.identity, reach).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;
-    Ok(Became { protection, head, inner, listeners })
+    Ok(Became { protection, head, overlays, listeners })
 }
 
 fn not_assembled(error: &AssembleError) -> Failed {

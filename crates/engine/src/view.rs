@@ -1,11 +1,13 @@
 //! The view that a sandbox has of reality: since when it is fresh, and how it gets fresh again.
 //!
-//! The kernel remembers what it looked up for an overlay, so a file that reality replaced may still be seen as it was. Nothing of
-//! that is left when the overlay is reconfigured, which changes nothing else and takes a fraction of a millisecond. A process that
-//! is alive holds on to what it has open, so it is done only while there is none.
+//! The kernel remembers what it looked up for an overlay, so a file that reality replaced or deleted may still be seen as it was.
+//! Before each command it is told to forget that, which takes some microseconds (`sys/overlay.rs`). A process that is alive holds
+//! on to what it has open and to where it stands, so only a view that nobody uses meanwhile counts as fresh afterwards.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,21 +16,18 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use whatif_apply::Plan;
 use whatif_diff::Node;
 use whatif_keeper::Client;
+use whatif_sys::overlay::Overlay;
 use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::sandbox::Viewed;
 use whatif_types::{Backend, Sandbox, Status};
 
-use crate::private_file;
-use crate::shift::helper::Helper;
 use crate::stop::keeper_pidfd;
 use crate::{Engine, EngineError};
 
 /// In the sandbox's directory: when its view was last made fresh, if that was after it was put together.
 const FILE: &str = "viewed.json";
-/// In the state directory: touched when an apply or undo has changed reality.
-const STAMP: &str = "moved";
-/// A view that was fresh this short a time ago is left alone: a person who switches from reality to a sandbox takes longer.
-const FRESH_FOR: i64 = 1;
+/// Longer than what is written there ever is: it is written over.
+const NOTE_LENGTH: usize = 256;
 /// Longer than a tick of any kernel.
 const MOST_TICKS: u32 = 12;
 const TICK: Duration = Duration::from_millis(1);
@@ -65,22 +64,14 @@ pub(crate) fn enter(sandbox: &Sandbox) -> Option<OwnedFd> {
     keeper_pidfd(sandbox).map(|_| root)
 }
 
-fn forget_what_was_looked_up(sandbox: &Sandbox, client: &mut Client) -> Result<(), EngineError> {
-    let inner = client.inner()?;
-    Helper::start()?.refresh(sandbox, &inner)
+/// It need not outlast a power cut, which no view does. A reader who finds half of it takes the view for older than it is.
+fn note_fresh(directory: &Path, fresh: &Viewed) -> io::Result<()> {
+    let mut text = serde_json::to_vec(fresh)?;
+    text.resize(text.len().max(NOTE_LENGTH), b' ');
+    File::options().write(true).create(true).truncate(false).mode(0o600).open(directory.join(FILE))?.write_all_at(&text, 0)
 }
 
 impl Engine {
-    /// Notes that reality was changed by an apply or undo. Views that are older are made fresh before they are used again.
-    pub(crate) fn note_move(&self) {
-        // Without it, what they see of it is found to be unknown.
-        let _ = fs::write(self.stamp(), "");
-    }
-
-    fn stamp(&self) -> PathBuf {
-        self.state.root().join(STAMP)
-    }
-
     /// Before reality changes: what living sandboxes have touched so far, they started from as it is. Later nobody could tell.
     pub(crate) fn keep_bases_of_others(&self, plan: &Plan) {
         let Ok(all) = self.store.list() else { return };
@@ -89,50 +80,44 @@ impl Engine {
             s.status == Status::Active && s.details.trees.iter().any(overlaps)
         };
         for sandbox in all.iter().filter(is_meant) {
+            self.await_next_tick(sandbox);
             // What cannot be kept is unknown afterwards, and treated so.
             let _ = self.keep_bases(sandbox);
         }
     }
 
-    /// Before a command: lets a sandbox in which nothing runs see reality as it is now.
+    /// Before a command: lets a sandbox see reality as it is now.
     pub(crate) fn freshen(&self, sandbox: &Sandbox, client: &mut Client) -> Result<(), EngineError> {
-        // A keeper of an earlier version does not have all that is needed.
+        // A keeper of an earlier version does not have what is needed.
         if sandbox.details.backend != Backend::Overlay || sandbox.details.keeper_version != PROTOCOL_VERSION {
             return Ok(());
         }
         let directory = self.directory(sandbox)?;
-        let known = viewed(sandbox, &directory);
-        let now = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
-        let is_recent = known.as_ref().is_some_and(|v| now <= v.at.0 + FRESH_FOR);
-        if is_recent && !self.has_moved_since(known.as_ref()) {
-            return Ok(());
-        }
-        if client.list()?.iter().any(|p| p.state != 'Z') {
-            return Ok(());
-        }
-        // Nothing starts until everything was forgotten; what starts then looks it up again.
-        let is_idle = client.freeze()?.is_empty();
+        // If nothing runs, nothing starts until everything was forgotten; what starts then looks it up again.
+        let (overlays, is_held) = client.overlays()?;
         let fresh = viewed_now(&sandbox.project);
-        let done = if is_idle { forget_what_was_looked_up(sandbox, client) } else { Ok(()) };
-        client.thaw()?;
-        done?;
-        if is_idle {
-            let text = serde_json::to_vec(&fresh).map_err(|e| EngineError::io("describe", &directory, e.into()))?;
-            let path = directory.join(FILE);
-            private_file::replace(&path, &text).map_err(|e| EngineError::io("write", &path, e))?;
+        let forgotten = overlays.iter().try_for_each(Overlay::forget);
+        if is_held {
+            client.thaw()?;
+        }
+        forgotten.map_err(|e| EngineError::io("look up reality again for", &directory, e))?;
+        if is_held {
+            note_fresh(&directory, &fresh).map_err(|e| EngineError::io("write", &directory.join(FILE), e))?;
         }
         Ok(())
     }
 
-    fn has_moved_since(&self, viewed: Option<&Viewed>) -> bool {
-        match Node::of(&self.stamp()) {
-            Ok(stamp) => stamp.is_some_and(|stamp| viewed.is_none_or(|v| stamp.mtime >= v.tick)),
-            Err(_) => true,
+    /// After a command. Where its view is used on, or nobody could keep what it touched, what reality does next must be seen to come
+    /// after that view.
+    pub fn settle_command(&self, sandbox: &Sandbox, others_alive: bool) {
+        // Without bases only a later merge is poorer.
+        let is_kept = self.keep_bases(sandbox).unwrap_or(false);
+        if others_alive || !is_kept {
+            self.await_next_tick(sandbox);
         }
     }
 
-    /// File systems tell time in ticks. Changes of reality that come after a command shall be seen to come after the view it had,
-    /// so one that ended within the tick that its view began with waits for the next.
+    /// File systems tell time in ticks. What changes within the tick that a view began with would seem older than the view.
     pub(crate) fn await_next_tick(&self, sandbox: &Sandbox) {
         let Some(viewed) = self.directory(sandbox).ok().and_then(|directory| viewed(sandbox, &directory)) else { return };
         for _ in 0..MOST_TICKS {

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 /// A frame holds a command line with its environment (2 MiB at most) in JSON; nothing sensible is larger.
 const LARGEST_FRAME: usize = 16 << 20;
-const MOST_DESCRIPTORS: usize = 64;
+pub(crate) const MOST_DESCRIPTORS: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {

@@ -11,9 +11,10 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 
+use whatif_sys::overlay::Overlay;
 use whatif_types::network::{Role, Who};
 
-use crate::channel::{Channel, ChannelError};
+use crate::channel::{Channel, ChannelError, MOST_DESCRIPTORS};
 use crate::protocol::{Access, Entry, Exec, Exited, Failed, Process, Reason, Reply, Request, Stats, Text};
 
 /// How long a keeper may take to answer anything but "tell me when it ends".
@@ -274,19 +275,34 @@ impl Client {
         self.done()
     }
 
-    /// Gives the keeper the overlays that lie beneath others, in place of those it has.
-    pub fn hold_inner(&mut self, inner: &[OwnedFd]) -> Result<(), ClientError> {
-        let descriptors: Vec<_> = inner.iter().map(AsFd::as_fd).collect();
-        self.send(&Request::HoldInner { count: inner.len() }, &descriptors)?;
-        self.done()
+    /// Gives the keeper the overlays that the sandbox consists of, in place of those it has.
+    pub fn hand_over(&mut self, overlays: &[Overlay]) -> Result<(), ClientError> {
+        let mut chunks = overlays.chunks(MOST_DESCRIPTORS);
+        let mut next = Some(chunks.next().unwrap_or_default());
+        let mut more = false;
+        while let Some(chunk) = next {
+            let descriptors: Vec<_> = chunk.iter().map(AsFd::as_fd).collect();
+            let is_read_only = chunk.iter().map(Overlay::is_read_only).collect();
+            self.send(&Request::HandOver { is_read_only, more }, &descriptors)?;
+            self.done()?;
+            (next, more) = (chunks.next(), true);
+        }
+        Ok(())
     }
 
-    /// The overlays that lie beneath others.
-    pub fn inner(&mut self) -> Result<Vec<OwnedFd>, ClientError> {
-        self.send(&Request::Inner, &[])?;
-        match self.reply()? {
-            Reply::Inner { count } => (0..count).map(|_| self.channel.take_descriptor().ok_or(ClientError::OutOfTurn)).collect(),
-            _ => Err(ClientError::OutOfTurn),
+    /// The overlays that the sandbox consists of, and whether nothing runs in it. Then nothing is started until `thaw`.
+    pub fn overlays(&mut self) -> Result<(Vec<Overlay>, bool), ClientError> {
+        let mut overlays = Vec::new();
+        loop {
+            self.send(&Request::Overlays { without: overlays.len() }, &[])?;
+            let Reply::Overlays { is_read_only, more, held } = self.reply()? else { return Err(ClientError::OutOfTurn) };
+            for is_read_only in is_read_only {
+                let context = self.channel.take_descriptor().ok_or(ClientError::OutOfTurn)?;
+                overlays.push(Overlay::from_parts(context, is_read_only));
+            }
+            if !more {
+                return Ok((overlays, held));
+            }
         }
     }
 

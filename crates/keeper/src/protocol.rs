@@ -90,13 +90,18 @@ pub enum Request {
     /// The layers of the sandbox that this client holds still are about to change. From here on others may not even look; and
     /// should this client leave without `Thaw`, the sandbox ends, since nobody knows what it stands on.
     ChangeLayers,
-    /// So many overlays lie beneath those of the sandbox's trees from here on, in place of earlier ones. They come along as
-    /// descriptors, and are kept for `Inner`.
-    HoldInner {
-        count: usize,
+    /// The overlays that the sandbox consists of from here on, in place of earlier ones, or `more` of them. They come along as
+    /// descriptors, and are kept for `Overlays`.
+    HandOver {
+        /// Of each.
+        is_read_only: Vec<bool>,
+        more: bool,
     },
-    /// The overlays that lie beneath others.
-    Inner,
+    /// The overlays that the sandbox consists of, without the first ones. If nothing runs, nothing is started until `Thaw`, or
+    /// until this client leaves.
+    Overlays {
+        without: usize,
+    },
     Thaw,
     /// Ends every process at once, but not the keeper. The answer names them.
     EndAll,
@@ -219,8 +224,13 @@ pub enum Reply {
     Socket,
     Who(Option<Who>),
     /// They come along.
-    Inner {
-        count: usize,
+    Overlays {
+        /// Of each.
+        is_read_only: Vec<bool>,
+        /// There are others.
+        more: bool,
+        /// Nothing runs, and nothing is started.
+        held: bool,
     },
     /// To clients with a command in the foreground, unasked: somebody inside wants the network, and there is no supervisor.
     NetworkWanted,

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
+use whatif_sys::overlay::Overlay;
 use whatif_types::LimitHit;
 use whatif_types::boot::KeeperLimits;
 use whatif_types::network::Role;
@@ -72,8 +73,8 @@ pub struct Parts {
     pub farewell: Option<OwnedFd>,
     /// What a supervisor of the sandbox's network needs.
     pub network: Vec<(Role, OwnedFd)>,
-    /// Overlays that lie beneath those of the sandbox's trees.
-    pub inner: Vec<OwnedFd>,
+    /// What the sandbox consists of.
+    pub overlays: Vec<Overlay>,
 }
 
 struct Server {
@@ -83,7 +84,7 @@ struct Server {
     commands: Commands,
     lifetime: Lifetime,
     network: Network,
-    inner: Vec<OwnedFd>,
+    overlays: Vec<Overlay>,
     stopping: Option<Stopping>,
     frozen: Option<Frozen>,
     /// Requests that wait until nobody is frozen.
@@ -115,7 +116,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         commands: Commands::new(parts.environment, own_bounds(&parts.limits), parts.group, watch),
         lifetime: Lifetime::new(&parts.limits, parts.farewell),
         network: Network::new(parts.network),
-        inner: parts.inner,
+        overlays: parts.overlays,
         stopping: None,
         frozen: None,
         deferred: Vec::new(),
@@ -322,6 +323,18 @@ impl Server {
                 errno: 0,
             }),
         }
+    }
+
+    /// Sees to it that nothing is started until this client says otherwise or leaves, if nothing runs.
+    fn hold_if_idle(&mut self, client: u64) -> bool {
+        let is_idle = || match processes::others_alive() {
+            true => self.others().is_ok_and(|others| others.iter().all(|p| p.state == 'Z')),
+            false => true,
+        };
+        if self.frozen.is_none() && self.stopping.is_none() && is_idle() {
+            self.frozen = Some(Frozen::nothing(client));
+        }
+        self.frozen.as_ref().is_some_and(|f| f.by == client)
     }
 
     /// Whoever left holds nothing still, and wants nothing any more.

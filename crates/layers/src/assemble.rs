@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode};
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use whatif_sys::mount::Reach;
+use whatif_sys::overlay::Overlay;
 use whatif_types::boot::{Boot, Protection};
 use whatif_types::{Backend, Identity, PlaceKind};
 
@@ -65,16 +66,15 @@ const MASKS: &str = "masks";
 #[derive(Debug, Default)]
 struct Mounted {
     protection: Protection,
-    /// Overlays of reality that lie beneath others. Nothing leads to them, and they remember what was looked up, too.
-    inner: Vec<OwnedFd>,
+    overlays: Vec<Overlay>,
 }
 
 /// A sandbox's view that stands.
 #[derive(Debug)]
 pub struct Assembled {
     pub protection: Protection,
-    /// Overlays of reality that lie beneath others, for `restack::refresh`.
-    pub inner: Vec<OwnedFd>,
+    /// Those that remember what was looked up in reality. Some lie beneath others, and nothing leads to them.
+    pub overlays: Vec<Overlay>,
     /// A file system with nothing but a place for the root in it. The next root will be mounted at the same place (see `restack`):
     /// whoever is confined to what lies beneath this is confined to the sandbox, whatever its root is by then.
     pub underlay: OwnedFd,
@@ -100,7 +100,7 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
 
     // 4. The places of the plan, and what the kernel shows of itself.
     mask_layers::make(&boot.masks, boot.identity)?;
-    let (root, Mounted { protection, inner }) = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), &[])?;
+    let (root, Mounted { protection, overlays }) = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), &[])?;
     for (link, target) in &boot.plan.run_links {
         let _ = rustix::fs::symlinkat(target, &root, relative(link));
     }
@@ -130,7 +130,7 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
     // 6. Mounting "succeeds" in more ways than working.
     verify::plan(boot, &clones, &protection)?;
     let project = open_project(boot, &root, &protection);
-    Ok(Assembled { protection, inner, underlay, project, head })
+    Ok(Assembled { protection, overlays, underlay, project, head })
 }
 
 fn open_project(boot: &Boot, root: &OwnedFd, protection: &Protection) -> Option<OwnedFd> {

@@ -19,6 +19,7 @@ pub mod loopback;
 pub mod memory;
 pub mod mount;
 pub mod namespaces;
+pub mod overlay;
 pub mod peer;
 pub mod seccomp;
 pub mod settings;

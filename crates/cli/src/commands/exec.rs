@@ -119,13 +119,8 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         }
     }
     unreached::tell(&network, &started.sandbox.name, true, output);
-    keep_bases(engine, &started.sandbox);
+    engine.settle_command(&started.sandbox, exited.others_alive);
     Ok(super::run::exit_code(&exited))
-}
-
-/// What the command's files started from is kept while reality still has it. Without it only a later merge is poorer.
-pub fn keep_bases(engine: &Engine, sandbox: &whatif_engine::Sandbox) {
-    let _ = engine.keep_bases(sandbox);
 }
 
 pub fn no_streams(errno: rustix::io::Errno) -> EngineError {

@@ -149,7 +149,6 @@ impl Engine {
         after: &[After],
         left: Left,
     ) -> Result<Option<Sandbox>, EngineError> {
-        self.note_move();
         let about: About = serde_json::from_value(plan.about.clone()).map_err(|e| EngineError::io("read", directory, e.into()))?;
         let paths: Vec<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
         let only_times: HashSet<&PathBuf> = about.only_times.iter().collect();

@@ -5,13 +5,12 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use whatif_keeper::protocol::{Failed, Text};
 use whatif_keeper::{Channel, ChannelError, Client};
 use whatif_layers::assemble::AssembleError;
-use whatif_layers::assemble::restack::{self, Namespaces, Restack};
+use whatif_layers::assemble::restack::{Namespaces, Restack};
 use whatif_layers::shift::Unfinished;
 use whatif_provider::native;
 use whatif_types::Boot;
@@ -37,9 +36,6 @@ pub enum Order {
     },
     /// Leave everything as it was.
     GiveUp,
-    /// In place of all others: let the kernel forget what it looked up for these trees. The same descriptors come along as for
-    /// `Enter`, and after them the overlays that lie beneath others.
-    Refresh { trees: Vec<Text>, as_root: bool },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,8 +46,6 @@ pub enum Answer {
     Busy(Text),
     /// Everything is as it was.
     GivenUp,
-    /// What is looked up from here on is reality as it is.
-    Refreshed,
     Failed(Failed),
 }
 
@@ -61,12 +55,8 @@ pub fn serve(input: OwnedFd) -> Result<(), KeeperError> {
     let order = channel.receive()?;
     let [user, mount, root] = descriptors(&mut channel)?;
     let sandbox = Namespaces { user: user.as_fd(), mount: mount.as_fd(), root: root.as_fd() };
-    let followed = match order {
-        Order::Enter { boot } => follow(&mut channel, &boot, sandbox),
-        Order::Refresh { trees, as_root } => refresh(&mut channel, &trees, as_root, sandbox),
-        _ => return Err(KeeperError::NotABoot),
-    };
-    match followed {
+    let Order::Enter { boot } = order else { return Err(KeeperError::NotABoot) };
+    match follow(&mut channel, &boot, sandbox) {
         Err(Trouble::Failed(failed)) => {
             channel.send(&Answer::Failed(failed), &[])?;
             Err(KeeperError::Told)
@@ -100,16 +90,6 @@ impl From<AssembleError> for Trouble {
 
 fn enter_user_namespace(sandbox: Namespaces<'_>) -> Result<(), Trouble> {
     native::enter_user_namespace(sandbox.user).map_err(|e| Trouble::Failed(failed("enter the sandbox's user namespace", &e)))
-}
-
-fn refresh(channel: &mut Channel, trees: &[Text], as_root: bool, sandbox: Namespaces<'_>) -> Result<(), Trouble> {
-    if !as_root {
-        enter_user_namespace(sandbox)?;
-    }
-    let trees: Vec<PathBuf> = trees.iter().map(Text::to_path).collect();
-    let inner: Vec<OwnedFd> = std::iter::from_fn(|| channel.take_descriptor()).collect();
-    restack::refresh(&trees, &inner, sandbox)?;
-    Ok(channel.send(&Answer::Refreshed, &[])?)
 }
 
 fn follow(channel: &mut Channel, boot: &Boot, sandbox: Namespaces<'_>) -> Result<(), Trouble> {
@@ -156,9 +136,9 @@ fn finish(mut restack: Restack<'_>, boot: &Boot, known: &Protection, held: Held)
     let Held { mut keeper, _lock, shift } = held;
     let changed = restack.change(known).map_err(Trouble::from);
     // Without them it would take for fresh what is not.
-    let handed = changed.and_then(|inner| {
-        let not_taken = |e| Trouble::Failed(failed("hand over the overlays beneath the layers", &io::Error::other(e)));
-        keeper.hold_inner(&inner).map_err(not_taken)
+    let handed = changed.and_then(|overlays| {
+        let not_taken = |e| Trouble::Failed(failed("hand over the overlays", &io::Error::other(e)));
+        keeper.hand_over(&overlays).map_err(not_taken)
     });
     let ended = handed.and_then(|()| shift.end(&boot.id).map_err(|e| Trouble::Failed(failed("end a shift", &e))));
     if let Err(trouble) = ended {

@@ -12,12 +12,11 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use whatif_keeper::protocol::Text;
 use whatif_keeper::{Channel, Client};
 use whatif_layers::shift::Unfinished;
 use whatif_layers::state_dir::SandboxLock;
+use whatif_types::Boot;
 use whatif_types::boot::Protection;
-use whatif_types::{Boot, Sandbox};
 
 use crate::EngineError;
 use crate::inside::restack::{Answer, COMMAND, Order};
@@ -66,29 +65,17 @@ impl Helper {
     /// Sends it into the sandbox, without waiting until it is there. The keeper's pid is good as long as somebody is connected to it,
     /// which the caller is.
     pub(super) fn enter(&mut self, keeper: u32, boot: &Boot) -> Result<(), EngineError> {
-        self.send_into(keeper, &Order::Enter { boot: Box::new(boot.clone()) }, &[])
+        self.send_into(keeper, &Order::Enter { boot: Box::new(boot.clone()) })
     }
 
-    /// Lets the kernel forget what it looked up for the sandbox's trees. The caller is connected to the keeper.
-    /// `inner` are the overlays that lie beneath others.
-    pub(crate) fn refresh(mut self, sandbox: &Sandbox, inner: &[OwnedFd]) -> Result<(), EngineError> {
-        let trees = sandbox.details.trees.iter().map(Text::from).collect();
-        let order = Order::Refresh { trees, as_root: sandbox.details.identity.started_by_root() };
-        self.send_into(sandbox.details.keeper_pid.unwrap_or(0), &order, inner)?;
-        match self.answer()? {
-            Answer::Refreshed => Ok(()),
-            _ => Err(out_of_turn()),
-        }
-    }
-
-    fn send_into(&mut self, keeper: u32, order: &Order, inner: &[OwnedFd]) -> Result<(), EngineError> {
+    fn send_into(&mut self, keeper: u32, order: &Order) -> Result<(), EngineError> {
         let place = format!("/proc/{keeper}");
         let failed = |e: io::Error| EngineError::io("enter the namespaces of", Path::new(&place), e);
         let namespace = |kind: &str| File::open(format!("{place}/ns/{kind}")).map(OwnedFd::from).map_err(failed);
         let (user, mount) = (namespace("user")?, namespace("mnt")?);
         let root = rustix::fs::open(format!("{place}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let root = root.map_err(|e| failed(e.into()))?;
-        let descriptors: Vec<_> = [&user, &mount, &root].into_iter().chain(inner).map(AsFd::as_fd).collect();
+        let descriptors = [&user, &mount, &root].map(AsFd::as_fd);
         self.channel.send(order, &descriptors).map_err(lost)
     }
 

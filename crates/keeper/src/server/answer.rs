@@ -5,14 +5,17 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use whatif_sys::overlay::Overlay;
+
 use super::{Server, files, network, processes, who};
+use crate::channel::MOST_DESCRIPTORS;
 use crate::protocol::{Exec, Failed, Reason, Reply, Request, Stdio};
 
 impl Server {
     pub(super) fn answer(&mut self, client: u64, request: Request) {
         // What is looked at must stay as it is, so whoever wants to change it waits, and so does the next one who wants to look.
         let writes = matches!(request, Request::Open { .. } | Request::MakeDirectory { .. } | Request::MakeLink { .. });
-        let waits = writes || matches!(request, Request::Exec(_) | Request::Freeze);
+        let waits = writes || matches!(request, Request::Exec(_) | Request::Freeze | Request::Overlays { .. });
         let looks = matches!(request, Request::Directory { .. } | Request::Examine { .. });
         if self.frozen.as_ref().is_some_and(|f| f.by != client && (waits || (looks && f.changes_layers))) {
             self.deferred.push((client, request));
@@ -77,14 +80,11 @@ impl Server {
                 }
                 None => Reply::Failed(refused("the sandbox is not held still")),
             },
-            Request::HoldInner { count } => match self.hold_inner(client, count) {
+            Request::HandOver { is_read_only, more } => match self.take_over(client, &is_read_only, more) {
                 Ok(()) => Reply::Done,
                 Err(failed) => Reply::Failed(failed),
             },
-            Request::Inner => {
-                let inner: Vec<_> = self.inner.iter().map(AsFd::as_fd).collect();
-                return self.connections.send(client, &Reply::Inner { count: inner.len() }, &inner);
-            }
+            Request::Overlays { without } => return self.send_overlays(client, without),
             Request::Thaw => {
                 self.thaw(client);
                 Reply::Done
@@ -98,13 +98,28 @@ impl Server {
         self.connections.send(client, &reply, &[]);
     }
 
-    fn hold_inner(&mut self, client: u64, count: usize) -> Result<(), Failed> {
+    fn take_over(&mut self, client: u64, is_read_only: &[bool], more: bool) -> Result<(), Failed> {
         if !self.frozen.as_ref().is_some_and(|f| f.by == client && f.changes_layers) {
             return Err(refused("the layers of the sandbox do not change"));
         }
-        let inner = (0..count).map(|_| self.connections.take_descriptor(client)).collect::<Option<_>>();
-        self.inner = inner.ok_or_else(|| refused("a descriptor is missing"))?;
+        let mut take = |is_read_only| Some(Overlay::from_parts(self.connections.take_descriptor(client)?, is_read_only));
+        let taken = is_read_only.iter().map(|is_read_only| take(*is_read_only)).collect::<Option<Vec<_>>>();
+        let taken = taken.ok_or_else(|| refused("a descriptor is missing"))?;
+        if !more {
+            self.overlays.clear();
+        }
+        self.overlays.extend(taken);
         Ok(())
+    }
+
+    fn send_overlays(&mut self, client: u64, without: usize) {
+        let held = self.hold_if_idle(client);
+        let rest = self.overlays.get(without..).unwrap_or_default();
+        let sent = &rest[..rest.len().min(MOST_DESCRIPTORS)];
+        let is_read_only = sent.iter().map(Overlay::is_read_only).collect();
+        let reply = Reply::Overlays { is_read_only, more: sent.len() < rest.len(), held };
+        let descriptors: Vec<_> = sent.iter().map(AsFd::as_fd).collect();
+        self.connections.send(client, &reply, &descriptors);
     }
 
     fn start(&mut self, client: u64, exec: &Exec) -> Result<(), Failed> {

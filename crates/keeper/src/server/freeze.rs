@@ -39,6 +39,11 @@ impl Frozen {
         }
     }
 
+    /// There is nothing to stop, and nothing may be started.
+    pub(super) fn nothing(by: u64) -> Self {
+        Self { by, changes_layers: false, were_stopped: Vec::new() }
+    }
+
     /// Lets them go on. Children first: a shell that runs before its job does would believe that the job was stopped.
     pub(super) fn end(self) {
         let Ok(all) = processes::list(|_| None) else { return self.end_unseen() };

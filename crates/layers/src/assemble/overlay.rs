@@ -2,16 +2,15 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
-use whatif_sys::mount::Reach;
+use whatif_sys::overlay::Overlay;
 use whatif_types::boot::Boot;
 
-use super::mounts::{self, Clones, attach};
+use super::mounts::{Clones, attach};
 use super::{LAYERS, MASKS, STATE, fuse, head_of};
 use crate::remove;
 
@@ -51,23 +50,27 @@ pub(super) fn lay_out(boot: &Boot, clones: &Clones, path: &Path, tree: usize) ->
 
 impl Lowers {
     /// The kernel refuses a lower layer that lies within another one, as a state directory lies within `/`. Then reality and
-    /// its mask become one read-only overlay, whose root lies within nothing, and the layers are stacked on that. It is returned.
-    pub(super) fn mount(&self, boot: &Boot, target: &Path) -> io::Result<Option<OwnedFd>> {
+    /// its mask become one read-only overlay, whose root lies within nothing, and the layers are stacked on that. All are returned, the
+    /// outer one first.
+    pub(super) fn mount(&self, boot: &Boot, target: &Path) -> io::Result<Vec<Overlay>> {
         if !self.layers.is_empty() && self.overlap {
-            return self.mount_nested(boot, target).map(Some);
+            return self.mount_nested(boot, target);
         }
         match overlay(&self.options(&self.bottom(), boot), target) {
             // By way of a bind mount the layers may lie within the base under another name.
             Err(Errno::LOOP) if !self.layers.is_empty() => {
                 // The kernel has marked the work directory as used before it found that out.
                 remove::contents(&self.work(boot)).map_err(|e| e.source)?;
-                self.mount_nested(boot, target).map(Some)
+                self.mount_nested(boot, target)
             }
-            other => Ok(other.map(|()| None)?),
+            other => {
+                other?;
+                Ok(vec![Overlay::mounted_at(target, false)?])
+            }
         }
     }
 
-    fn mount_nested(&self, boot: &Boot, target: &Path) -> io::Result<OwnedFd> {
+    fn mount_nested(&self, boot: &Boot, target: &Path) -> io::Result<Vec<Overlay>> {
         let inner = format!("{}.inner", self.tree);
         rustix::fs::mkdir(&inner, Mode::RWXU)?;
         let mask = match &self.mask {
@@ -86,7 +89,7 @@ impl Lowers {
         );
         overlay(&options, Path::new(&inner))?;
         overlay(&self.options(&inner, boot), target)?;
-        Ok(mounts::clone_at(CWD, Path::new(&inner), Reach::One)?)
+        Ok(vec![Overlay::mounted_at(target, false)?, Overlay::mounted_at(Path::new(&inner), true)?])
     }
 
     /// Runs the user-space implementation; it returns when its mount is up and serves it from the background.

@@ -12,17 +12,15 @@
 //! afterwards nobody can.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, StatxAttributes, StatxFlags, statx};
 use rustix::io::Errno;
-use rustix::mount::{
-    FsPickFlags, MountPropagationFlags, OpenTreeFlags, UnmountFlags, fsconfig_reconfigure, fsconfig_set_flag, fspick, mount_change,
-    open_tree, unmount,
-};
+use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount_change, open_tree, unmount};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use whatif_sys::mount::{self, Reach};
+use whatif_sys::overlay::Overlay;
 use whatif_types::boot::{Boot, Protection};
 use whatif_types::{Place, PlaceKind};
 
@@ -56,39 +54,6 @@ pub struct Restack<'a> {
 const KERNEL_VIEWS: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// Where the stage is set.
 const STAGE: &str = "/sys";
-
-/// Lets the kernel forget what it looked up for these trees: reconfiguring a file system drops all names that nobody holds, and with
-/// them the files and directories of reality that were found under them. Nothing else changes. `inner` are the overlays that lie
-/// beneath those of the trees; they come last, when nothing above them holds what they found.
-pub fn refresh(trees: &[PathBuf], inner: &[OwnedFd], sandbox: Namespaces<'_>) -> Result<(), AssembleError> {
-    move_into_link_name_space(sandbox.mount, Some(LinkNameSpaceType::Mount))
-        .map_err(step("enter the sandbox's mount namespace"))?;
-    for path in trees {
-        let said = || format!("look up {} again", path.display());
-        let tree = match target(sandbox.root, relative(path)) {
-            // A mount that went, or came to reality since.
-            Err(Errno::NOENT | Errno::NOTDIR) => continue,
-            other => other.map_err(|e| step(said())(e))?,
-        };
-        if rustix::fs::fstatfs(&tree).map_err(|e| step(said())(e))?.f_type as u64 != verify::OVERLAYFS {
-            continue;
-        }
-        reconfigure(&tree, false).map_err(|e| step(said())(e))?;
-    }
-    for overlay in inner {
-        reconfigure(overlay, true).map_err(step("look up reality beneath the layers again"))?;
-    }
-    Ok(())
-}
-
-fn reconfigure(overlay: &OwnedFd, has_no_head: bool) -> Result<(), Errno> {
-    let picked = fspick(overlay, "", FsPickFlags::FSPICK_EMPTY_PATH | FsPickFlags::FSPICK_CLOEXEC)?;
-    if has_no_head {
-        // It cannot become writable, and that would be asked for.
-        fsconfig_set_flag(picked.as_fd(), "ro")?;
-    }
-    fsconfig_reconfigure(picked.as_fd())
-}
 
 impl<'a> Restack<'a> {
     /// Takes clones of reality and enters the sandbox's mount namespace, and there the root its keeper has. The calling process
@@ -160,10 +125,10 @@ impl<'a> Restack<'a> {
         mask_layers::make(&self.boot.masks, self.boot.identity)
     }
 
-    /// Puts the second root together, and in the place of the first. It must offer what the sandbox is `known` to have. Returns the
-    /// overlays that lie beneath others.
-    pub fn change(&mut self, known: &Protection) -> Result<Vec<OwnedFd>, AssembleError> {
-        let (root, Mounted { protection, inner }) = self.prepare()?;
+    /// Puts the second root together, and in the place of the first. It must offer what the sandbox is `known` to have. Returns its
+    /// overlays.
+    pub fn change(&mut self, known: &Protection) -> Result<Vec<Overlay>, AssembleError> {
+        let (root, Mounted { protection, overlays }) = self.prepare()?;
         let is_there = |(path, _): &&(PathBuf, String)| {
             let place = self.boot.plan.places.iter().find(|place| place.path == *path);
             place.is_none_or(|place| !self.clones.lost(self.boot, place))
@@ -172,7 +137,7 @@ impl<'a> Restack<'a> {
             return Err(step("find everything as writable as it was")(Errno::ROFS));
         }
         self.switch(&root, &protection)?;
-        Ok(inner)
+        Ok(overlays)
     }
 
     fn prepare(&mut self) -> Result<(OwnedFd, Mounted), AssembleError> {

@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode};
 use rustix::io::Errno;
 use whatif_sys::mount::Reach;
+use whatif_sys::overlay::Overlay;
 use whatif_types::boot::Boot;
 use whatif_types::{Backend, Place, PlaceKind};
 
@@ -23,7 +24,7 @@ pub(super) fn mount_root(
     let real_root = Path::new("/");
     match kind {
         PlaceKind::Writable { tree } => {
-            mounted.inner.extend(mount_tree(boot, clones, real_root, *tree, at)?);
+            mounted.overlays.extend(mount_tree(boot, clones, real_root, *tree, at)?);
             Ok(())
         }
         _ => {
@@ -64,8 +65,8 @@ pub(super) fn mount_place(
                     mounted.protection.read_only.push((place.path.clone(), error.source.to_string()));
                     mount_read_only(clones, &place.path, &target)
                 }
-                inner => {
-                    mounted.inner.extend(inner?);
+                overlays => {
+                    mounted.overlays.extend(overlays?);
                     Ok(())
                 }
             }
@@ -98,18 +99,18 @@ fn hide(target: &OwnedFd) -> io::Result<()> {
     Ok(attach_on(&mounts::cover(is_directory)?, target)?)
 }
 
-/// `Some` is the overlay of reality that lies beneath the one of the tree.
-fn mount_tree(boot: &Boot, clones: &Clones, path: &Path, tree: usize, target: &Path) -> Result<Option<OwnedFd>, AssembleError> {
+/// The overlays it takes, if they are the kernel's.
+fn mount_tree(boot: &Boot, clones: &Clones, path: &Path, tree: usize, target: &Path) -> Result<Vec<Overlay>, AssembleError> {
     let shown = path.display();
     if boot.plan.backend == Backend::Copy {
         let target = rustix::fs::open(target, mounts::DIRECTORY, Mode::empty()).map_err(step(format!("open {shown}")))?;
-        return bind_head(tree, &target).map(|()| None).map_err(step(format!("mount the copy of {shown}")));
+        return bind_head(tree, &target).map(|()| Vec::new()).map_err(step(format!("mount the copy of {shown}")));
     }
     let lowers = overlay::lay_out(boot, clones, path, tree).map_err(step(format!("prepare the layers of {shown}")))?;
     match boot.plan.backend {
         Backend::Fuse => {
             let mounted = lowers.mount_in_user_space(boot, target);
-            mounted.map(|()| None).map_err(step_of(Cause::Layers, format!("mount fuse-overlayfs on {shown}")))
+            mounted.map(|()| Vec::new()).map_err(step_of(Cause::Layers, format!("mount fuse-overlayfs on {shown}")))
         }
         _ => lowers.mount(boot, target).map_err(step_of(Cause::Layers, format!("mount an overlay on {shown}"))),
     }
