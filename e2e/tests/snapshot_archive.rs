@@ -20,6 +20,7 @@ as_root_and_user!(
     one_over_fuse_travels,
     an_archive_is_listed_from_standard_input,
     an_archive_is_not_replaced_unasked,
+    one_that_arrives_deletes_only_what_it_saw,
 );
 
 const WORK: [&str; 3] = [
@@ -263,4 +264,44 @@ fn an_archive_is_not_replaced_unasked(w: &World) {
     w.whatif(["export", "s", "--force"]).go().ok();
     assert_eq!(w.json(["import", "s.whatif", "--list"])["name"], "s");
     w.whatif(["export", "s", "-o", "s.whatif"]).go().ok();
+}
+
+/// What reality put into a directory after the sandbox had deleted or replaced it is nothing that an import of it deletes; nor is it
+/// with what was made of the import.
+fn one_that_arrives_deletes_only_what_it_saw(w: &World) {
+    for (number, backend) in ["overlay", "fuse", "copy"].into_iter().enumerate() {
+        if backend == "fuse" && w.outside("command -v fuse-overlayfs && exec 3<>/dev/fuse").code != 0 {
+            continue;
+        }
+        let [s, import, fork] = ["s", "import", "fork"].map(|name| format!("{name}-{number}"));
+        w.outside("rm -rf replaced gone; mkdir replaced gone; echo a > replaced/a; echo x > gone/x; echo f > f").ok();
+        w.whatif(["new", &s, "--backend", backend]).go().ok();
+        w.exec(&s, "rm -r replaced gone f; mkdir replaced; echo new > replaced/new").ok();
+        w.json(["export", &s, "-o", "../s.whatif"]);
+        w.json(["import", "../s.whatif", "--name", &import]);
+        w.whatif(["apply", &import, "--all", "--yes"]).go().ok();
+        assert_eq!(
+            w.outside("find replaced gone f 2> /dev/null | sort").text(),
+            "replaced\nreplaced/new",
+            "{backend}: what it saw"
+        );
+        w.whatif(["undo", "--yes"]).go().ok();
+        w.whatif(["rm", &import]).go().ok();
+
+        w.outside("echo nl > replaced/nl; ln -s nowhere replaced/link; echo y > gone/y").ok();
+        let before = w.outside("grep -r . replaced gone f; ls -l replaced gone").stdout;
+        w.json(["import", "../s.whatif", "--name", &import]);
+        w.whatif(["fork", &import, &fork]).go().ok();
+        for name in [&import, &fork] {
+            let refused = w.whatif(["apply", name, "--all", "--yes"]).go().exits(1);
+            assert!(["replaced/nl", "replaced/link", "gone/y"].iter().all(|path| refused.stderr.contains(path)), "{refused:?}");
+            w.whatif(["apply", name, "--all", "--ours=**", "--yes"]).go();
+            let after = w.outside("grep -r . replaced gone f; ls -l replaced gone").stdout;
+            assert!(after.contains("replaced/nl") && after.contains("gone/y") && after.contains("nowhere"), "{backend}: {after}");
+            w.whatif(["undo", "--yes"]).go().ok();
+            assert_eq!(w.outside("grep -r . replaced gone f; ls -l replaced gone").stdout, before, "{backend}");
+        }
+        w.whatif(["rm", "--yes", &s, &import, &fork]).go().ok();
+        w.outside("rm -f ../s.whatif").ok();
+    }
 }

@@ -36,7 +36,7 @@ pub use between::between;
 pub use change::{Base, Blocked, Change, ChangeKind, State, shown_path};
 pub use links::{Linked, Twin};
 pub use marks::Marks;
-pub use node::{Kind, Node, Time};
+pub use node::{Kind, LONG_AGO, Node, Time};
 pub use overlap::overlaps;
 pub use risk::Flag;
 pub use scan::{Found, Reach, Renamed, Scope, Tree, Unchanged, scan};

@@ -46,6 +46,9 @@ impl Kind {
 /// Seconds and nanoseconds.
 pub type Time = (i64, u32);
 
+/// Before anything that matters.
+pub const LONG_AGO: Time = (i64::MIN, 0);
+
 /// Written as a row of numbers: thousands of them are read before a change set is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Row", into = "Row")]

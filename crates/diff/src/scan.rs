@@ -55,6 +55,8 @@ pub struct Scope<'a> {
     pub reach: Reach<'a>,
     /// When the sandbox was made.
     pub made_at: Time,
+    /// When its older layers came from elsewhere. Nothing tells when what is in them was touched.
+    pub arrived_at: Option<Time>,
     /// Root's sandboxes own what they make; in a tree that belongs to somebody else, it shall belong to them.
     pub as_root: bool,
 }
@@ -63,7 +65,17 @@ impl<'a> Scope<'a> {
     /// All of some trees, in which nothing is masked, of a sandbox that was made at some time and of whose view nothing is known.
     #[must_use]
     pub fn whole(trees: &'a [Tree], bases: &'a Bases, made_at: Time) -> Self {
-        Self { trees, masked: &[], rewritten: &[], bases, seen: None, reach: Reach::Whole, made_at, as_root: false }
+        Self {
+            trees,
+            masked: &[],
+            rewritten: &[],
+            bases,
+            seen: None,
+            reach: Reach::Whole,
+            made_at,
+            arrived_at: None,
+            as_root: false,
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::set::Options;
 use whatif_diff::watch::LastLook;
-use whatif_diff::{Bases, ChangeSet, Depth, Found, Marks, Reach, Scope, Seen, Summary, Tree, between, overlaps, scan, summarize};
+use whatif_diff::{
+    Bases, ChangeSet, Depth, Found, LONG_AGO, Marks, Reach, Scope, Seen, Summary, Tree, between, overlaps, scan, summarize,
+};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::boot::PROTOCOL_VERSION;
@@ -160,10 +162,11 @@ impl Engine {
         let rewritten: Vec<PathBuf> = secrets.rewrites.into_iter().map(|r| r.path).collect();
         let trees = self.trees(sandbox, &directory, view)?;
         let made_at = seconds(sandbox.details.position.began_at.unwrap_or(sandbox.created_at));
+        let arrived_at = sandbox.details.position.arrived_at.map(seconds);
         let viewed = view::viewed(sandbox, &directory);
         let enter = || view::enter(sandbox);
         let project = viewed.as_ref().and_then(|v| v.project).map(|known| (sandbox.project.as_path(), known));
-        let seen = Seen::new(viewed.as_ref().map(|v| (v.at, v.tick)), made_at, project, &enter);
+        let seen = Seen::new(viewed.as_ref().map(|v| (v.at, v.tick)), arrived_at.map_or(made_at, |_| LONG_AGO), project, &enter);
         let last_look = matches!(view, View::News).then(|| LastLook::remembered(&directory.join("base")));
         let reach = match (view, &last_look) {
             (_, Some(last_look)) => Reach::News(last_look),
@@ -178,6 +181,7 @@ impl Engine {
             seen: Some(&seen),
             reach,
             made_at,
+            arrived_at,
             as_root: self.context.is_root(),
         });
         Ok((found, bases))

@@ -82,6 +82,7 @@ impl<'a> Start<'a> {
             stack: template.details.position.stack.clone(),
             mounted: template.details.position.stack.clone(),
             began_at: template.details.position.began_at,
+            arrived_at: template.details.position.arrived_at,
             made_from: Some(template.name.clone()),
             ..Position::default()
         };

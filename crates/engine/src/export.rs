@@ -228,7 +228,8 @@ impl Engine {
             self.state.keep_layer(place, to)?;
         }
         self.state.flush_all()?;
-        about.details.position = Position { stack: new, began_at: Some(now()), ..Position::default() };
+        let arrived_at = Some(now());
+        about.details.position = Position { stack: new, began_at: arrived_at, arrived_at, ..Position::default() };
         // As for a new one of this backend.
         let same_ids = self.context.is_root() && self.first_choice(Some(about.details.backend)).same_ids;
         about.details.identity = if same_ids { Identity::Same } else { self.context.identity() };

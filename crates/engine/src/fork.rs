@@ -50,6 +50,7 @@ impl Engine {
                 stack: from.details.stack.clone(),
                 at: Some(from.id.clone()),
                 began_at: Some(parent.details.position.began_at.unwrap_or(parent.created_at)),
+                arrived_at: parent.details.position.arrived_at,
                 made_from: Some(made_from.clone()),
                 ..Position::default()
             };

@@ -138,6 +138,9 @@ pub struct Position {
     pub taken: u64,
     /// When the first sandbox of its line was made; its own time if it came from no other.
     pub began_at: Option<u64>,
+    /// When the first of its line was imported. Nothing tells when what is in older layers was touched, nor in which reality.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrived_at: Option<u64>,
     /// The template or snapshot it was made from, as it was called then.
     pub made_from: Option<String>,
     /// When the view that its keeper has, or had last, was put together.

@@ -11,7 +11,7 @@ use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
 use crate::copied::Copied;
 use crate::links::Twin;
 use crate::marks::Marks;
-use crate::node::{Kind, Node, Time};
+use crate::node::{Kind, LONG_AGO, Node, Time};
 use crate::seen::{MadeInside, Place, Touched};
 
 impl Walk<'_> {
@@ -180,7 +180,11 @@ impl Walk<'_> {
 
     /// When the sandbox decided about something, as far as it is known.
     fn since(&self, touched: Option<Time>) -> Time {
-        touched.filter(|t| *t > self.scope.made_at).unwrap_or(self.scope.made_at)
+        let is_older = |than: Time| touched.is_none_or(|t| t <= than);
+        match self.scope.arrived_at {
+            Some(arrived) if is_older(arrived) => LONG_AGO,
+            _ => touched.filter(|t| *t > self.scope.made_at).unwrap_or(self.scope.made_at),
+        }
     }
 
     /// Whether nothing is to be said here: the sandbox did nothing but have its copy, whatever reality did since, or what it did

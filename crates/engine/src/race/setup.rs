@@ -30,6 +30,7 @@ impl Begin {
             stack,
             at: Some(snapshot.id.clone()),
             began_at: Some(sandbox.details.position.began_at.unwrap_or(sandbox.created_at)),
+            arrived_at: sandbox.details.position.arrived_at,
             made_from: Some(format!("{}@{}", sandbox.name, snapshot.label)),
             ..Position::default()
         };
