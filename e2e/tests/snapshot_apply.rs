@@ -2,8 +2,9 @@
 //! about changes sees all of it.
 
 use serde_json::{Value, json};
-use whatif_e2e::{Detail, Tree, World, as_root_and_user, assert_same, canary, change};
+use whatif_e2e::{Detail, Tree, World, as_root, as_root_and_user, assert_same, canary, change};
 
+as_root!(what_root_made_before_a_snapshot_belongs_to_the_tree);
 as_root_and_user!(
     a_diff_is_the_same_before_and_after_a_snapshot,
     a_diff_after_a_rollback_is_that_of_the_snapshot,
@@ -318,4 +319,26 @@ fn between_two_snapshots(w: &World) {
     assert_eq!(paths("s@one..fork"), ["z"]);
     assert_eq!(paths("s@one..s@one"), Vec::<String>::new());
     assert_eq!(paths("s..fork"), ["f", "x", "y", "z"]);
+}
+
+/// A change to it copies it up from its layer, which makes it nothing that came from reality.
+fn what_root_made_before_a_snapshot_belongs_to_the_tree(w: &World) {
+    w.outside("mkdir d; echo old > d/f; echo old > g; chown -R 1000:1000 .").ok();
+    w.new_sandbox("s");
+    w.exec("s", "rm -r d g; mkdir d; echo new > d/f; echo new > g").ok();
+    for label in ["one", "two"] {
+        w.snapshot("s", label);
+        w.exec("s", "chmod 750 d; echo more >> d/f; echo more >> g").ok();
+    }
+    w.whatif(["export", "s", "-o", "../s.whatif"]).go().ok();
+    w.whatif(["import", "../s.whatif", "--name", "i"]).go().ok();
+    w.whatif(["squash", "s"]).go().ok();
+    for name in ["s", "i"] {
+        w.exec(name, "chmod 770 d; echo most >> d/f; echo most >> g").ok();
+        let diff = w.whatif(["diff", name]).go().ok().stdout;
+        assert!(!diff.contains("owner"), "{name}: {diff}");
+        w.whatif(["apply", name, "--all", "--yes"]).go().ok();
+        assert_eq!(w.outside("stat -c '%u %a' d d/f g").text(), "1000 770\n1000 644\n1000 644", "{name}");
+        w.whatif(["undo", "--yes"]).go().ok();
+    }
 }

@@ -285,7 +285,7 @@ impl<'a> Walk<'a> {
                 |node: &Node| self.copied.as_ref().is_some_and(|c| c.has_same_owner(&visit.path.join(&name), node));
             let mut after = after;
             if let Some(state) = after.as_mut().filter(|state| self.scope.as_root && !is_owned_as_copied(&state.node))
-                && let Err(errno) = belong_to(state, known.as_ref(), visit.owner, |made| self.is_made_inside(made))
+                && let Err(errno) = belong_to(state, known.as_ref(), visit.owner, |made| self.is_made_inside(&views, &name, made))
             {
                 finding.unreadable(&full, errno);
             }
@@ -311,14 +311,28 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Whether an entry of a layer was made by the sandbox, rather than being reality's, copied up.
-    fn is_made_inside(&self, state: &State) -> Result<bool, Errno> {
+    /// Whether an entry of a layer was made by the sandbox, rather than being reality's, copied up. A copy may be one of what an older
+    /// layer has.
+    fn is_made_inside(&self, views: &Views, name: &OsStr, state: &State) -> Result<bool, Errno> {
         if let Some(copied) = &self.copied {
             let inside = self.layers.first().and_then(|copy| state.at.strip_prefix(&copy.path).ok());
             return Ok(!inside.is_some_and(|inside| copied.is_copy(inside, &state.node)));
         }
         // What shows through a directory that was renamed is reality's own.
-        Ok(state.marks() != Marks::None && !self.tree.marks.is_copied_up(&state.at, state.node.kind)?)
+        let marks = self.tree.marks;
+        if state.marks() == Marks::None {
+            return Ok(false);
+        }
+        for part in &views.uppers {
+            let Some(node) = Node::at(&part.directory, name).or_absent()? else { continue };
+            if marks.is_whiteout(&part.directory, name, &node)? {
+                break;
+            }
+            if !marks.is_copied_up(&self.layers[part.layer].path.join(&part.path).join(name), node.kind)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The visit of a directory on either side, unless nothing of it can differ.
