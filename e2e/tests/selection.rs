@@ -14,7 +14,10 @@ as_root_and_user!(
     a_bare_name_protects_at_any_depth,
     a_path_from_here_is_not_one_from_the_top,
     a_pattern_that_fits_nothing_is_a_mistake,
+    what_is_neither_a_pattern_nor_a_name_is_a_mistake,
+    a_name_with_wildcards_in_it_is_that_name,
     a_policy_that_can_never_fit_is_a_mistake,
+    a_pattern_of_the_users_own_that_is_none_is_told_with_its_place,
     nothing_is_applied_into_a_masked_directory,
     a_digest_is_of_what_is_left_to_apply,
 );
@@ -181,12 +184,58 @@ fn a_pattern_that_fits_nothing_is_a_mistake(w: &World) {
     assert_eq!(read(w), ["S", "S", "N"]);
 }
 
+fn what_is_neither_a_pattern_nor_a_name_is_a_mistake(w: &World) {
+    with_two_of_a_name(w, "s");
+    for wrong in ["[s", "d/[s", "[z-a]", "s\\"] {
+        for option in ["--exclude", "--skip", "--files", "--ours", "--theirs"] {
+            w.apply(&["s", option, wrong]).fails_with_hint(2).says(wrong).says("is not a pattern");
+        }
+    }
+    assert_eq!(read(w), ["s", "s", "n"], "nothing was applied");
+    w.apply(&["s"]).ok();
+    w.whatif(["undo", "--yes", "--skip", "n", "--skip", "[s"]).go().fails_with_hint(2).says("'[s' is not a pattern");
+    assert_eq!(read(w), ["S", "S", "N"]);
+}
+
+fn a_name_with_wildcards_in_it_is_that_name(w: &World) {
+    let all = r"'a1' 'a[1]' '[b' 'c\'";
+    let changed = || w.outside(&format!("grep -l new {all} || true")).ok().text().to_owned();
+    w.outside(&format!("for f in {all}; do echo old > \"$f\"; done")).ok();
+    w.sandbox_with("s", &format!("for f in {all}; do echo new > \"$f\"; done"));
+    w.apply(&["s", "--files", "a[1]"]).ok();
+    assert_eq!(changed(), "a[1]");
+    w.apply(&["s", "--files", r"c\", "--exclude", "[b"]).ok();
+    assert_eq!(changed(), "a[1]\nc\\");
+    w.apply(&["s", "--files", "[b", "--files", "a[0-9]"]).ok();
+    assert_eq!(changed(), "a1\na[1]\n[b\nc\\");
+    // What protects keeps its wildcards, whatever names there are.
+    w.sandbox_with("t", "echo newer > a1; echo newer > 'a[1]'; echo n > n");
+    w.apply(&["t", "--exclude", "a[1]"]).ok();
+    assert_eq!(w.outside("cat a1 'a[1]' n").ok().text(), "new\nnew\nn");
+}
+
 fn a_policy_that_can_never_fit_is_a_mistake(w: &World) {
     with_two_of_a_name(w, "s");
     for rule in ["deny = ['!s']", "ask = ['**/../s']"] {
         w.write(".whatif.toml", format!("[policy]\n{rule}\n"));
-        w.apply(&["s", "--all"]).fails_with_hint(125).says("policy.");
+        w.apply(&["s", "--all"]).fails_with_hint(125).says("line 2: policy.");
     }
+    assert_eq!(read(w), ["s", "s", "n"], "nothing was applied");
+}
+
+fn a_pattern_of_the_users_own_that_is_none_is_told_with_its_place(w: &World) {
+    with_two_of_a_name(w, "s");
+    let config = w.home.join(".config/whatif/config.toml");
+    for (text, told) in [
+        ("[policy]\nask = ['ok',\n'[s']\n", "line 3: policy.ask: '[s'"),
+        ("[policy]\ndeny = ['[z-a]']\n", "line 2: policy.deny: '[z-a]'"),
+        ("[policy.auto_approve]\npaths = ['x\\']\n", "line 2: policy.auto_approve.paths: 'x\\'"),
+        ("[diff]\nignore = ['[n']\n", "line 2: diff.ignore: '[n'"),
+    ] {
+        w.write(&config, text);
+        w.apply(&["s"]).fails_with_hint(125).says(&config.display().to_string()).says(told);
+    }
+    w.write(&config, "");
     assert_eq!(read(w), ["s", "s", "n"], "nothing was applied");
 }
 

@@ -71,11 +71,7 @@ fn config(home: &Path) -> Result<UserConfig, EngineError> {
     match config_file::read(&path) {
         Err(source) => Err(EngineError::Io { action: "read", path, source }),
         Ok(None) => Ok(UserConfig::default()),
-        Ok(Some(text)) => {
-            let parsed = config_file::parse(&text);
-            let checked = parsed.and_then(|config: UserConfig| config.check().map(|()| config));
-            checked.map_err(|message| EngineError::Config { path, message })
-        }
+        Ok(Some(text)) => config_file::of_user(&text).map_err(|message| EngineError::Config { path, message }),
     }
 }
 

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use whatif_apply::Plan;
 use whatif_diff::base::Record;
-use whatif_diff::pattern::Patterns;
+use whatif_diff::pattern::{Patterns, Scope};
 use whatif_diff::{Depth, Node, Renamed, Unreadable};
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
@@ -261,7 +261,16 @@ impl Engine {
         let depth = if request.all { Depth::Names } else { Depth::Review };
         let set = self.sort_out(&sandbox, found, depth)?;
         let roots = [sandbox.project.as_path(), self.context.cwd.as_path()];
-        let excluded = Patterns::protecting(&request.exclude, &roots)?;
+        let known: Vec<&Path> = set
+            .changes
+            .iter()
+            .chain(&behind)
+            .flat_map(|c| [Some(c.path.as_path()), c.old_path()])
+            .flatten()
+            .chain(set.unreadable.iter().map(|u| u.path.as_path()))
+            .collect();
+        let scope = Scope::of_command(&roots, &known);
+        let excluded = Patterns::protecting(&request.exclude, scope)?;
         // What the sandbox closed outside the project is not asked for, unless it is.
         let is_about = |u: &Unreadable| u.path.starts_with(&sandbox.project) || sandbox.project.starts_with(&u.path);
         let is_asked_for = |u: &Unreadable| is_about(u) || request.outside || !u.is_closed();
@@ -273,24 +282,16 @@ impl Engine {
         }
         let config = self.context.config_for(&sandbox.project)?;
         let review = self.review(&sandbox, &set)?;
-        let known: Vec<&Path> = set
-            .changes
-            .iter()
-            .chain(&behind)
-            .flat_map(|c| [Some(c.path.as_path()), c.old_path()])
-            .flatten()
-            .chain(set.unreadable.iter().map(|u| u.path.as_path()))
-            .collect();
-        select::check_that_all_mean_something(request, &known, &roots)?;
-        let selection = select::select(&set, request, &review, &config.policy, &roots)?;
+        select::check_that_all_mean_something(request, &known, scope)?;
+        let selection = select::select(&set, request, &review, &config.policy, scope)?;
         let lines = self.context.config.policy.auto_approve.is_some().then(|| selection.lines());
         let was_rebased = sandbox.details.based_at.is_some();
-        let decider = decide::Decider::new(request, &roots, was_rebased)?;
+        let decider = decide::Decider::new(request, scope, was_rebased)?;
         let decided = decider.all(&selection.chosen)?;
         let bases = self.bases(&sandbox)?;
         let (left_out, times, uid) = (&selection.left_out, config.apply.times, self.context.uid);
-        let scope = plan::Scope { sandbox: &sandbox, set: &set, behind: &behind, decider: &decider, left_out, times, uid };
-        let mut planned = plan::plan(&scope, decided)?;
+        let wanted = plan::Scope { sandbox: &sandbox, set: &set, behind: &behind, decider: &decider, left_out, times, uid };
+        let mut planned = plan::plan(&wanted, decided)?;
         let whole = in_place::Whole::of(&set, &planned);
         let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();
         let marks = self.marks_to_drop(&sandbox, &renamed, &whole)?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use whatif_diff::pattern::Patterns;
+use whatif_diff::pattern::{Patterns, Scope};
 use whatif_types::config::Check;
 
 use crate::apply::{ApplyRequest, Prepared};
@@ -113,7 +113,7 @@ impl Engine {
     pub fn is_auto_approved(&self, prepared: &Prepared) -> Result<bool, EngineError> {
         // The user's own policy: a project cannot approve itself.
         let Some(rule) = &self.context.config.policy.auto_approve else { return Ok(false) };
-        let paths = Patterns::new(&rule.paths, &[&prepared.sandbox.project])?;
+        let paths = Patterns::new(&rule.paths, Scope::of_rules(&[&prepared.sandbox.project]))?;
         let files = prepared.steps.len() as u64;
         let lines = prepared.lines.unwrap_or(0) as u64;
         Ok(rule.max_files.is_none_or(|most| files <= most)

@@ -6,6 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use whatif_types::config::{ProjectConfig, UserConfig};
+
+mod patterns;
 
 /// No configuration is longer.
 const LONGEST: u64 = 1 << 20;
@@ -24,6 +27,25 @@ pub fn read(path: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
     file.take(LONGEST).read_to_string(&mut text)?;
     Ok(Some(text))
+}
+
+/// What the user's configuration says, or in one sentence what is wrong with it.
+pub fn of_user(text: &str) -> Result<UserConfig, String> {
+    let config: UserConfig = parse(text)?;
+    config.check()?;
+    let approved = config.policy.auto_approve.as_ref().map_or(&[][..], |rule| &rule.paths);
+    if [approved, &config.policy.deny, &config.policy.ask, &config.diff.ignore].iter().any(|list| !list.is_empty()) {
+        patterns::check(text)?;
+    }
+    Ok(config)
+}
+
+/// The same of a project's.
+pub(crate) fn of_project(text: &str) -> Result<ProjectConfig, String> {
+    let config: ProjectConfig = parse(text)?;
+    config.check()?;
+    patterns::check(text)?;
+    Ok(config)
 }
 
 /// What a text in TOML says, or in one sentence in which line it goes wrong and why.
@@ -65,8 +87,6 @@ fn plain_type(expected: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use whatif_types::config::UserConfig;
-
     use super::*;
 
     #[test]
@@ -81,6 +101,22 @@ mod tests {
         ] {
             assert_eq!(parse::<UserConfig>(text), Err(sentence.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_is_told_with_its_line() {
+        for (text, sentence) in [
+            ("[policy]\ndeny = [\n  'ok',\n  '[a',\n]\n", "line 4: policy.deny: '[a' is not a pattern: "),
+            ("[policy]\nask = ['**/../s']\n", "line 2: policy.ask: '**/../s' is not a pattern: "),
+            ("[policy.auto_approve]\n\npaths = ['[z-a]']\n", "line 3: policy.auto_approve.paths: '[z-a]' is not a pattern: "),
+            ("[diff]\nignore = ['!kept', 'x\\']\n", "line 2: diff.ignore: 'x\\' is not a pattern: "),
+        ] {
+            let told = of_user(text).expect_err(text);
+            assert!(told.starts_with(sentence), "{text}: {told}");
+        }
+        let told = of_project("[policy]\ndeny = ['!s']\n").expect_err("an exception");
+        assert!(told.starts_with("line 2: policy.deny: '!s' is not a pattern: "), "{told}");
+        assert!(of_user("[policy]\ndeny = ['*.[ch]', '\\[a']\n[diff]\nignore = ['!kept']\n").is_ok());
     }
 
     #[test]

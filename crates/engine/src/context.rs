@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use whatif_diff::pattern::Patterns;
 use whatif_types::Identity;
-use whatif_types::config::{ProjectConfig, UserConfig};
+use whatif_types::config::UserConfig;
 
 use crate::git::first_with;
 use crate::{EngineError, config_file};
@@ -44,13 +43,7 @@ impl Context {
         let Some(text) = config_file::read(&path).map_err(|source| EngineError::io("read", &path, source))? else {
             return Ok(self.config.clone());
         };
-        let tightening: ProjectConfig =
-            config_file::parse(&text).map_err(|message| EngineError::Config { path: path.clone(), message })?;
-        tightening.check().map_err(|message| EngineError::Config { path: path.clone(), message })?;
-        for (key, patterns) in [("deny", &tightening.policy.deny), ("ask", &tightening.policy.ask)] {
-            let bad = |e| EngineError::Config { path: path.clone(), message: format!("policy.{key}: {e}") };
-            Patterns::protecting(patterns, &[project]).map_err(bad)?;
-        }
+        let tightening = config_file::of_project(&text).map_err(|message| EngineError::Config { path: path.clone(), message })?;
         self.config.clone().tightened_by(&tightening).map_err(|e| EngineError::Config { path, message: e.to_string() })
     }
 }

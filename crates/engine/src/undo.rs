@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use whatif_apply::{Change as Act, Changed, Identity, Operation, Plan};
 use whatif_diff::Kind;
 use whatif_diff::base::Record;
-use whatif_diff::pattern::Patterns;
+use whatif_diff::pattern::{Patterns, Scope};
 use whatif_types::SandboxId;
 
 use crate::apply::{About, BaseAfter, Left, Watch, is_open_database};
@@ -83,11 +83,13 @@ impl Engine {
         let directory = self.state.apply_path(&page.id);
         let done = whatif_apply::read(&directory)?;
         let roots = [page.project.as_path(), self.context.cwd.as_path()];
-        let skip = Patterns::protecting(&request.skip, &roots)?;
         let found = found_by(&done);
+        let known: Vec<&Path> = found.keys().map(|path| path.as_ref()).collect();
+        let scope = Scope::of_command(&roots, &known);
+        let skip = Patterns::protecting(&request.skip, scope)?;
         let mut mistake = None;
         for pattern in &request.skip {
-            let one = Patterns::protecting(std::slice::from_ref(pattern), &roots)?;
+            let one = Patterns::protecting(std::slice::from_ref(pattern), scope)?;
             if !found.keys().any(|path| one.matches(path)) {
                 mistake = Some(format!("apply {} changed nothing that fits '{pattern}'", page.id));
             }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::content::LONGEST_TEXT;
-use whatif_diff::pattern::Patterns;
+use whatif_diff::pattern::{Patterns, Scope};
 use whatif_diff::{Base, Change, Kind, Marks, State};
 use whatif_patch::Region;
 use whatif_types::text;
@@ -114,10 +114,10 @@ pub(super) struct Decider {
 }
 
 impl Decider {
-    pub(super) fn new(request: &ApplyRequest, roots: &[&Path], was_rebased: bool) -> Result<Self, EngineError> {
-        let patterns = |list: &[String]| Patterns::new(list, roots).map_err(EngineError::from);
+    pub(super) fn new(request: &ApplyRequest, scope: Scope<'_>, was_rebased: bool) -> Result<Self, EngineError> {
+        let patterns = |list: &[String]| Patterns::new(list, scope).map_err(EngineError::from);
         let (ours, theirs) = (patterns(&request.ours)?, patterns(&request.theirs)?);
-        let skip = Patterns::protecting(&request.skip, roots)?;
+        let skip = Patterns::protecting(&request.skip, scope)?;
         Ok(Self { ours, theirs, skip, was_rebased })
     }
 

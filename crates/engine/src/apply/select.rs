@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use whatif_diff::pattern::Patterns;
+use whatif_diff::pattern::{Patterns, Scope};
 use whatif_diff::{Blocked, Change, ChangeSet, Flag};
 use whatif_types::config::PolicyRules;
 use whatif_types::text;
@@ -108,17 +108,17 @@ pub(super) fn select<'a>(
     request: &'a ApplyRequest,
     review: &'a Review,
     policy: &PolicyRules,
-    roots: &[&Path],
+    scope: Scope<'_>,
 ) -> Result<Selection<'a>, EngineError> {
-    let patterns = |list: &[String]| Patterns::new(list, roots).map_err(EngineError::from);
-    let protecting = |list: &[String]| Patterns::protecting(list, roots).map_err(EngineError::from);
+    let patterns = |list: &[String]| Patterns::new(list, scope).map_err(EngineError::from);
+    let rules = |list: &[String]| Patterns::protecting(list, scope.as_rules()).map_err(EngineError::from);
     let rules = Rules {
         request,
         review,
         files: patterns(&request.files)?,
-        exclude: protecting(&request.exclude)?,
-        deny: protecting(&policy.deny)?,
-        ask: protecting(&policy.ask)?,
+        exclude: Patterns::protecting(&request.exclude, scope)?,
+        deny: rules(&policy.deny)?,
+        ask: rules(&policy.ask)?,
         hunks: request
             .hunks
             .iter()
@@ -232,16 +232,16 @@ impl Rules<'_> {
 /// A pattern that fits nothing is a mistake, not an empty wish: of those that choose, something would be missing, of those that
 /// protect, something may be taken that was not to be. To protect what the sandbox did not change is no mistake; and a wildcard that
 /// protects is a rule for whatever may come.
-pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Path], roots: &[&Path]) -> Result<(), EngineError> {
+pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Path], scope: Scope<'_>) -> Result<(), EngineError> {
     for pattern in &request.files {
-        let patterns = Patterns::new(std::slice::from_ref(pattern), roots)?;
+        let patterns = Patterns::new(std::slice::from_ref(pattern), scope)?;
         if !paths.iter().any(|path| patterns.matches(path)) {
             return Err(unknown(pattern));
         }
     }
     // Where nothing changed, there is nothing to protect from.
     for pattern in request.exclude.iter().chain(&request.skip).filter(|_| !paths.is_empty()) {
-        let patterns = Patterns::protecting(std::slice::from_ref(pattern), roots)?;
+        let patterns = Patterns::protecting(std::slice::from_ref(pattern), scope)?;
         let is_about_something = patterns.has_wildcards() || patterns.name_something();
         if !is_about_something && !paths.iter().any(|path| patterns.matches(path)) {
             return Err(unknown(pattern));

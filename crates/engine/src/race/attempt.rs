@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use whatif_diff::pattern::Patterns;
+use whatif_diff::pattern::{Patterns, Scope};
 use whatif_types::experiment::{AttemptPlan, Event, Kind, Outcome, Verdict};
 use whatif_types::explain::whole_message;
 use whatif_types::{MadeBy, NetMode, Sandbox, SandboxId};
@@ -141,7 +141,7 @@ impl Engine {
         if racing.plan.protect.is_empty() {
             return Ok(None);
         }
-        let protected = Patterns::protecting(&racing.plan.protect, &[&sandbox.project])?;
+        let protected = Patterns::protecting(&racing.plan.protect, Scope::of_rules(&[&sandbox.project]))?;
         let touched = held.paths.iter().filter(|path| protected.matches(path)).chain(&held.unreadable);
         let names: Vec<String> = touched.map(|path| shown(path, sandbox)).collect();
         Ok((!names.is_empty()).then(|| some_of(&names)))

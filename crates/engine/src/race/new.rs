@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use whatif_diff::pattern::Patterns;
+use whatif_diff::pattern::{Patterns, Scope};
 use whatif_race::plan;
 use whatif_store::StoreError;
 use whatif_types::experiment::{Attempt, Experiment, ExperimentDetails, ExperimentPlan, Kind};
@@ -44,7 +44,7 @@ impl Engine {
         let validated = self.validate(&sandbox)?;
         plan::check(&plan).map_err(RaceError::from)?;
         self.pin_commits(&mut plan, &validated.project)?;
-        Patterns::protecting(&plan.protect, &[&validated.project])?;
+        Patterns::protecting(&plan.protect, Scope::of_rules(&[&validated.project]))?;
         if !sandbox.publish.is_empty() {
             return Err(RaceError::usage("a port can lead to one sandbox only", "leave out --publish").into());
         }
