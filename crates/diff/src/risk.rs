@@ -1,5 +1,7 @@
 //! What a reviewer must not overlook: changes that do something by being there.
 
+mod executed;
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -81,8 +83,7 @@ pub(crate) fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> (Vec<
     let mut flags = Vec::new();
     let mut unread = None;
     let relative = change.path.strip_prefix(project).ok();
-    let is_system = relative.is_none() || project == Path::new("/");
-    if is_host_executed(change, relative.unwrap_or(&change.path), is_system) {
+    if executed::is_host_executed(change, project) {
         flags.push(Flag::HostExecuted);
     }
     if let Some(after) = &change.after {
@@ -171,9 +172,14 @@ fn is_merged_with_reality(change: &Change) -> bool {
 }
 
 fn leads_outside(change: &Change, after: &State, project: &Path) -> bool {
-    let Ok(target) = after.target() else { return true };
-    let mut resolved =
-        if target.is_absolute() { std::path::PathBuf::new() } else { change.path.parent().unwrap_or(project).to_owned() };
+    target_of(change, after).is_none_or(|target| !target.starts_with(project))
+}
+
+/// Where a link leads, by its words alone; `None` if they cannot be read.
+fn target_of(change: &Change, after: &State) -> Option<PathBuf> {
+    let target = after.target().ok()?;
+    let above = change.path.parent().unwrap_or(Path::new("/"));
+    let mut resolved = if target.is_absolute() { PathBuf::new() } else { above.to_owned() };
     for component in target.components() {
         match component {
             Component::ParentDir => {
@@ -183,7 +189,7 @@ fn leads_outside(change: &Change, after: &State, project: &Path) -> bool {
             other => resolved.push(other),
         }
     }
-    !resolved.starts_with(project)
+    Some(resolved)
 }
 
 /// Of build output only what is likely to hold a credential is read: there may be a lot of it.
@@ -287,167 +293,6 @@ const LOCKFILES: [&str; 16] = [
     "mix.lock",
 ];
 
-/// Anywhere in a project.
-const EXECUTED_NAMES: [&str; 44] = [
-    ".gitattributes",
-    ".gitmodules",
-    ".gitconfig",
-    ".envrc",
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".pnpmfile.cjs",
-    ".pre-commit-config.yaml",
-    "lefthook.yml",
-    ".gitlab-ci.yml",
-    ".travis.yml",
-    ".drone.yml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "Jenkinsfile",
-    "Makefile",
-    "makefile",
-    "GNUmakefile",
-    "justfile",
-    "Justfile",
-    "Rakefile",
-    "Taskfile.yml",
-    ".mcp.json",
-    ".mise.toml",
-    "mise.toml",
-    ".tool-versions",
-    ".exrc",
-    ".nvim.lua",
-    ".whatif.toml",
-    "build.rs",
-    "setup.py",
-    "conftest.py",
-    "sitecustomize.py",
-    "usercustomize.py",
-    "pyvenv.cfg",
-    "gradlew",
-    "mvnw",
-    "build.gradle",
-    "build.gradle.kts",
-    "CMakePresets.json",
-    "CMakeUserPresets.json",
-    "rust-toolchain.toml",
-    "rust-toolchain",
-];
-/// Directories all of whose files are obeyed.
-const EXECUTED_DIRECTORIES: [&str; 15] = [
-    ".husky",
-    ".vscode",
-    ".idea",
-    ".devcontainer",
-    ".circleci",
-    ".buildkite",
-    ".claude",
-    ".codex",
-    ".gemini",
-    ".cursor",
-    ".windsurf",
-    ".aider",
-    ".zed",
-    ".direnv",
-    ".mvn",
-];
-/// In a home or in the system: what shells, sessions and services start with.
-const STARTED_NAMES: [&str; 20] = [
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".inputrc",
-    ".vimrc",
-    ".emacs",
-    ".xprofile",
-    ".xinitrc",
-    ".pam_environment",
-];
-const STARTED_DIRECTORIES: [&str; 17] = [
-    "fish",
-    "autostart",
-    "environment.d",
-    "systemd",
-    "nvim",
-    "cron.d",
-    "cron.daily",
-    "cron.hourly",
-    "cron.weekly",
-    "cron.monthly",
-    "profile.d",
-    "init.d",
-    "sudoers.d",
-    "ld.so.conf.d",
-    "pam.d",
-    "apt.conf.d",
-    ".cargo",
-];
-
-fn is_host_executed(change: &Change, relative: &Path, outside: bool) -> bool {
-    let names: Vec<&str> = relative.components().filter_map(|c| c.as_os_str().to_str()).collect();
-    let Some((name, directories)) = names.split_last() else { return false };
-    if change.is_directory() {
-        return false;
-    }
-    let within = |directory: &str| directories.contains(&directory);
-    let ends_with = |ending: &str| Path::new(name).extension().is_some_and(|e| e == ending);
-    if let Some(at) = directories.iter().position(|d| *d == ".git") {
-        return is_executed_by_git(&directories[at + 1..], name);
-    }
-    if *name == "package.json" {
-        return has_other_scripts(change);
-    }
-    let mut executed = EXECUTED_NAMES.contains(name) || EXECUTED_DIRECTORIES.iter().any(|d| within(d));
-    executed |= ["mk", "code-workspace", "pth", "desktop"].iter().any(|e| ends_with(e));
-    executed |= *name == ".git";
-    executed |= directories.iter().any(|d| d.starts_with(".venv") || *d == "venv") && within("bin");
-    executed |= within(".github") && (within("workflows") || within("actions"));
-    executed |= within(".cargo") && name.starts_with("config");
-    // A project may be a home, or hold what a home links to.
-    executed |= STARTED_NAMES.contains(name) || within(".ssh") || (within(".local") && within("bin"));
-    executed |= within(".config") && STARTED_DIRECTORIES.iter().any(|d| within(d));
-    if outside {
-        executed |= STARTED_DIRECTORIES.iter().any(|d| within(d));
-        executed |=
-            matches!(*name, "crontab" | "sudoers" | "ld.so.preload" | "rc.local" | "profile" | "bash.bashrc" | "environment");
-    }
-    executed
-}
-
-fn is_executed_by_git(directories: &[&str], name: &str) -> bool {
-    match directories.first() {
-        Some(&"hooks") => Path::new(name).extension().is_none_or(|e| e != "sample"),
-        // Submodules and worktrees have configurations and hooks of their own.
-        Some(&("modules" | "worktrees")) => directories.contains(&"hooks") || name.starts_with("config"),
-        Some(&"info") => name == "attributes",
-        Some(&"objects") => directories.get(1) == Some(&"info") && name == "alternates",
-        Some(_) => false,
-        None => name.starts_with("config") || matches!(name, "commondir" | "gitdir"),
-    }
-}
-
-/// Package managers run the scripts of a manifest; its other parts are data.
-fn has_other_scripts(change: &Change) -> bool {
-    let scripts = |state: Option<&State>| {
-        let bytes = state.and_then(|s| content::read(&s.at).ok())?;
-        let manifest: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-        manifest.get("scripts").cloned()
-    };
-    scripts(change.before.as_ref()) != scripts(change.after.as_ref())
-}
-
 /// A `.git` below the project's own.
 fn is_nested_repository(relative: &Path) -> bool {
     let bytes = relative.as_os_str().as_bytes();
@@ -464,14 +309,6 @@ mod tests {
         assert_eq!(secrets(b"key = AKIAABCDEFGHIJKLMNOP\n"), 1);
         assert_eq!(secrets(b"-----BEGIN OPENSSH PRIVATE KEY-----\nx\n"), 1);
         assert_eq!(secrets(b"-----BEGIN CERTIFICATE-----\nghp_short task_runner_hf_ AKIA"), 0);
-    }
-
-    #[test]
-    fn git_executes_hooks_and_obeys_its_configuration() {
-        assert!(is_executed_by_git(&["hooks"], "pre-commit"));
-        assert!(!is_executed_by_git(&["hooks"], "pre-commit.sample"));
-        assert!(is_executed_by_git(&[], "config"));
-        assert!(!is_executed_by_git(&["objects", "ab"], "config"));
     }
 
     #[test]

@@ -1,0 +1,2 @@
+printf "all:\n\techo hi\n" > Makefile
+echo f > f

@@ -1,0 +1,3 @@
+ln -s Makefile log
+ln Makefile notes
+echo F > f
