@@ -113,10 +113,10 @@ fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
 }
 
 pub fn report(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, commit: Option<&str>, output: &Output) {
-    if applied.steps.is_empty() {
+    let Some(id) = &applied.id else {
         output.line("settled; nothing had to be written");
         return say_reasons(left_out, &applied.lapsed, &applied.sandbox.project, output);
-    }
+    };
     let merged = applied.steps.iter().filter(|s| s.what == What::Merge).count();
     let merges = if merged > 0 { format!(", {merged} of them merged") } else { String::new() };
     output.line(format!(
@@ -124,7 +124,7 @@ pub fn report(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, comm
         output.paint(Style::Green, "✓"),
         counted(applied.steps.len() as u64, "change"),
         applied.sandbox.name,
-        output.paint(Style::Bold, &applied.id),
+        output.paint(Style::Bold, id),
     ));
     if let Some(commit) = commit {
         output.line(format!("  committed as {}", &commit[..commit.len().min(12)]));
@@ -134,7 +134,7 @@ pub fn report(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, comm
     }
     say_left_behind(&applied.steps, &applied.sandbox.project, output);
     say_reasons(left_out, &applied.lapsed, &applied.sandbox.project, output);
-    output.line(format!("  take it back: whatif undo {}", applied.id));
+    output.line(format!("  take it back: whatif undo {id}"));
 }
 
 /// Every conflict with both sides, and what can be done about each.

@@ -225,7 +225,8 @@ pub(crate) struct Transacted {
 /// An apply that is done.
 #[derive(Debug)]
 pub struct Applied {
-    pub id: String,
+    /// As the history knows it; `None` if nothing had to be written.
+    pub id: Option<String>,
     pub sandbox: Sandbox,
     pub steps: Vec<Step>,
     pub left_out: Vec<LeftOut>,
@@ -365,7 +366,8 @@ impl Engine {
         let (all, real) = prepared.counts;
         let left = all.saturating_sub(real);
         let (mut is_outdated, mut notes) = (false, Vec::new());
-        let sandbox = if prepared.plan.operations.is_empty() {
+        let has_written = !prepared.plan.operations.is_empty();
+        let sandbox = if !has_written {
             // Nothing to write, but something may have been settled.
             if let Ok(about) = serde_json::from_value(prepared.plan.about.clone()) {
                 self.set_bases(&about, &[])?;
@@ -383,7 +385,7 @@ impl Engine {
         let _ = self.look_anew(sandbox.clone(), &prepared.lock, &prepared.plan, is_outdated);
         let nothing_left = sandbox.details.changed_files == 0;
         let Prepared { steps, left_out, unchanged, lapsed, .. } = prepared;
-        Ok(Applied { id, sandbox, steps, left_out, unchanged, lapsed, nothing_left, notes })
+        Ok(Applied { id: has_written.then_some(id), sandbox, steps, left_out, unchanged, lapsed, nothing_left, notes })
     }
 
     /// Runs a plan as a transaction of its own and files its record.

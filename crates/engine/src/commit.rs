@@ -105,15 +105,13 @@ impl Engine {
     ) -> Result<Option<String>, EngineError> {
         let git = &committer.git;
         let Staged { entries, lock } = staged;
-        if entries.count == 0 {
-            return Ok(None);
-        }
-        let message = self.message(applied, options, entries.count);
+        let Some(id) = applied.id.as_deref().filter(|_| entries.count > 0) else { return Ok(None) };
+        let message = self.message(applied, id, options, entries.count);
         if options.hooks {
             git.run_hook("pre-commit")?;
         }
         let parent = git.read(&["rev-parse", "-q", "--verify", "HEAD^{commit}"]).ok();
-        let reference = format!("refs/whatif/{}", applied.id);
+        let reference = format!("refs/whatif/{id}");
         let person = Person { author: &committer.author, seconds: now() / 1000 };
         let stream = entries.stream(&reference, parent.as_deref(), &person, &message);
         let made = git.feed(&["fast-import", "--quiet", "--force", "--done"], &stream).and_then(|()| {
@@ -139,25 +137,22 @@ impl Engine {
         if options.hooks {
             let _ = git.run_hook("post-commit");
         }
-        let _ = self.mark_committed(&applied.id, &commit);
+        let _ = self.mark_committed(id, &commit);
         Ok(Some(commit))
     }
 
     /// Undoes an apply that could not be committed.
     fn take_back(&self, applied: &Applied, error: EngineError) -> EngineError {
-        if applied.steps.is_empty() {
-            return error;
-        }
+        let Some(id) = &applied.id else { return error };
         // Not to be cancelled: half of both would be worse than either.
         let mut watch = Watch { progress: &mut |_| {}, is_cancelled: &|| false };
         let undone = self
-            .prepare_undo(&UndoRequest { id: Some(applied.id.clone()), ..UndoRequest::default() })
+            .prepare_undo(&UndoRequest { id: Some(id.clone()), ..UndoRequest::default() })
             .and_then(|undo| self.undo(&undo, &mut watch));
         let hint = match undone {
             Ok(()) => "the apply was undone: branch, index and files are as they were".to_owned(),
             Err(undo) => format!(
-                "the changes are applied and stay so, because they could not be undone ({undo}); commit them by hand, or try: whatif undo {}",
-                applied.id
+                "the changes are applied and stay so, because they could not be undone ({undo}); commit them by hand, or try: whatif undo {id}"
             ),
         };
         match error {
@@ -180,7 +175,7 @@ impl Engine {
         Ok(identity.rsplit_once('>').map_or(identity.clone(), |(person, _)| format!("{person}>")))
     }
 
-    fn message(&self, applied: &Applied, options: &CommitOptions, files: usize) -> String {
+    fn message(&self, applied: &Applied, id: &str, options: &CommitOptions, files: usize) -> String {
         let template = options.message.as_ref().or(self.context.config.commit.message.as_ref());
         let sandbox = &applied.sandbox;
         let command = sandbox.details.command.join(" ");
@@ -195,7 +190,7 @@ impl Engine {
         if !command.is_empty() {
             trailers.push_str(&format!("Whatif-Command: {}\n", one_line(&command)));
         }
-        trailers.push_str(&format!("Whatif-Apply: {}\n", applied.id));
+        trailers.push_str(&format!("Whatif-Apply: {id}\n"));
         if let Some(agent) = &self.context.config.commit.co_author {
             trailers.push_str(&format!("Co-authored-by: {}\n", plain(agent)));
         }

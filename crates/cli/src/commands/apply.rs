@@ -223,7 +223,9 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     let options = CommitOptions { message: args.message.clone(), hooks: args.hooks };
     let staged = committer.zip(staged).filter(|_| interrupted.is_none());
     let committed = staged.map(|(committer, staged)| engine.commit(&committer, staged, &applied, &options)).transpose()?;
-    done(format!("applied as {}", applied.id));
+    if let Some(id) = &applied.id {
+        done(format!("applied as {id}"));
+    }
     if let Some(committed) = &committed {
         say_uncommitted(committed, &applied.sandbox.project, output);
     }
