@@ -16,6 +16,8 @@ as_root_and_user!(
     undo_on_a_terminal_asks,
     undo_refuses_with_the_list_of_what_changed_since,
     undo_stays_in_its_project,
+    above_projects_they_are_named,
+    what_wrote_nothing_has_no_id,
     history_lists_the_newest_first,
     history_is_empty_at_first,
     history_knows_who_without_being_told,
@@ -158,6 +160,32 @@ fn undo_stays_in_its_project(w: &World) {
     let elsewhere = w.whatif(["undo", "--yes"]).cwd(&other).go();
     assert_ne!(elsewhere.code, 0, "there is nothing to undo here");
     assert_eq!(w.read("f"), "F\n");
+}
+
+fn above_projects_they_are_named(w: &World) {
+    let other = w.home.join("other");
+    w.mkdir(&other);
+    w.whatif(["run", "-q", "--keep", "--name", "o", "--", "sh", "-c", "echo o > o"]).cwd(&other).go().ok();
+    w.sandbox_with("s", "echo f > f");
+    w.apply(&["s"]).ok();
+    w.apply(&["o"]).ok();
+    let projects = [w.project.display().to_string(), other.display().to_string()];
+    w.whatif(["undo", "--yes"]).cwd(&w.home).go().fails_with_hint(125).says(&projects[0]).says(&projects[1]);
+    let history = w.whatif(["history"]).cwd(&w.home).go().ok().stdout;
+    assert!(projects.iter().all(|project| history.contains(project)), "{history}");
+    assert!(w.project.join("f").exists() && other.join("o").exists());
+    // Where there is only one project, it need not be named.
+    let here = w.whatif(["history"]).go().ok();
+    assert!(!here.stdout.contains(&projects[0]), "{}", here.stdout);
+}
+
+fn what_wrote_nothing_has_no_id(w: &World) {
+    w.outside("echo f > f").ok();
+    w.sandbox_with("s", "echo sandbox > f");
+    w.outside("echo reality > f").ok();
+    let document = w.json(["apply", "s", "--yes", "--ours", "f"]);
+    assert_eq!((&document["apply"]["id"], &document["apply"]["sandbox"]), (&Value::Null, &Value::from("s")), "{document}");
+    assert_eq!(w.json(["history"]), Value::Array(Vec::new()));
 }
 
 fn history_lists_the_newest_first(w: &World) {

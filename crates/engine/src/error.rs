@@ -111,8 +111,11 @@ pub enum EngineError {
     NoSuchApply { id: String },
     #[error("'{prefix}' fits several applies: {}", ids.join(", "))]
     AmbiguousApply { prefix: String, ids: Vec<String> },
-    #[error("nothing was applied in this project that could be undone")]
-    NothingToUndo,
+    #[error("nothing was applied in this project that could be undone{}", applied_beneath(beneath))]
+    NothingToUndo {
+        /// Projects in this directory that something was applied in.
+        beneath: Vec<PathBuf>,
+    },
     #[error("apply {id} was undone already, by {by}")]
     Undone { id: String, by: String },
     #[error("{} since apply {id}: {}", changed_since(changed.len()), changed.iter().map(|c| format!("{} {}", c.path.display(), c.why)).collect::<Vec<_>>().join("; "))]
@@ -223,7 +226,7 @@ impl Explain for EngineError {
             Self::Moved { .. } => "changed_meanwhile",
             Self::Conflicts { .. } => "conflict",
             Self::WouldReplace { .. } => "exists",
-            Self::NoSuchApply { .. } | Self::NothingToUndo => "not_found",
+            Self::NoSuchApply { .. } | Self::NothingToUndo { .. } => "not_found",
             Self::AmbiguousApply { .. } => "ambiguous_name",
             Self::Undone { .. } => "undone",
             Self::ChangedSince { .. } => "changed_since",
@@ -312,7 +315,10 @@ impl Explain for EngineError {
             Self::WouldReplace { .. } => vec![
                 "nothing was written. Choose another name, or replace what is there, which cannot be undone: --force".to_owned(),
             ],
-            Self::NoSuchApply { .. } | Self::AmbiguousApply { .. } | Self::NothingToUndo => {
+            Self::NothingToUndo { beneath } if !beneath.is_empty() => {
+                vec!["run it in one of them, or name the apply: 'whatif history' lists those of all projects here".to_owned()]
+            }
+            Self::NoSuchApply { .. } | Self::AmbiguousApply { .. } | Self::NothingToUndo { .. } => {
                 vec!["'whatif history' lists the applies; an undo is undone by its id".to_owned()]
             }
             Self::Undone { by, .. } => vec![format!("to apply it again, undo the undo: whatif undo {by}")],
@@ -451,6 +457,18 @@ fn listed<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> String {
     match all.len().checked_sub(MOST) {
         None | Some(0) => all.join(", "),
         Some(more) => format!("{} and {more} more", all[..MOST].join(", ")),
+    }
+}
+
+/// More would not help anybody to find theirs.
+const MOST_PROJECTS: usize = 5;
+
+fn applied_beneath(projects: &[PathBuf]) -> String {
+    let named: Vec<String> = projects.iter().take(MOST_PROJECTS).map(|p| p.display().to_string()).collect();
+    match projects.len().saturating_sub(MOST_PROJECTS) {
+        _ if named.is_empty() => String::new(),
+        0 => format!("; there are applies in {}", named.join(", ")),
+        more => format!("; there are applies in {} and {more} more projects", named.join(", ")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `whatif undo`: the reverse of an apply, as a transaction of its own.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use whatif_apply::{Change as Act, Changed, Identity, Operation, Plan};
@@ -164,10 +164,14 @@ impl Engine {
     }
 
     fn latest_apply(&self) -> Result<Page, EngineError> {
-        let is_here = |project: &Path| self.context.cwd.starts_with(project);
-        let pages = self.history()?;
-        let is_candidate = |p: &&Page| p.undone_by.is_none() && p.undo_of.is_none() && is_here(&p.project);
-        pages.iter().find(is_candidate).cloned().ok_or(EngineError::NothingToUndo)
+        let here = &self.context.cwd;
+        let pages = self.history()?.into_iter().filter(|p| p.undone_by.is_none() && p.undo_of.is_none());
+        let (mut in_project, elsewhere): (Vec<Page>, Vec<Page>) = pages.partition(|p| here.starts_with(&p.project));
+        if in_project.is_empty() {
+            let beneath: BTreeSet<PathBuf> = elsewhere.into_iter().map(|p| p.project).filter(|p| p.starts_with(here)).collect();
+            return Err(EngineError::NothingToUndo { beneath: beneath.into_iter().collect() });
+        }
+        Ok(in_project.swap_remove(0))
     }
 }
 

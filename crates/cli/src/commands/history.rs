@@ -7,7 +7,7 @@ use whatif_types::text::Text;
 use whatif_types::timestamp::rfc3339;
 
 use super::Outcome;
-use crate::output::{Output, Style, counted, printable};
+use crate::output::{Output, Style, counted, printable, visible_path};
 use crate::table;
 
 #[derive(Debug, clap::Args)]
@@ -28,18 +28,23 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         output.line("nothing was applied here yet");
         return Ok(ExitCode::SUCCESS);
     }
-    let heading = ["APPLY", "WHEN", "WHO", "SANDBOX", "FILES", "STATE", "COMMAND"];
-    let mut rows = vec![heading.iter().map(|h| output.paint(Style::Dim, h)).collect::<Vec<String>>()];
+    // In the one project that all of them are of, its name says nothing.
+    let has_projects = pages.iter().any(|p| p.project != pages[0].project || !engine.context.cwd.starts_with(&p.project));
+    let project = has_projects.then_some("PROJECT");
+    let heading = ["APPLY", "WHEN", "WHO", "SANDBOX", "FILES", "STATE"].into_iter().chain(project).chain(["COMMAND"]);
+    let mut rows = vec![heading.map(|h| output.paint(Style::Dim, h)).collect::<Vec<String>>()];
     rows.extend(pages.iter().map(|page| {
-        vec![
+        let mut row = vec![
             output.paint(Style::Bold, &page.id),
             rfc3339(page.at).replace('T', " ").trim_end_matches('Z').to_owned(),
             printable(&page.who),
             page.sandbox.clone(),
             page.files.to_string(),
             state(page),
-            shortened(&printable(&page.command.join(" "))),
-        ]
+        ];
+        row.extend(has_projects.then(|| visible_path(&page.project)));
+        row.push(shortened(&printable(&page.command.join(" "))));
+        row
     }));
     output.line(table::render(&rows));
     Ok(ExitCode::SUCCESS)
