@@ -171,7 +171,9 @@ impl StateDir {
 
     /// Where a sandbox's directory is now.
     pub fn find(&self, id: &SandboxId) -> Result<Option<PathBuf>, PathError> {
-        for path in [self.settled_path(id), self.transient_path(id)] {
+        // Looked for twice: one that is settled in between would be at neither place.
+        let places = [self.settled_path(id), self.transient_path(id)];
+        for path in places.clone().into_iter().chain(places) {
             if absence::is_dir(&path).map_err(on("examine", &path))? {
                 return Ok(Some(path));
             }
