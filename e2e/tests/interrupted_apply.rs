@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use whatif_e2e::{Detail, Fault, Point, Tree, World, as_root_and_user, as_user, eventually, needs, sample, skip};
+use whatif_e2e::{Detail, Fault, Point, Stopped, Tree, World, as_root_and_user, as_user, eventually, needs, sample, skip};
 
 as_root_and_user!(
     a_sandbox_has_its_work_again_after_a_killed_undo,
@@ -121,45 +121,6 @@ fn what_is_edited_after_a_crash_is_not_undone(w: &World) {
     let again = w.whatif(APPLY).go();
     assert!(again.code <= 1, "{again:?}");
     assert_eq!((w.read(&swapped), w.read("new1")), (mine, "mine\n".into()));
-}
-
-/// A command that a signal stops at a call, and that is killed in the end.
-struct Stopped {
-    child: Child,
-    pid: i32,
-}
-
-impl Stopped {
-    fn at(w: &World, point: &Point, arguments: &[&str]) -> Self {
-        let call = w.with_fault(point, Fault::Signal("SIGSTOP"), arguments);
-        let child = call.streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
-        let children = format!("/proc/{0}/task/{0}/children", child.id());
-        let mut pid = 0;
-        eventually("it is stopped", || {
-            pid = fs::read_to_string(&children).unwrap_or_default().split_whitespace().next().map_or(0, |p| p.parse().unwrap_or(0));
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            // A tracer keeps it from being shown as merely stopped.
-            pid != 0
-                && stat.rsplit_once(')').is_some_and(|(_, rest)| matches!(rest.trim_start().chars().next(), Some('T' | 't')))
-                && fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().starts_with("whatif")
-                && is_in_group_stop(pid)
-        });
-        Self { child, pid }
-    }
-
-    fn kill(mut self) {
-        let pid = rustix::process::Pid::from_raw(self.pid).expect("it has one");
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        let _ = self.child.wait();
-    }
-}
-
-/// Stopped for good, and not only for as long as the tracer looks at a call.
-fn is_in_group_stop(pid: i32) -> bool {
-    let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let first = state();
-    std::thread::sleep(std::time::Duration::from_millis(20));
-    first == state()
 }
 
 fn an_apply_that_waited_for_a_killed_one_finishes_that_first(w: &World) {

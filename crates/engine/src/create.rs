@@ -142,7 +142,7 @@ impl Engine {
             return Err(error);
         }
         created.sandbox.details.transient = false;
-        self.store.update(&mut created.sandbox)?;
+        self.record(&mut created.sandbox)?;
         self.state.settle(&created.sandbox.id)?;
         self.flush_settled()?;
         self.publish(&created.sandbox);
@@ -333,7 +333,7 @@ impl Engine {
         sandbox.details.position.heads = Some(heads_of(&booting.plan));
         sandbox.details.position.viewed = Some(booting.viewed.clone());
         sandbox.status = Status::Active;
-        self.store.update(&mut sandbox).map_err(|e| unwind(Some(&booting), e.into()))?;
+        self.record(&mut sandbox).map_err(|e| unwind(Some(&booting), e))?;
         Ok(Created { sandbox, lock, client: booting.client, pidfd: booting.pidfd })
     }
 

@@ -138,6 +138,9 @@ pub enum EngineError {
     /// Reality has changed, and stays so.
     #[error("{}, but not everything about it could be written down", if *is_undo { format!("everything is restored (undo {id})") } else { format!("the changes are applied (apply {id})") })]
     AppliedBut { id: String, is_undo: bool, source: Box<EngineError> },
+    /// Running the command again would do its work twice.
+    #[error("the command ran (exit code {code}), but what became of sandbox '{name}' could not be written down")]
+    RanBut { name: String, code: i32, source: Box<EngineError> },
     #[error("interrupted by {}; nothing was changed", signal_name(*.signal))]
     Cancelled { signal: i32 },
     #[error("failed to {action}: {message}")]
@@ -238,6 +241,7 @@ impl Explain for EngineError {
             Self::Renamed { .. } => "renamed_directory",
             Self::Apply(error) => error.code(),
             Self::AppliedBut { .. } => "applied_incomplete",
+            Self::RanBut { .. } => "run_incomplete",
             Self::Cancelled { .. } => "cancelled",
             Self::Io { .. } | Self::Path(_) => "io_error",
             Self::Store(error) => error.code(),
@@ -354,6 +358,7 @@ impl Explain for EngineError {
                 "the next command writes down the rest; 'whatif history' lists it then".to_owned(),
                 format!("to take it back: whatif undo {id}"),
             ],
+            Self::RanBut { name, .. } => vec![format!("the next command settles it; 'whatif show {name}' tells what is there then")],
             Self::Cancelled { .. } => Vec::new(),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 vec!["the permissions of that path do not allow it".to_owned()]
@@ -407,6 +412,7 @@ impl Explain for EngineError {
             Self::AppliedBut { id, is_undo, .. } => {
                 Some(serde_json::json!({ "applied": true, "id": id, "is_undo": is_undo, "undo": format!("whatif undo {id}") }))
             }
+            Self::RanBut { name, code, .. } => Some(serde_json::json!({ "ran": true, "exit_code": code, "sandbox": name })),
             Self::Race(error) => error.details(),
             _ => None,
         }

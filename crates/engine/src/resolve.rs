@@ -16,6 +16,8 @@ use crate::{Engine, EngineError};
 const SHORTEST_PREFIX: usize = 4;
 /// How long a command waits for another one at the same sandbox.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the holder of a lock tries again to write a record that another command has just written.
+const MOST_CONFLICTS: usize = 5;
 /// Whoever finishes a snapshot has the lock for less than a millisecond more.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(100);
 
@@ -50,14 +52,32 @@ impl Engine {
         self.store.get(&sandbox.id)?.ok_or_else(|| EngineError::NoSuchSandbox { name: sandbox.name.clone() })
     }
 
-    /// The record as it is now, for a caller that has just taken the lock.
+    /// The record as it is now, for a caller that holds the lock. An active sandbox whose keeper is gone is noted as stopped.
     pub(crate) fn refresh(&self, sandbox: &Sandbox) -> Result<Sandbox, EngineError> {
-        self.refreshed(self.reread(sandbox)?)
+        let now = self.reread(sandbox)?;
+        if now.status != Status::Active || self.is_alive(&now)? {
+            return Ok(now);
+        }
+        let mut stopped = self.as_stopped(now)?;
+        self.unbind(&stopped);
+        self.state.unpublish(&stopped.name);
+        self.record(&mut stopped)?;
+        Ok(stopped)
     }
 
-    /// A sandbox recorded as active whose keeper is gone (killed, or the machine restarted) is stopped.
-    pub(crate) fn refreshed(&self, mut sandbox: Sandbox) -> Result<Sandbox, EngineError> {
+    /// The same for a command that only looks. A sandbox recorded as active whose keeper is gone (killed, or the machine restarted)
+    /// is stopped; if another command holds its lock, that one writes the record.
+    pub(crate) fn refreshed(&self, sandbox: Sandbox) -> Result<Sandbox, EngineError> {
         if sandbox.status != Status::Active || self.is_alive(&sandbox)? {
+            return Ok(sandbox);
+        }
+        let lock = self.state.find(&sandbox.id)?.map(|directory| SandboxLock::take(&directory)).transpose()?.flatten();
+        if lock.is_some() { self.refresh(&sandbox) } else { self.as_stopped(self.reread(&sandbox)?) }
+    }
+
+    /// The record of an active sandbox without a keeper as it will be. One that changed since it was found so is left as it is.
+    fn as_stopped(&self, mut sandbox: Sandbox) -> Result<Sandbox, EngineError> {
+        if sandbox.status != Status::Active {
             return Ok(sandbox);
         }
         let reason = match self.state.find(&sandbox.id)?.map_or(StopReason::Lost, |directory| last_words(&directory)) {
@@ -66,22 +86,23 @@ impl Engine {
             said => said,
         };
         mark_stopped(&mut sandbox, reason);
-        self.unbind(&sandbox);
-        self.state.unpublish(&sandbox.name);
         if let Ok(summary) = self.summarize(&sandbox) {
             sandbox.details.changed_files = summary.changed_files;
             sandbox.details.size_bytes = summary.size_bytes;
         }
-        match self.store.update(&mut sandbox) {
-            // Somebody else has noticed as well.
-            Err(StoreError::Conflict { .. }) => {
-                self.store.get(&sandbox.id)?.ok_or(EngineError::NoSuchSandbox { name: sandbox.name })
-            }
-            other => {
-                other?;
-                Ok(sandbox)
+        Ok(sandbox)
+    }
+
+    /// Writes the record of a sandbox whose lock the caller holds. What the holder knows counts, even if a command that does not
+    /// need the lock (the recovery of an apply, or a whatif of an earlier version) wrote to the record meanwhile.
+    pub(crate) fn record(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+        for _ in 0..MOST_CONFLICTS {
+            match self.store.update(sandbox) {
+                Err(StoreError::Conflict { .. }) => sandbox.version = self.reread(sandbox)?.version,
+                other => return Ok(other?),
             }
         }
+        Ok(self.store.update(sandbox)?)
     }
 
     pub(crate) fn is_alive(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {

@@ -131,7 +131,7 @@ impl Engine {
         if !crate::stop::wait_until_ended(&pidfd, LAST_MOMENTS) {
             return Err(EngineError::StillRunning { name: sandbox.name });
         }
-        self.store.update(&mut sandbox)?;
+        self.record(&mut sandbox)?;
         self.state.settle(&sandbox.id)?;
         drop(lock);
         Ok(sandbox)
@@ -148,6 +148,11 @@ impl Engine {
 
     /// Decides about the sandbox of a run whose command has ended, and puts it away or keeps it.
     pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
+        let name = run.sandbox.name.clone();
+        self.settle_run(run, exited, keep).map_err(|error| EngineError::RanBut { name, code: exited.code, source: Box::new(error) })
+    }
+
+    fn settle_run(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
         let Run { mut sandbox, mut running, lock, pidfd } = run;
         // Work that nobody could look at is never thrown away.
         let (summary, unseen) = match self.summarize_own(&sandbox) {
@@ -183,7 +188,7 @@ impl Engine {
                 return Err(EngineError::StillRunning { name: sandbox.name });
             }
         }
-        self.store.update(&mut sandbox)?;
+        self.record(&mut sandbox)?;
         self.state.settle(&sandbox.id)?;
         if left_processes {
             self.publish(&sandbox);

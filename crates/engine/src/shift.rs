@@ -250,7 +250,7 @@ impl Moving<'_> {
                 if !crate::recover::await_end(self.directory) {
                     return Err(EngineError::Keeper(ClientError::NotRunning));
                 }
-                *sandbox = self.engine.refreshed(sandbox.clone())?;
+                *sandbox = self.engine.refresh(sandbox)?;
                 return self.at_rest(sandbox);
             }
             other => other?,

@@ -84,7 +84,7 @@ impl Engine {
         sandbox.details.enforced = booting.enforced;
         sandbox.status = Status::Active;
         sandbox.updated_at = now();
-        self.store.update(&mut sandbox)?;
+        self.record(&mut sandbox)?;
         self.publish(&sandbox);
         let network = &sandbox.details.network;
         if !(network.publish.is_empty() && network.secrets.is_empty()) {

@@ -59,14 +59,7 @@ impl Engine {
         self.unbind(sandbox);
         self.state.unpublish(&sandbox.name);
         mark_stopped(sandbox, reason);
-        match self.store.update(sandbox) {
-            // Somebody who only looked found it without a keeper, and noted that it was lost.
-            Err(StoreError::Conflict { .. }) => {
-                sandbox.version = self.reread(sandbox)?.version;
-                Ok(self.store.update(sandbox)?)
-            }
-            other => Ok(other?),
-        }
+        self.record(sandbox)
     }
 
     /// Asks the keeper to end everything and sees to it that it is gone.
