@@ -139,13 +139,30 @@ impl Engine {
         }
     }
 
-    /// Waits until the sandbox stands. If a way of layering does not work here, the next best is tried, and remembered.
+    /// Waits until the sandbox stands. When it fails, the keeper is gone: nothing writes to what the caller is about to delete.
     pub(crate) fn finish_boot(
         &self,
         wish: &Wish<'_>,
         mut booting: Booting,
         first: Option<(&Exec, &[BorrowedFd<'_>])>,
     ) -> Result<(Booting, Protection), EngineError> {
+        match self.await_boot(wish, &mut booting, first) {
+            Ok(protection) => Ok((booting, protection)),
+            Err(error) => {
+                let _ = pidfd_send_signal(&booting.pidfd, Signal::KILL);
+                wait_for_end(&booting.pidfd);
+                Err(error)
+            }
+        }
+    }
+
+    /// If a way of layering does not work here, the next best is tried, and remembered.
+    fn await_boot(
+        &self,
+        wish: &Wish<'_>,
+        booting: &mut Booting,
+        first: Option<(&Exec, &[BorrowedFd<'_>])>,
+    ) -> Result<Protection, EngineError> {
         let mut reasons: Vec<String> = Vec::new();
         let mut fell_back = false;
         let mut tries = 0;
@@ -159,14 +176,11 @@ impl Engine {
                     if fell_back {
                         booting.choice.store(&self.context.state_dir);
                     }
-                    return Ok((booting, protection));
+                    return Ok(protection);
                 }
                 Ok(_) => return Err(ClientError::OutOfTurn.into()),
                 Err(ClientError::Failed(failed)) => failed,
-                Err(error) => {
-                    let _ = pidfd_send_signal(&booting.pidfd, Signal::KILL);
-                    return Err(error.into());
-                }
+                Err(error) => return Err(error.into()),
             };
             if failed.reason == Reason::BootNetwork {
                 return Err(EngineError::NoRules { message: failed.message });
@@ -179,7 +193,7 @@ impl Engine {
                 tries += 1;
                 wait_for_end(&booting.pidfd);
                 clear_heads(wish.directory)?;
-                booting = self.begin_boot(wish, choice)?;
+                *booting = self.begin_boot(wish, choice)?;
                 continue;
             }
             match failed.reason {
@@ -200,7 +214,7 @@ impl Engine {
             choice.reason = Some(if reasons.is_empty() { failed.message } else { reasons.join("; ") });
             wait_for_end(&booting.pidfd);
             clear_heads(wish.directory)?;
-            booting = self.begin_boot(wish, choice)?;
+            *booting = self.begin_boot(wish, choice)?;
         }
     }
 

@@ -260,11 +260,14 @@ impl Engine {
                 let _ = pidfd_send_signal(&booting.pidfd, Signal::KILL);
                 wait_for_end(&booting.pidfd);
             }
-            let _ = self.store.delete(&id);
             if !validated.limits.is_unlimited() {
                 self.remove_group(&id);
             }
-            let _ = remove::tree(&directory);
+            // In this order, and only so far as it succeeds: the next command finishes it.
+            self.state.disown(&id);
+            if self.store.delete(&id).is_ok() {
+                let _ = remove::tree(&directory);
+            }
             error
         };
         let booting = self.begin_boot(&wish, self.first_choice(backend)).map_err(|e| unwind(None, e))?;

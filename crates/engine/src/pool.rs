@@ -219,8 +219,9 @@ impl Engine {
             let ready = Ready { sandbox: created.sandbox, fingerprint: fingerprint.to_owned(), settings: Settings::own() };
             let text = serde_json::to_vec(&ready).map_err(|e| EngineError::io("write", &place, e.into()))?;
             fs::write(place.join(READY), text).map_err(|e| EngineError::io("write", &place, e))?;
-            self.state.shelve(&id, shelf)?;
+            // In this order: killed in between, it is half made. The other way round it would be a record without a sandbox.
             self.store.delete(&id)?;
+            self.state.shelve(&id, shelf)?;
         }
         Ok(None)
     }

@@ -124,7 +124,6 @@ impl Engine {
             }
             // Half made, or half deleted.
             None => self.clear_away(id),
-            Some(sandbox) if sandbox.status == Status::Creating => self.clear_away(id),
             // Its row says it is kept; only the move was missing. (An interrupted `rm` ends up here too: it did not happen.)
             Some(sandbox) if !sandbox.details.transient => {
                 self.state.settle(&sandbox.id)?;
@@ -136,6 +135,10 @@ impl Engine {
             Some(mut sandbox) => {
                 end_keeper_in(&path);
                 self.unbind(&sandbox);
+                // Its command may have begun before the record says so. A head that was only copied is nobody's work.
+                if sandbox.status == Status::Creating && !holds_work(&path) {
+                    return self.clear_away(id);
+                }
                 let summary = self.summarize(&sandbox)?;
                 if !summary.matters {
                     return self.clear_away(id);
@@ -155,6 +158,8 @@ impl Engine {
         let path = self.state.transient().join(id.as_str());
         end_keeper_in(&path);
         self.remove_group(id);
+        // First: without a record and half deleted, it would pass for one whose record was lost.
+        self.state.disown(id);
         self.store.delete(id)?;
         self.store.flush()?;
         Ok(remove::tree(&path)?)
