@@ -32,6 +32,8 @@ fn on_btrfs() {
 
 /// So many moments are tried besides the ends of steps.
 const MORE_CUTS: usize = 4;
+/// The first report that is followed by a cut at once.
+const REPORTED: usize = 3;
 
 type Files = BTreeMap<&'static str, &'static str>;
 
@@ -242,6 +244,10 @@ fn cuts(events: &[Event], steps: usize) -> Vec<Cut> {
         let last_flush = events[..end].iter().rposition(|e| matches!(e, Event::Flush)).map_or(end, |f| f + 1);
         // Before the next step has been reported, with nothing but what was flushed; right after a report.
         cuts.push(Cut { at: last_flush.max(place(step) + 1), survivors: Survivors::None });
+    }
+    // Right after a report, when nobody else has flushed anything.
+    for step in (REPORTED..=steps).step_by(2 * stride) {
+        cuts.push(Cut { at: place(step) + 1, survivors: Survivors::None });
     }
     let first = place(0) + 1;
     for _ in 0..more {

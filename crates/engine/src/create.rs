@@ -149,6 +149,13 @@ impl Engine {
         Ok(created.sandbox)
     }
 
+    /// Sandboxes that were settled so far survive a power cut, with their records. In this order: a record whose directory is not
+    /// there would be taken for that of a lost sandbox.
+    pub(crate) fn flush_settled(&self) -> Result<(), EngineError> {
+        self.state.flush_settled()?;
+        Ok(self.store.flush()?)
+    }
+
     /// Lets `exec` find a running sandbox without opening the records. Only a shortcut: without it the records are asked.
     pub(crate) fn publish(&self, sandbox: &Sandbox) {
         if let Ok(record) = serde_json::to_vec(sandbox) {

@@ -116,7 +116,7 @@ impl Engine {
         let about = match what {
             Exported::Template(name) => self.about_template(self.template(name)?),
             Exported::Position(source) => {
-                let named = self.position_called(source, MadeBy::Export, live, None)?;
+                let named = self.position_called(source, MadeBy::Export, live, None, None)?;
                 disturbed = named.disturbed;
                 let mut about = self.about_sandbox(named.sandbox);
                 about.details.position.stack = named.snapshot.details.stack;
@@ -310,7 +310,9 @@ impl Engine {
             details: Details { limits, ..about.details },
         };
         let position = Position { made_from: Some("an archive".to_owned()), ..like.details.position.clone() };
-        let made = with_a_name(given.as_deref(), |name| self.plant(&like, name, position.clone(), None))?;
+        let mut plot = self.new_plot()?;
+        let made = with_a_name(given.as_deref(), |name| self.plant(&mut plot, &like, name, position.clone(), None))?;
+        plot.settle()?;
         Ok(made.name)
     }
 }

@@ -1,14 +1,17 @@
 //! `whatif fork`: new sandboxes that begin where another one is, sharing every layer with it.
 
-use whatif_store::{Origin, StoreError};
-use whatif_types::sandbox::{Position, StopReason};
-use whatif_types::{MadeBy, Sandbox, Snapshot, Status, name};
+use whatif_types::sandbox::Position;
+use whatif_types::{MadeBy, Sandbox, Snapshot, name};
 
-use crate::create::{new_id, with_a_name};
+use crate::create::with_a_name;
 use crate::lineage::Owner;
+use crate::plant::Plot;
 use crate::shift::Live;
 use crate::snapshot::{Disturbed, Named, origin};
-use crate::{Engine, EngineError, now};
+use crate::{Engine, EngineError};
+
+/// So many are made at once; each holds a lock until it is recorded.
+const MOST_AT_ONCE: usize = 64;
 
 /// What to make from what.
 #[derive(Clone, Debug)]
@@ -36,88 +39,76 @@ impl Engine {
         }
         let helper = self.helper_ahead(Some(fork.source), false);
         self.check_room()?;
+        let mut forks = Forks { engine: self, fork, plots: Vec::new(), made: Vec::new(), failed: None };
         let Named { sandbox: parent, snapshot: from, disturbed } =
-            self.position_called(fork.source, MadeBy::Fork, fork.live, helper)?;
-        let made_from = format!("{}@{}", parent.name, from.label);
-        self.require_layers(&Owner::Snapshot(made_from.clone()), &from.details.stack)?;
-        let mut sandboxes = Vec::with_capacity(fork.count);
-        for number in 1..=fork.count {
-            let given = match fork.name {
-                Some(name) if fork.count > 1 => Some(format!("{name}-{number}")),
-                other => other.map(str::to_owned),
-            };
-            let position = Position {
-                stack: from.details.stack.clone(),
-                at: Some(from.id.clone()),
-                began_at: Some(parent.details.position.began_at.unwrap_or(parent.created_at)),
-                arrived_at: parent.details.position.arrived_at,
-                made_from: Some(made_from.clone()),
-                ..Position::default()
-            };
-            let made = with_a_name(given.as_deref(), |name| self.plant(&parent, name, position.clone(), Some(&origin(&from))));
-            sandboxes.push(made?);
+            self.position_called(fork.source, MadeBy::Fork, fork.live, helper, Some(&mut forks))?;
+        forks.settle()?;
+        if forks.made.len() < fork.count {
+            self.require_layers(&Owner::Snapshot(format!("{}@{}", parent.name, from.label)), &from.details.stack)?;
         }
-        self.flush_settled()?;
+        while forks.made.len() < fork.count {
+            forks.make_room()?;
+            self.state.flush_begun()?;
+            forks.record(&parent, &from);
+            self.store.flush()?;
+            forks.settle()?;
+        }
+        let sandboxes = forks.made;
         Ok(Forked { from, parent, sandboxes, disturbed })
     }
+}
 
-    /// Sandboxes that were settled so far survive a power cut, with their records. In this order: a record whose directory is not
-    /// there would be taken for that of a lost sandbox.
-    pub(crate) fn flush_settled(&self) -> Result<(), EngineError> {
-        self.state.flush_settled()?;
-        Ok(self.store.flush()?)
+/// Forks on their way. If a snapshot is taken for them, both become durable together: their directories with its layer, and then
+/// their records with its own.
+pub(crate) struct Forks<'a> {
+    engine: &'a Engine,
+    fork: &'a Fork<'a>,
+    /// For the next ones.
+    plots: Vec<Plot>,
+    made: Vec<Sandbox>,
+    failed: Option<EngineError>,
+}
+
+impl Forks<'_> {
+    /// Makes the directories of the next ones. They must be on the disk before there are records of them.
+    pub(crate) fn make_room(&mut self) -> Result<(), EngineError> {
+        let wanted = (self.fork.count - self.made.len()).min(MOST_AT_ONCE);
+        self.plots = (0..wanted).map(|_| self.engine.new_plot()).collect::<Result<_, _>>()?;
+        Ok(())
     }
 
-    /// Records a sandbox that begins at a position, like the one it comes from in everything else. It is started when needed.
-    pub(crate) fn plant(
-        &self,
-        like: &Sandbox,
-        name: &str,
-        position: Position,
-        origin: Option<&Origin<'_>>,
-    ) -> Result<Sandbox, EngineError> {
-        let id = new_id()?;
-        let mut details = like.details.clone();
-        details.position = Position { heads: Some(Vec::new()), ..position };
-        details.labels.clear();
-        details.keeper_pid = None;
-        details.stop_reason = Some(StopReason::NotStarted);
-        details.error = None;
-        details.command.clear();
-        details.exit_code = None;
-        details.usage = None;
-        details.enforced.clear();
-        // A port can lead to one only.
-        details.network.publish.clear();
-        details.expiry = self.expiry(&details.limits)?;
-        details.transient = false;
-        details.disposable = false;
-        // Their values are known to the other one's keeper only.
-        details.set_env.clear();
-        let sandbox = Sandbox {
-            id: id.clone(),
-            name: name.to_owned(),
-            status: Status::Stopped,
-            version: 1,
-            created_at: now(),
-            updated_at: now(),
-            project: like.project.clone(),
-            provider: like.provider.clone(),
-            details,
+    /// Records those that there is room for. What they come from has been recorded, so a failure is told later.
+    pub(crate) fn record(&mut self, parent: &Sandbox, from: &Snapshot) {
+        let position = Position {
+            stack: from.details.stack.clone(),
+            at: Some(from.id.clone()),
+            began_at: Some(parent.details.position.began_at.unwrap_or(parent.created_at)),
+            arrived_at: parent.details.position.arrived_at,
+            made_from: Some(format!("{}@{}", parent.name, from.label)),
+            ..Position::default()
         };
-        let (directory, _lock) = self.state.create(&id)?;
-        let inserted = match origin {
-            Some(origin) => self.store.insert_from(&sandbox, origin),
-            None => self.store.insert(&sandbox, None).map(|_| ()),
-        };
-        if let Err(error) = inserted {
-            let _ = whatif_layers::remove::tree(&directory);
-            return Err(match error {
-                StoreError::OriginGone => EngineError::NoSuchSnapshot { label: like.name.clone(), sandbox: None },
-                other => other.into(),
-            });
+        for plot in &mut self.plots {
+            let given = match self.fork.name {
+                Some(name) if self.fork.count > 1 => Some(format!("{name}-{}", self.made.len() + 1)),
+                other => other.map(str::to_owned),
+            };
+            let planted =
+                with_a_name(given.as_deref(), |name| self.engine.plant(plot, parent, name, position.clone(), Some(&origin(from))));
+            match planted {
+                Ok(sandbox) => self.made.push(sandbox),
+                Err(error) => {
+                    self.failed = Some(error);
+                    return;
+                }
+            }
         }
-        self.state.settle(&id)?;
-        Ok(sandbox)
+    }
+
+    /// Their records are on the disk. A power cut can only take back that they were moved to their place, which is done again.
+    fn settle(&mut self) -> Result<(), EngineError> {
+        for plot in self.plots.drain(..) {
+            plot.settle()?;
+        }
+        self.failed.take().map_or(Ok(()), Err)
     }
 }

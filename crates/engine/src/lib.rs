@@ -37,6 +37,7 @@ pub mod logs;
 mod merge;
 pub mod network;
 mod package_settings;
+mod plant;
 pub mod pool;
 mod private_file;
 pub mod race;

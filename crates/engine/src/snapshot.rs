@@ -5,6 +5,7 @@ use whatif_store::Origin;
 use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot, SnapshotDetails, SnapshotId, Status, name};
 
 use crate::create::new_id;
+use crate::fork::Forks;
 use crate::shift::helper::Helper;
 use crate::shift::{Destination, How, Live, Stopped};
 use crate::{Engine, EngineError, now};
@@ -64,26 +65,31 @@ impl Engine {
         let sandbox = self.resolve(name)?;
         let lock = self.lock(&sandbox)?;
         let sandbox = self.reread(&sandbox)?;
-        self.snapshot_locked(sandbox, &lock, take, helper)
+        self.require_whole(&sandbox)?;
+        self.snapshot_locked(sandbox, &lock, take, helper, None)
     }
 
+    /// The caller has found that all of the sandbox is there.
     fn snapshot_locked(
         &self,
         mut sandbox: Sandbox,
         lock: &SandboxLock,
         take: &Take,
         helper: Option<Helper>,
+        mut forks: Option<&mut Forks<'_>>,
     ) -> Result<Taken, EngineError> {
         if sandbox.status == Status::Creating {
             return Err(EngineError::Busy { name: sandbox.name });
         }
-        self.require_whole(&sandbox)?;
         self.check_room()?;
         let label = self.free_label(&sandbox, take)?;
         self.make_room_on_stack(&mut sandbox)?;
         // What the files of the head started from is frozen with them.
         self.keep_bases_locked(&sandbox)?;
-        let mut destination = HereNamed { engine: self, take, label, taken: None };
+        if let Some(forks) = forks.as_deref_mut() {
+            forks.make_room()?;
+        }
+        let mut destination = HereNamed { engine: self, take, label, taken: None, forks };
         let moved = self.shift(&mut sandbox, lock, take.live, helper, &mut destination)?;
         let snapshot = destination.taken.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })?;
         if take.durable {
@@ -125,14 +131,16 @@ impl Engine {
 }
 
 /// Stays where it is, and gives it a name.
-struct HereNamed<'a> {
+struct HereNamed<'a, 'f> {
     engine: &'a Engine,
     take: &'a Take,
     label: String,
     taken: Option<Snapshot>,
+    /// Made from it at once.
+    forks: Option<&'a mut Forks<'f>>,
 }
 
-impl Destination for HereNamed<'_> {
+impl Destination for HereNamed<'_, '_> {
     fn stack(&self, sandbox: &Sandbox, layer: Option<&LayerId>) -> Vec<LayerId> {
         sandbox.details.position.stack.iter().chain(layer).cloned().collect()
     }
@@ -143,7 +151,14 @@ impl Destination for HereNamed<'_> {
         stack.extend(layer.filter(|l| !sandbox.details.position.stack.contains(l)).cloned());
         let snapshot = new_snapshot(sandbox, self.label.clone(), self.take, stack)?;
         step_to(sandbox, &snapshot);
+        if layer.is_none() && self.forks.is_some() {
+            // Nobody has flushed the names of a new layer, and theirs with them.
+            self.engine.state.flush_begun()?;
+        }
         self.engine.store.insert_snapshot(&snapshot, sandbox)?;
+        if let Some(forks) = self.forks.as_deref_mut() {
+            forks.record(sandbox, &snapshot);
+        }
         self.taken = Some(snapshot);
         Ok(())
     }
@@ -179,13 +194,14 @@ pub(crate) fn step_to(sandbox: &mut Sandbox, snapshot: &Snapshot) {
 
 impl Engine {
     /// A name for the present state of a sandbox that something can be made from: the snapshot it stands at if it has not
-    /// changed since, a new one otherwise.
+    /// changed since, a new one otherwise, with forks that are recorded together with it.
     pub(crate) fn named_position(
         &self,
         sandbox: &Sandbox,
         made_by: MadeBy,
         live: Live,
         helper: Option<Helper>,
+        forks: Option<&mut Forks<'_>>,
     ) -> Result<Named, EngineError> {
         let lock = self.lock(sandbox)?;
         let sandbox = self.refresh(sandbox)?;
@@ -198,7 +214,7 @@ impl Engine {
             return Ok(Named { sandbox, snapshot, disturbed: None });
         }
         let Taken { sandbox, snapshot, disturbed } =
-            self.snapshot_locked(sandbox, &lock, &Take::automatic(made_by, live), helper)?;
+            self.snapshot_locked(sandbox, &lock, &Take::automatic(made_by, live), helper, forks)?;
         Ok(Named { sandbox, snapshot, disturbed: Some(disturbed) })
     }
 
@@ -209,9 +225,10 @@ impl Engine {
         made_by: MadeBy,
         live: Live,
         helper: Option<Helper>,
+        forks: Option<&mut Forks<'_>>,
     ) -> Result<Named, EngineError> {
         if let Some(sandbox) = self.sandbox_called(source)? {
-            return self.named_position(&sandbox, made_by, live, helper);
+            return self.named_position(&sandbox, made_by, live, helper, forks);
         }
         let (sandbox, snapshot) = self.find_snapshot(source).map_err(|error| match error {
             EngineError::NoSuchSnapshot { sandbox: None, .. } => {
@@ -231,7 +248,8 @@ impl Engine {
         if sandbox.details.position.at.is_some() && self.heads_are_empty(&sandbox)? {
             return Ok(None);
         }
-        let taken = self.snapshot_locked(sandbox, &lock, &Take::automatic(MadeBy::Exec, Live::Copy), None)?;
+        self.require_whole(&sandbox)?;
+        let taken = self.snapshot_locked(sandbox, &lock, &Take::automatic(MadeBy::Exec, Live::Copy), None, None)?;
         self.forget_old_snapshots(&taken.sandbox)?;
         Ok(Some(taken))
     }

@@ -73,7 +73,7 @@ impl Engine {
             return Err(StoreError::TemplateTaken { name: name.to_owned() }.into());
         }
         let sandbox = self.resolve(sandbox)?;
-        let Named { sandbox, snapshot, disturbed } = self.named_position(&sandbox, MadeBy::Template, live, None)?;
+        let Named { sandbox, snapshot, disturbed } = self.named_position(&sandbox, MadeBy::Template, live, None, None)?;
         let mut details = sandbox.details.clone();
         details.position.stack = snapshot.details.stack.clone();
         details.position.mounted.clear();

@@ -255,6 +255,11 @@ impl StateDir {
         durable::names_in(&self.sandboxes())
     }
 
+    /// Directories of sandboxes that were made so far are on the disk, wherever they are.
+    pub fn flush_begun(&self) -> Result<(), PathError> {
+        durable::names_in(&self.transient())
+    }
+
     /// Everything written so far, on the disk.
     pub fn flush_all(&self) -> Result<(), PathError> {
         durable::all_around(&self.root)

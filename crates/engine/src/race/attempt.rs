@@ -126,7 +126,7 @@ impl Engine {
             return Ok(Some(outcome));
         }
         if !racing.plan.checks.is_empty() {
-            let Named { sandbox, snapshot, .. } = self.named_position(sandbox, MadeBy::Fork, Live::Refuse, None)?;
+            let Named { sandbox, snapshot, .. } = self.named_position(sandbox, MadeBy::Fork, Live::Refuse, None, None)?;
             if !self.run_trials(racing, plan, &Begin { sandbox, snapshot }, &mut outcome, tell)? {
                 return Ok(None);
             }

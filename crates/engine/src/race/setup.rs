@@ -101,7 +101,7 @@ impl Engine {
             return Err(RaceError::SetupFailed { how: failure(&ended), tail: ended.tail }.into());
         }
         let finished = self.finish(run, &exited, Keep::Stopped)?;
-        let Named { sandbox, snapshot, .. } = self.named_position(&finished.sandbox, MadeBy::Fork, Live::Refuse, None)?;
+        let Named { sandbox, snapshot, .. } = self.named_position(&finished.sandbox, MadeBy::Fork, Live::Refuse, None, None)?;
         Ok(Some((sandbox, snapshot)))
     }
 }
