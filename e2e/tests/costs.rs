@@ -1,10 +1,10 @@
-//! What commands must not cost: flushes, each of which waits for the disk.
+//! What commands must not cost: flushes, each of which waits for the disk, and a look through everything that there is.
 
 use std::fs;
 
 use whatif_e2e::{World, as_root_and_user, needs};
 
-as_root_and_user!(a_fork_flushes_no_more_often_than_a_snapshot);
+as_root_and_user!(a_fork_flushes_no_more_often_than_a_snapshot, a_diff_does_not_list_all_layers);
 
 /// The calls of these names that `whatif …` makes itself, whatever is left to processes in the background.
 #[track_caller]
@@ -50,4 +50,16 @@ fn a_fork_flushes_no_more_often_than_a_snapshot(w: &World) {
         w.whatif(["start", fork]).go().ok();
         w.exec(fork, &format!("cat file-{last}; ! test -e file-{}", last + 1)).ok();
     }
+}
+
+/// The end of its own ledger says that the records know all of a sandbox.
+fn a_diff_does_not_list_all_layers(w: &World) {
+    needs!(w, "strace");
+    w.new_sandbox("a");
+    w.exec("a", "echo 1 > one").ok();
+    w.snapshot("a", "first");
+    w.exec("a", "echo 2 > two").ok();
+    let opened = calls(w, "openat", &["diff", "a"]);
+    let listed = |line: &&String| line.contains("/layers\"") && line.contains("O_DIRECTORY");
+    assert_eq!(opened.iter().find(listed), None);
 }
