@@ -7,6 +7,7 @@ as_root_and_user!(
     a_change_to_a_file_that_reality_moved_away_does_not_bring_it_back,
     a_change_to_a_file_that_reality_deleted_with_its_directory_does_not_bring_it_back,
     what_is_renamed_inside_is_applied_although_reality_changed_the_directory,
+    a_new_file_is_no_conflict_where_reality_replaced_the_only_other_one,
 );
 as_root!(what_is_renamed_inside_keeps_its_owner);
 
@@ -51,6 +52,17 @@ fn shows_what_reality_deletes(w: &World, theirs: &str) {
     }
     w.whatif(["apply", "s", "--all", "--ours=**", "--yes"]).go().ok();
     w.outside("[ ! -e d/f ]").ok();
+}
+
+fn a_new_file_is_no_conflict_where_reality_replaced_the_only_other_one(w: &World) {
+    w.outside("mkdir d; echo a > d/a; echo b > d/b").ok();
+    w.new_sandbox("s");
+    w.whatif(["exec", "s", "-d", "--", "/bin/sleep", "1000"]).go().ok();
+    w.exec("s", "cat d/b; echo x >> d/a").ok();
+    w.outside("sed -i s/b/B/ d/b").ok();
+    w.exec("s", "echo n > d/new").ok();
+    w.apply(&["s"]).ok();
+    assert_eq!(w.outside("cat d/a d/b d/new").ok().text(), "a\nx\nB\nn");
 }
 
 fn what_is_renamed_inside_is_applied_although_reality_changed_the_directory(w: &World) {
