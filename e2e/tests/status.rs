@@ -4,6 +4,7 @@ use whatif_e2e::{World, as_root_and_user};
 
 as_root_and_user!(
     nothing_moved_is_said_plainly,
+    changes_are_counted_as_diff_counts_them,
     drift_is_told_file_by_file,
     a_collision_is_told_apart_from_drift,
     status_changes_nothing,
@@ -28,6 +29,21 @@ fn nothing_moved_is_said_plainly(w: &World) {
     let said = said(w, &["s"]);
     assert!(said.contains('s') && !said.contains("collision"), "{said}");
     w.json(["status", "s"]);
+}
+
+fn changes_are_counted_as_diff_counts_them(w: &World) {
+    w.outside("echo '*.o' > .gitignore; seq 60 > a; mkdir d; seq 20 > d/1; echo h > h; ln h h2").ok();
+    w.sandbox_with("s", "sed s/^5$/five/ a > b; rm a; mv d e; echo H >> h; echo o > x.o; mkdir empty; echo out > ~/out");
+    let diff = w.whatif(["diff", "s", "--stat"]).go().ok().stdout;
+    assert!(diff.contains("s: 3 files changed"), "{diff}");
+    let status = said(w, &["s"]);
+    assert!(status.contains("holds 3 changes, 1 more that the project ignores, 1 more outside the project"), "{status}");
+    let document = w.json(["status", "s"]);
+    let counts = ["changes", "ignored", "outside"].map(|key| document[key].as_u64());
+    assert_eq!(counts, [Some(5), Some(1), Some(1)], "{document}");
+    // Directories count there, so it does not speak of files.
+    let shown = w.whatif(["show", "s"]).go().ok().stdout;
+    assert!(!shown.contains(" files, "), "{shown}");
 }
 
 fn drift_is_told_file_by_file(w: &World) {

@@ -21,7 +21,11 @@ pub struct Standing {
     pub sandbox: Sandbox,
     /// Since it was made or last rebased.
     pub age_ms: u64,
+    /// Files, with those that `diff` only counts.
     pub changes: usize,
+    /// How many of them the project ignores, and how many lie outside it.
+    pub ignored: usize,
+    pub outside: usize,
     /// Paths in which a rebase left markers that nobody has settled.
     pub unsettled: Vec<PathBuf>,
     /// Everything in the project that moved in reality.
@@ -73,11 +77,15 @@ impl Engine {
         let gone: HashSet<PathBuf> = found.gone.iter().cloned().collect();
         let set = self.sort_out(&sandbox, found, Depth::Names)?;
         let since = sandbox.details.based_at.unwrap_or(sandbox.created_at);
-        let changes = set.changes.iter().filter(|c| !c.is_directory()).count();
+        let files = || set.changes.iter().filter(|c| !c.is_directory());
+        let changes = files().count();
+        let outside = files().filter(|c| c.outside).count();
+        let ignored = files().filter(|c| c.ignored && !c.outside).count();
         if Node::of(&sandbox.project)?.is_none_or(|n| n.kind != Kind::Directory) {
             let age_ms = now().saturating_sub(since);
             let (unsettled, drift, unreadable) = (Vec::new(), Vec::new(), set.unreadable);
-            return Ok(Standing { sandbox, age_ms, changes, unsettled, drift, project_is_missing: true, unreadable });
+            let project_is_missing = true;
+            return Ok(Standing { sandbox, age_ms, changes, ignored, outside, unsettled, drift, project_is_missing, unreadable });
         }
         let config = self.context.config_for(&sandbox.project)?;
         let walk = self.walk(&sandbox.project, since, &config.diff.ignore)?;
@@ -123,6 +131,8 @@ impl Engine {
         Ok(Standing {
             age_ms: now().saturating_sub(since),
             changes,
+            ignored,
+            outside,
             unsettled,
             drift,
             project_is_missing: false,

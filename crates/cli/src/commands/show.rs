@@ -59,7 +59,7 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
             },
         ),
         ("copy-on-write", details.trees.iter().map(|t| path(t)).collect::<Vec<_>>().join(" ")),
-        ("changed", format!("{}, {}", counted(shown.changes.changed_files, "file"), bytes(shown.listed.size_bytes))),
+        ("changed", format!("{}, {}", counted(shown.changes.changed_files, "path"), bytes(shown.listed.size_bytes))),
     ];
     for missing in &shown.listed.missing {
         rows.push(("missing", output.paint(Style::Red, printable(&missing.to_string()))));

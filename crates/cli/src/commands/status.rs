@@ -24,7 +24,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let standing = engine.status(args.name.as_deref())?;
     output.document(&document(&standing));
     let name = output.paint(Style::Bold, &standing.sandbox.name);
-    output.line(format!("{name} is {} old and holds {}", age(standing.age_ms), counted(standing.changes as u64, "change")));
+    output.line(format!("{name} is {} old and holds {}", age(standing.age_ms), held(&standing)));
     if standing.project_is_missing {
         let (path, name) = (visible_path(&standing.sandbox.project), &standing.sandbox.name);
         output.line(format!("{} the project is not at {path} any more: it was moved or deleted", output.paint(Style::Red, "!")));
@@ -64,6 +64,19 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     output.line(in_words(&standing, output));
     Ok(ExitCode::SUCCESS)
+}
+
+/// As `diff` counts them: its headline is about what it lists.
+fn held(standing: &Standing) -> String {
+    let Standing { changes, ignored, outside, .. } = *standing;
+    let mut held = counted((changes - ignored - outside) as u64, "change");
+    if ignored > 0 {
+        held.push_str(&format!(", {ignored} more that the project ignores"));
+    }
+    if outside > 0 {
+        held.push_str(&format!(", {outside} more outside the project"));
+    }
+    held
 }
 
 fn row(drift: &Drift, standing: &Standing, output: &Output) -> Vec<String> {
@@ -112,6 +125,8 @@ fn document(standing: &Standing) -> serde_json::Value {
         "sandbox": { "id": standing.sandbox.id, "name": standing.sandbox.name, "project": Text::from(&standing.sandbox.project), "status": standing.sandbox.status },
         "age_seconds": standing.age_ms / 1000,
         "changes": standing.changes,
+        "ignored": standing.ignored,
+        "outside": standing.outside,
         "drift": drift,
         "project_missing": standing.project_is_missing,
         "collisions": standing.collisions(),
