@@ -84,10 +84,11 @@ fn chosen(is_root: bool) -> Vec<(Hit, Hit)> {
         return all;
     }
     let stride = all.len() / SAMPLE;
-    // The first once lost all snapshots, the second was taken for an empty layer.
+    // The first once lost all snapshots, the second was taken for an empty layer, the third for one that never had more.
     let worst = [
         ((Part::Database, Damage::Missing), (Part::Sandbox, Damage::Missing)),
         ((Part::Layer, Damage::Emptied), (Part::LayerNote, Damage::Emptied)),
+        ((Part::Layer, Damage::CutShort), (Part::LayerNote, Damage::Missing)),
     ];
     // No divisor of the number of damages, so that they take turns.
     all.into_iter().skip(if is_root { 5 } else { stride / 2 }).step_by(stride | 1).chain(worst).collect()
@@ -100,6 +101,8 @@ struct Scene<'w> {
     project: PathBuf,
     id: String,
     layer: PathBuf,
+    /// The directory of a layer that has the project's files.
+    part: String,
     /// What the sandbox changed.
     truth: String,
 }
@@ -125,6 +128,10 @@ impl<'w> Scene<'w> {
         let shown = w.json(["show", "s"]);
         let text = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
         let layer = w.state.join("layers").join(text(&shown["details"]["position"]["stack"][0]));
+        let trees = shown["details"]["trees"].as_array().expect("trees");
+        let is_around = |tree: &&serde_json::Value| w.project.starts_with(tree.as_str().unwrap_or_default());
+        let nearest = trees.iter().filter(is_around).max_by_key(|tree| tree.as_str().map(str::len));
+        let part = trees.iter().position(|tree| Some(tree) == nearest).expect("the project is in a tree").to_string();
         let truth = w.whatif(["diff", "s", "--name-only"]).go().ok().stdout;
         assert_eq!(truth, "changed\ngone\none\nthree\ntwo\n");
         // All records in the database itself, not in its log. The pool's keeper is gone in the copy, as after a reboot.
@@ -135,7 +142,7 @@ impl<'w> Scene<'w> {
         w.program("/bin/sh").args(["-c", save]).args([&w.state, &saved, &w.project, &project]).go().ok();
         w.whatif(["pool", "drain"]).go().ok();
         fs::remove_file(w.home.join(".config/whatif/config.toml")).expect("it was just written");
-        Self { w, saved, project, id: text(&shown["id"]), layer, truth }
+        Self { w, saved, project, id: text(&shown["id"]), layer, part, truth }
     }
 
     /// What went wrong with a pair.
@@ -188,8 +195,8 @@ impl<'w> Scene<'w> {
         match part {
             Part::Database => self.damage_database(damage),
             Part::Sandbox => self.damage_directory(&sandbox, "head", damage),
-            Part::Head => self.damage_directory(&sandbox.join("head"), "0", damage),
-            Part::Layer => self.damage_directory(&self.layer, "0", damage),
+            Part::Head => self.damage_directory(&sandbox.join("head"), &self.part, damage),
+            Part::Layer => self.damage_directory(&self.layer, &self.part, damage),
             Part::LayerNote => self.damage_note(damage),
             Part::Base => self.damage_file(&sandbox.join("base/index"), damage),
             Part::Journal => self.damage_file(&self.apply().join("journal"), damage),
