@@ -38,7 +38,7 @@ fn is_acl(name: &[u8]) -> bool {
 pub(crate) const ACL: &[u8] = b"system.posix_acl_access";
 
 /// The name by which calls that refuse a mere `O_PATH` descriptor reach what it holds.
-fn by_descriptor(descriptor: &impl AsFd) -> PathBuf {
+pub(crate) fn by_descriptor(descriptor: &impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd()))
 }
 
@@ -67,6 +67,11 @@ pub(crate) fn xattrs(descriptor: &impl AsFd) -> io::Result<Xattrs> {
 }
 
 fn names(descriptor: &impl AsFd) -> io::Result<Vec<OsString>> {
+    Ok(list_names(descriptor)?.into_iter().filter(|n| is_managed(n)).collect())
+}
+
+/// Of all extended attributes.
+pub(crate) fn list_names(descriptor: &impl AsFd) -> io::Result<Vec<OsString>> {
     let list = |buffer: &mut [u8]| match rustix::fs::flistxattr(descriptor, &mut *buffer) {
         Err(Errno::BADF) => rustix::fs::listxattr(by_descriptor(descriptor), buffer),
         other => other,
@@ -85,7 +90,7 @@ fn names(descriptor: &impl AsFd) -> io::Result<Vec<OsString>> {
 }
 
 fn split(list: &[u8]) -> Vec<OsString> {
-    list.split(|b| *b == 0).map(|n| OsString::from_vec(n.to_vec())).filter(|n| is_managed(n)).collect()
+    list.split(|b| *b == 0).filter(|n| !n.is_empty()).map(|n| OsString::from_vec(n.to_vec())).collect()
 }
 
 /// Gives a file or directory all its attributes. `descriptor` may be an `O_PATH` one.

@@ -15,6 +15,7 @@ use crate::content::{Copier, create_file, open_file};
 use crate::error::{Fault, on};
 use crate::look::{Seen, look, look_at};
 use crate::plan::Kind;
+use crate::unmanaged::Unmanaged;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -81,6 +82,8 @@ pub(crate) fn copy_entry(copier: &mut Copier<'_>, from: &OwnedFd, name: &OsStr, 
     match seen.identity.kind {
         Kind::File => {
             let (source, target) = (open_file(from, name)?, create_file(to, new)?);
+            // What the other file system cannot keep stays with the version that takes its place.
+            Unmanaged::of(from, name)?.give(&target)?;
             copier.copy(&source, &target, look_at(&target)?.identity.dev)?;
             settle(&target, &look_at(&source)?.identity.attributes(attributes::xattrs(&source)?))
         }

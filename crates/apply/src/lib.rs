@@ -33,6 +33,7 @@ mod swap;
 mod transaction;
 mod turn;
 mod undo;
+mod unmanaged;
 
 pub use check::check;
 pub use error::{ApplyError, Problem};

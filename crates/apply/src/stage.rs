@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -20,9 +20,10 @@ use crate::layout::{IGNORE, Layout, Step, link_base};
 use crate::look::{look, look_at};
 use crate::plan::{Attributes, Change, Existing, Identity, Kind, Plan, Source};
 use crate::transaction::{Conduct, Progress, Stage, Transaction};
+use crate::unmanaged::Unmanaged;
 
-/// Fills in `staged`. `plan` is the caller's, which still has its bytes.
-pub(crate) fn stage(tx: &mut Transaction, plan: &Plan, conduct: &mut Conduct<'_>) -> Result<(), Fault> {
+/// Fills in `staged`. `plan` is the caller's, which still has its bytes. Returns what new versions could not be given.
+pub(crate) fn stage(tx: &mut Transaction, plan: &Plan, conduct: &mut Conduct<'_>) -> Result<Vec<(PathBuf, String)>, Fault> {
     let entries: Vec<usize> = tx.layout.stage_entries.clone();
     let directories = tx.layout.stage_directories.clone();
     let total = entries.len() + directories.len() + tx.header.copied.len();
@@ -32,6 +33,7 @@ pub(crate) fn stage(tx: &mut Transaction, plan: &Plan, conduct: &mut Conduct<'_>
         copied: HashMap::new(),
         kept: HashMap::new(),
         incomplete: false,
+        lost: Vec::new(),
     };
     let mut done = 0;
     let mut step = || {
@@ -61,7 +63,8 @@ pub(crate) fn stage(tx: &mut Transaction, plan: &Plan, conduct: &mut Conduct<'_>
         step()?;
     }
     staging.look_again(tx)?;
-    staging.flush(tx)
+    staging.flush(tx)?;
+    Ok(staging.lost)
 }
 
 /// Those that lie near their targets. Git must not see anything in them, not even for a moment.
@@ -88,20 +91,29 @@ struct Staging<'a> {
     kept: HashMap<(u64, u64), usize>,
     /// Something could not be flushed by itself.
     incomplete: bool,
+    /// What a new version does not have of the one that it replaces.
+    lost: Vec<(PathBuf, String)>,
 }
 
 impl Staging<'_> {
     fn entry(&mut self, tx: &mut Transaction, plan: &Plan, n: usize) -> Result<Identity, Fault> {
-        let step = &tx.layout.steps[n];
-        let (spot, path) = (&step.temporary, step.path.as_path());
-        let parent = directory_of(&mut tx.held, spot, path)?;
+        let path = tx.layout.steps[n].path.clone();
         let Change::Put { source, attributes } = &plan.operations[n].change else {
-            return Err(on("stage", path)(Errno::INVAL));
+            return Err(on("stage", &path)(Errno::INVAL));
         };
-        let device = tx.held.roots[spot.root].seen.identity.dev;
+        if let Source::File(_) | Source::Bytes(_) = source {
+            let target = self.new_file(tx, n)?;
+            let device = tx.held.roots[tx.layout.steps[n].temporary.root].seen.identity.dev;
+            let filled = match source {
+                Source::Bytes(bytes) => write_at(&target, bytes, 0),
+                Source::File(from) => open_file(CWD, from).and_then(|from| self.copier.copy(&from, &target, device).map(drop)),
+                _ => Err(Errno::INVAL.into()),
+            };
+            return filled.and_then(|()| self.complete(&target, attributes)).map_err(on("stage", &path));
+        }
+        let spot = &tx.layout.steps[n].temporary;
+        let parent = directory_of(&mut tx.held, spot, &path)?;
         let made = match source {
-            Source::File(from) => self.file(from, &parent, &spot.name, attributes, device),
-            Source::Bytes(bytes) => self.bytes(bytes, &parent, &spot.name, attributes),
             Source::Link(leads) => rustix::fs::symlinkat(leads, &*parent, &spot.name)
                 .map_err(io::Error::from)
                 .and_then(|()| settle_link(&*parent, &spot.name, attributes))
@@ -115,22 +127,24 @@ impl Staging<'_> {
                 let first = existing.absolute(&plan.roots);
                 return self.further_name(existing, &first, &mut tx.held, (&parent, &spot.name), attributes);
             }
-            Source::Directory => Err(Errno::INVAL.into()),
+            Source::Directory | Source::File(_) | Source::Bytes(_) => Err(Errno::INVAL.into()),
         };
-        made.map_err(on("stage", path))
+        made.map_err(on("stage", &path))
     }
 
-    fn file(&mut self, from: &Path, parent: &OwnedFd, name: &OsStr, attributes: &Attributes, device: u64) -> io::Result<Identity> {
-        let source = open_file(CWD, from)?;
-        let target = create_file(parent, name)?;
-        self.copier.copy(&source, &target, device)?;
-        self.complete(&target, attributes)
-    }
-
-    fn bytes(&mut self, bytes: &[u8], parent: &OwnedFd, name: &OsStr, attributes: &Attributes) -> io::Result<Identity> {
-        let target = create_file(parent, name)?;
-        write_at(&target, bytes, 0)?;
-        self.complete(&target, attributes)
+    /// An empty file with what the one it replaces has besides the attributes of the plan.
+    fn new_file(&mut self, tx: &mut Transaction, n: usize) -> Result<OwnedFd, Fault> {
+        let step = &tx.layout.steps[n];
+        let path = step.path.as_path();
+        let parent = directory_of(&mut tx.held, &step.temporary, path)?;
+        let target = create_file(&*parent, &step.temporary.name).map_err(on("stage", path))?;
+        if tx.header.plan.operations[n].before().is_some_and(|before| before.kind == Kind::File) {
+            let there = directory_of(&mut tx.held, &step.target, path)?;
+            let replaced = Unmanaged::of(&there, &step.target.name).map_err(on("examine", path))?;
+            let lost = replaced.give(&target).map_err(on("stage", path))?;
+            self.lost.extend(lost.into_iter().map(|what| (path.to_owned(), format!("could not keep {what}"))));
+        }
+        Ok(target)
     }
 
     /// Attributes last, then what `lstat` will say.

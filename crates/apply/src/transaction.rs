@@ -134,11 +134,12 @@ fn attempt(plan: &Plan, directory: &Path, conduct: &mut Conduct<'_>, wanted: Wan
     let mut tx = Transaction { layout, held, store, old, header, staged };
 
     // 3. Everything is made and on the disk before the first name changes.
-    let ready = stage::stage(&mut tx, plan, conduct).and_then(|()| swap::still_as_expected(&mut tx));
+    let ready = stage::stage(&mut tx, plan, conduct).and_then(|lost| swap::still_as_expected(&mut tx).map(|()| lost));
     let ready = if (conduct.is_cancelled)() { Err(Fault::Cancelled) } else { ready };
-    if let Err(fault) = ready {
-        return Err(give_up(&mut tx, &mut journal, fault, Reached::Staging));
-    }
+    let lost = match ready {
+        Ok(lost) => lost,
+        Err(fault) => return Err(give_up(&mut tx, &mut journal, fault, Reached::Staging)),
+    };
     if let Err(fault) = journal.append(&[Entry::Staged(tx.staged.clone()), Entry::Commit]) {
         return Err(give_up(&mut tx, &mut journal, fault, Reached::Swap));
     }
@@ -149,7 +150,7 @@ fn attempt(plan: &Plan, directory: &Path, conduct: &mut Conduct<'_>, wanted: Wan
     }
 
     // 5. From here it only goes forward. What fails now is finished by recovery; it is not a success.
-    let done = finish::finish(&mut tx, &BTreeSet::new(), Vec::new(), conduct.progress).map_err(ApplyError::unsettled)?;
+    let done = finish::finish(&mut tx, &BTreeSet::new(), lost, conduct.progress).map_err(ApplyError::unsettled)?;
     let (after, hashes, reported) = (done.after.clone(), done.hashes.clone(), done.reported.clone());
     journal.append(&[Entry::Done(done)]).map_err(ApplyError::unsettled)?;
     Ok(Applied { after, hashes, reported })
