@@ -15,6 +15,9 @@ as_root_and_user!(
     what_reality_looks_like_outlasts_an_apply_that_was_taken_back,
     a_directory_changed_inside_and_deleted_in_reality_is_a_conflict,
     what_reality_did_not_have_during_a_rebase_is_not_deleted,
+    a_rebased_copy_shows_what_reality_did_elsewhere,
+    what_an_apply_deleted_stays_deleted_through_a_rebase,
+    a_rebase_that_was_killed_loses_nothing_and_can_be_run_again,
 );
 as_root!(what_root_makes_in_the_tree_of_another_belongs_to_them);
 
@@ -228,6 +231,90 @@ fn what_reality_did_not_have_during_a_rebase_is_not_deleted(w: &World) {
         w.outside("mv ../away f").ok();
         w.apply(&["s", "--all"]);
         assert_eq!(w.outside("cat f").ok().stdout, "1\n", "{backend}");
+        w.whatif(["rm", "s"]).go().ok();
+    }
+}
+
+const SHOWN: &str = "find . -mindepth 1 -printf '%P %y %m %l\\n' | sort; grep -r . . | sort";
+
+/// What reality does to all kinds of things, where the sandbox changed some of them, or something in them.
+fn move_reality(w: &World) {
+    w.outside(
+        "echo two > edited; rm deleted; echo new > added; chmod 600 mode; ln -sfn elsewhere link
+         mkdir -p tree/sub; echo 1 > tree/sub/f; chmod 500 tree/sub tree
+         mv renamed moved; rm -rf gone; rm file; mkdir file; echo 1 > file/f; rm -rf directory; echo 1 > directory
+         chmod 700 looks; echo 2 > looks/f; echo 3 > replaced/f; rm emptied/f; echo 2 > kept/theirs
+         seq 20 | sed s/^20/last/ > both; rm vanished/f",
+    )
+    .ok();
+}
+
+fn a_rebased_copy_shows_what_reality_did_elsewhere(w: &World) {
+    let mut expected: Option<(String, String, String)> = None;
+    for backend in backends(w) {
+        w.outside("find . -type d -exec chmod u+w {} +; rm -rf -- *").ok();
+        w.outside(
+            "for f in edited deleted mode file removed; do echo one > $f; done; ln -s nowhere link; seq 20 > both
+             for d in renamed gone directory looks replaced emptied kept vanished; do mkdir $d; echo 1 > $d/f; done",
+        )
+        .ok();
+        make(w, backend, backend);
+        w.exec(
+            backend,
+            "echo mine > own; seq 20 | sed s/^1$/first/ > both; rm removed; rm -rf replaced; mkdir replaced
+             echo 1 > replaced/own; echo 2 > kept/own; echo 2 > vanished/own",
+        )
+        .ok();
+        w.whatif(["stop", backend]).go().ok();
+        move_reality(w);
+        // What both sides did to `replaced` collides, and stays as the sandbox has it.
+        w.whatif(["rebase", backend]).go().exits(1);
+        w.whatif(["start", backend]).go().ok();
+        let shown = w.exec(backend, SHOWN).ok().stdout;
+        let changed = w.whatif(["diff", backend, "--name-only"]).go().ok().stdout;
+        w.apply(&[backend, "--all", "--theirs", "replaced/**"]);
+        let reality = w.outside(SHOWN).ok().stdout;
+        let is = (shown, changed, reality);
+        assert_eq!(expected.get_or_insert_with(|| is.clone()), &is, "{backend}");
+        w.whatif(["rm", backend]).go().ok();
+    }
+    w.outside("find . -type d -exec chmod u+w {} +").ok();
+}
+
+fn what_an_apply_deleted_stays_deleted_through_a_rebase(w: &World) {
+    for backend in backends(w) {
+        w.outside("rm -rf -- *; echo 1 > f; echo 1 > g").ok();
+        make(w, "s", backend);
+        w.exec("s", "rm f; echo 2 > h; rm h").ok();
+        w.apply(&["s", "--all"]).ok();
+        w.outside("echo 2 > f; echo 2 > g; echo 3 > h").ok();
+        w.whatif(["rebase", "s"]).go().ok();
+        assert_eq!(w.exec("s", "ls; cat g h").ok().stdout, "g\nh\n2\n3\n", "{backend}");
+        w.apply(&["s", "--all"]);
+        assert_eq!(w.outside("cat f g h").ok().stdout, "2\n2\n3\n", "{backend}");
+        w.whatif(["rm", "s"]).go().ok();
+    }
+}
+
+/// Reality goes back to what it was in between: what passed for a deletion of the sandbox would be one then.
+fn a_rebase_that_was_killed_loses_nothing_and_can_be_run_again(w: &World) {
+    needs!(w, "strace");
+    for (call, number) in [("unlink", 1), ("unlink", 2), ("rmdir", 1), ("rename", 1), ("rename", 2), ("rename", 3), ("syncfs", 2)] {
+        w.outside("rm -rf -- * ../away; mkdir d ../away; echo 1 > a; echo 1 > b; echo 1 > d/f; echo 1 > own; echo 1 > e").ok();
+        make(w, "s", "copy");
+        w.exec("s", "echo 2 > own; rm a; echo mine > made").ok();
+        w.outside("mv b d ../away; echo 2 > new; mkdir n; echo 1 > n/f; echo 2 > e").ok();
+        w.with_fault(&Point { call: call.to_owned(), number }, Fault::Kill, &["rebase", "s"]).cwd(&w.project).go();
+        let context = format!("killed at {call} {number}");
+        w.outside("mv ../away/* .").ok();
+        let changed = w.whatif(["diff", "s", "--name-only"]).go().ok().stdout;
+        assert_eq!(changed, "a\nmade\nown\n", "{context}");
+        w.whatif(["rebase", "s"]).go().ok();
+        w.whatif(["start", "s"]).go().ok();
+        let seen = w.exec("s", "cat b d/f own made new n/f e; ls | wc -l").ok().stdout;
+        assert_eq!(seen, "1\n1\n2\nmine\n2\n1\n2\n7\n", "{context}");
+        w.apply(&["s", "--all"]).ok();
+        assert_eq!(w.outside("cat b d/f own made new n/f e").ok().stdout, "1\n1\n2\nmine\n2\n1\n2\n", "{context}");
         w.whatif(["rm", "s"]).go().ok();
     }
 }

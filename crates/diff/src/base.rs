@@ -277,8 +277,9 @@ impl Bases {
         for one in unchanged {
             if is_new(self, one) {
                 let (attributes, equal_to) = (Some(one.now.attributes()?.clone()), one.equal_to());
+                let hash = if one.is_in_copy { hash_of_one_moment(&one.now)? } else { None };
                 let record = Record::new(&one.now.at, one.now.node.clone());
-                self.add(&mut writer, own, Line::Known(Record { attributes, equal_to, identity_only: true, ..record }));
+                self.add(&mut writer, own, Line::Known(Record { attributes, hash, equal_to, identity_only: true, ..record }));
             }
         }
         writer.end()
@@ -377,4 +378,11 @@ impl Bases {
         writer.add(&line);
         self.remember(line, own);
     }
+}
+
+/// None if it was written to meanwhile, or is closed or too long.
+fn hash_of_one_moment(state: &State) -> io::Result<Option<Hash>> {
+    let hash = writer::hash_if_open(state, MOST_HASHED)?;
+    let is_still = Node::of(&state.at)?.is_some_and(|now| now.is_untouched_since(&state.node));
+    Ok(hash.filter(|_| is_still))
 }

@@ -120,6 +120,8 @@ pub struct Unchanged {
     pub now: State,
     /// The head's file that is the same.
     pub copy: Option<State>,
+    /// The head is a copy of reality, and is copied again with every snapshot: no inode stays the same.
+    pub is_in_copy: bool,
 }
 
 impl Unchanged {

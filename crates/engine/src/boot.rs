@@ -369,7 +369,7 @@ impl Engine {
     }
 
     /// Everything that must not be seen inside; the state directory first of all.
-    fn hidden(&self, wish: &Wish<'_>) -> Result<Vec<PathBuf>, EngineError> {
+    pub(crate) fn hidden(&self, wish: &Wish<'_>) -> Result<Vec<PathBuf>, EngineError> {
         let mut hidden = vec![self.state.root().to_owned()];
         hidden.extend(wish.secrets.get()?.hidden.iter().cloned());
         Ok(hidden)

@@ -3,6 +3,7 @@
 mod attributes;
 mod content;
 mod inventory;
+mod refresh;
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
@@ -15,6 +16,7 @@ use whatif_types::copied::Attributes;
 
 pub use self::attributes::{copy_attributes, copy_looks};
 pub use self::inventory::Copied;
+pub use self::refresh::{Refresh, Stale, staging};
 use crate::{PathError, on};
 
 /// How far a copy goes.

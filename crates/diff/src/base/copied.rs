@@ -76,6 +76,11 @@ impl Bases {
         Ok(Some(Record { content, hash, attributes, identity_only, ..Record::new(&change.path, node) }))
     }
 
+    /// Everything that something is known about.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.records.values().map(|placed| placed.record.path.as_path())
+    }
+
     /// Paths that are known to have been in reality.
     pub(crate) fn known_in_reality(&self) -> impl Iterator<Item = &Path> {
         self.records.values().map(|placed| &placed.record).filter(|record| !record.absent).map(|record| record.path.as_path())

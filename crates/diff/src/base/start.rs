@@ -29,6 +29,11 @@ fn has_same_content(record: &Record, now: &State, kept: Option<&State>) -> Resul
     })
 }
 
+fn has_recorded_bytes(record: &Record, after: &State) -> Result<bool, Unreadable> {
+    let may_be = record.hash.is_some() && after.node.kind == Kind::File && after.node.size == record.node.size;
+    Ok(may_be && writer::hash(after, u64::MAX).map_err(|error| Unreadable::of(&after.at, &error))? == record.hash)
+}
+
 /// Whether reality has the mode, owner and attributes that the record says.
 fn has_same_looks(record: &Record, now: &State, kept: Option<&State>) -> Result<bool, Unreadable> {
     let plain = |n: &Node| (n.mode, n.uid, n.gid);
@@ -113,8 +118,12 @@ pub(super) fn start_from(
     {
         return Ok((Some(with_looks(record, after, None)?), Base::Lost));
     }
-    Ok(match kept.as_ref().or(untouched) {
-        Some(known) => (Some(known.clone()), Base::Kept),
-        None => (now.cloned(), Base::Lost),
-    })
+    if let Some(known) = kept.as_ref().or(untouched) {
+        return Ok((Some(known.clone()), Base::Kept));
+    }
+    // The sandbox has the very bytes that it started from.
+    match after {
+        Some(after) if has_recorded_bytes(record, after)? => Ok((Some(with_looks(record, after, None)?), Base::Kept)),
+        _ => Ok((now.cloned(), Base::Lost)),
+    }
 }

@@ -44,7 +44,7 @@ impl Walk<'_> {
             None => !differs || now.node.ctime <= self.since(touched),
         };
         if is_known && self.scope.bases.get(&full).is_none() && !self.scope.bases.was_absent(&full) {
-            finding.found.unchanged.push(Unchanged { now: now.clone(), copy: None });
+            finding.found.unchanged.push(Unchanged { now: now.clone(), copy: None, is_in_copy: self.tree.copied });
         }
         // Nearly all of them are only on the way to something.
         if differs {
@@ -172,7 +172,7 @@ impl Walk<'_> {
                 finding.found.behind.push(Change { base, reality, ..Change::new(full, ChangeKind::Modify, before, Some(after)) });
             }
             (Base::Reality, Some(now), Some(after)) if self.scope.bases.get(&full).is_none() => {
-                finding.found.unchanged.push(Unchanged { now, copy: Some(after) });
+                finding.found.unchanged.push(Unchanged { now, copy: Some(after), is_in_copy: self.tree.copied });
             }
             _ => {}
         }

@@ -38,6 +38,26 @@ fn is_look(name: &OsStr) -> bool {
     !marks.iter().any(|p| name.as_bytes().starts_with(p.as_bytes()))
 }
 
+/// Whether an attribute is the file's own, and not the system's word about it.
+pub(super) fn is_compared(name: &OsStr) -> bool {
+    is_look(name) && (!name.as_bytes().starts_with(b"security.") || name == "security.capability")
+}
+
+/// Gives a copied directory what reality's looks like now, and takes away the attributes that reality's has no more.
+pub(super) fn renew(from: &Path, to: &Path, metadata: &Metadata) -> Result<Attributes, PathError> {
+    let given = of_name(from, to, metadata)?;
+    let stale = |has: Attributes| has.into_iter().filter(|(name, _)| is_compared(name) && !given.iter().any(|(g, _)| g == name));
+    let taken = of_path(to).and_then(|has| {
+        for (name, _) in stale(has) {
+            rustix::fs::lremovexattr(to, &name)?;
+        }
+        // An access control list that goes leaves its mask in the mode.
+        Ok(rustix::fs::chmod(to, rustix::fs::Mode::from_raw_mode(metadata.mode() & 0o7777))?)
+    });
+    taken.map_err(on("copy the attributes of", from))?;
+    Ok(given)
+}
+
 /// Of a directory or link of reality, which may be gone by now. Returns the extended attributes that the copy got.
 pub(super) fn of_name(from: &Path, to: &Path, metadata: &Metadata) -> Result<Attributes, PathError> {
     match copy(from, to, metadata, |_| true) {
@@ -60,7 +80,7 @@ fn copy(from: &Path, to: &Path, metadata: &Metadata, is_wanted: fn(&OsStr) -> bo
     give(to, metadata, &attributes)
 }
 
-fn of_path(from: &Path) -> io::Result<Attributes> {
+pub(super) fn of_path(from: &Path) -> io::Result<Attributes> {
     let list = |buffer: &mut [u8]| rustix::fs::llistxattr(from, buffer);
     read(list, |name, buffer| rustix::fs::lgetxattr(from, name, buffer))
 }

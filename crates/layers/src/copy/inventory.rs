@@ -15,7 +15,7 @@ use crate::{PathError, on};
 /// What was copied, and what each copy was when it was finished.
 #[derive(Clone, Debug, Default)]
 pub struct Copied {
-    originals: Vec<Original>,
+    pub(super) originals: Vec<Original>,
 }
 
 impl Copied {
@@ -95,7 +95,7 @@ fn describe(made: &Metadata) -> Copy {
     Copy { ino: made.ino(), ctime: ctime(made), mode: made.mode(), uid: made.uid(), gid: made.gid(), btime: btime(made) }
 }
 
-fn btime(metadata: &Metadata) -> Option<Time> {
+pub(super) fn btime(metadata: &Metadata) -> Option<Time> {
     let since = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some((since.as_secs().cast_signed(), since.subsec_nanos()))
 }
