@@ -1,7 +1,6 @@
 //! One command that was started.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -73,10 +72,12 @@ pub(super) fn has_input(fd: &OwnedFd) -> bool {
     rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
 }
 
+/// To be called when there is something to read, and reads once: a child that has reported a failure may be held still before it lets
+/// go of its end, and whoever waited for that would never let it go on.
 pub(super) fn read_outcome(pipe: OwnedFd) -> Option<Failure> {
-    let mut bytes = Vec::new();
-    File::from(pipe).read_to_end(&mut bytes).ok()?;
-    Failure::from_pipe(&bytes)
+    let mut bytes = [0; 16];
+    let length = rustix::io::retry_on_intr(|| rustix::io::read(&pipe, &mut bytes)).ok()?;
+    Failure::from_pipe(&bytes[..length])
 }
 
 pub(super) fn line_of(exec: &Exec) -> String {
@@ -99,4 +100,19 @@ pub(super) fn describe(failure: Failure, program: &str) -> Failed {
         Failure::Setup(errno) => (Reason::CannotExecute, errno, "set up the command".to_owned()),
     };
     Failed { reason, message: format!("failed to {what}: {}", io::Error::from_raw_os_error(errno)), errno }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_known_before_its_child_is_gone() {
+        let (outcome, report) = rustix::pipe::pipe().unwrap();
+        rustix::io::write(&report, &[2, 2, 0, 0, 0]).unwrap();
+        assert_eq!(read_outcome(outcome), Some(Failure::Execute(i32::from_ne_bytes([2, 0, 0, 0]))));
+        let (outcome, report) = rustix::pipe::pipe().unwrap();
+        drop(report);
+        assert_eq!(read_outcome(outcome), None, "it runs");
+    }
 }
