@@ -18,6 +18,7 @@ as_root_and_user!(
     a_change_taken_back_in_a_later_layer_is_none,
     drift_is_seen_through_layers,
     a_rebase_reaches_every_layer,
+    a_rebase_keeps_what_directories_are_in_newer_layers,
     a_rejected_sandbox_keeps_its_snapshots,
     a_review_sees_every_layer,
     bases_are_those_of_the_first_change,
@@ -251,6 +252,22 @@ fn a_rebase_reaches_every_layer(w: &World) {
     assert_eq!(document["drift"], json!([]), "{document:#}");
     let fork = w.fork("s@two", "fork");
     assert_eq!(w.exec(&fork, "sed -n '2p;19p' merged").ok().stdout, "two\n19\n", "a snapshot keeps what was changed: {snapshot:?}");
+}
+
+/// A file of an old layer is merged into the head, with the directories above it.
+fn a_rebase_keeps_what_directories_are_in_newer_layers(w: &World) {
+    w.outside("mkdir -p d/e; seq 9 > d/e/f; seq 9 > d/g").ok();
+    w.new_sandbox("s");
+    w.exec("s", "sed -i s/^1$/one/ d/e/f d/g").ok();
+    w.snapshot("s", "one");
+    w.exec("s", "chmod 750 d; chmod 700 d/e; setfattr -n user.tag -v t d/e").ok();
+    w.snapshot("s", "two");
+    w.exec("s", "echo > other").ok();
+    w.snapshot("s", "three");
+    w.outside("sed -i s/^9$/nine/ d/e/f d/g").ok();
+    w.whatif(["rebase", "s"]).go().ok();
+    let seen = w.exec("s", "stat -c %a d d/e; getfattr --only-values -n user.tag d/e; grep -c one d/e/f; grep -c nine d/e/f");
+    assert_eq!(seen.ok().text(), "750\n700\nt1\n1");
 }
 
 fn a_rejected_sandbox_keeps_its_snapshots(w: &World) {

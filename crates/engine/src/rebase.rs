@@ -1,8 +1,9 @@
 //! `whatif rebase`: moves a sandbox onto reality as it is now.
 //!
-//! What the sandbox did not touch follows reality by itself; in a copy it is brought up to date (`copies.rs`). Where reality changed something that the sandbox has a version of, that
-//! version becomes the merge of both, by the same rules as in an apply; where text collides, it gets conflict markers, as git writes
-//! them, to be settled inside. Everything else that collides stays as it is and is listed as open.
+//! What the sandbox did not touch follows reality by itself; in a copy it is brought up to date (`copies.rs`). Where reality changed
+//! something that the sandbox has a version of, that version becomes the merge of both, by the same rules as in an apply; where text
+//! collides, it gets conflict markers, as git writes them, to be settled inside. Everything else that collides stays as it is and
+//! is listed as open.
 //!
 //! The head's version is replaced and on the disk before the record says that it stands on reality. So a rebase that is cut short
 //! leaves a version that is merged again, or that collides, but none that counts as newer than it is.
@@ -67,7 +68,8 @@ impl Engine {
         let found = self.look(&sandbox)?.complete(&sandbox.project)?;
         let mut rebased = Rebased { sandbox: sandbox.clone(), merged: Vec::new(), marked: Vec::new(), open: Vec::new() };
         let mut trees: HashMap<PathBuf, Tree> = HashMap::new();
-        let mut head = Head { sandbox: &sandbox, directory: &directory, versions: HashMap::new() };
+        let layers = sandbox.details.position.stack.iter().rev().map(|id| self.state.layer_path(id)).collect();
+        let mut head = Head { sandbox: &sandbox, directory: &directory, layers, versions: HashMap::new() };
         let (mut bases, following) = (Vec::new(), Following::of(&found.changes));
         for change in found.changes.iter().filter(|c| c.has_drifted()).chain(&found.behind) {
             let outcome = match hold(&mut trees, &sandbox, &change.path)? {

@@ -23,6 +23,8 @@ pub(super) struct Head<'a> {
     pub sandbox: &'a Sandbox,
     /// The sandbox's own.
     pub directory: &'a Path,
+    /// The layers beneath it, newest first.
+    pub layers: Vec<PathBuf>,
     /// What became of files with several names, by device and inode of what they were.
     pub versions: HashMap<(u64, u64), Vec<Version>>,
 }
@@ -135,11 +137,24 @@ impl Head<'_> {
             missing.push((directory, like));
         }
         for (made, like) in missing.into_iter().rev() {
+            let newest = self.newest(made.strip_prefix(&head).unwrap_or(made), at)?;
+            let like = newest.as_deref().unwrap_or(like);
             let metadata = fs::symlink_metadata(like).map_err(|e| EngineError::io("examine", like, e))?;
             fs::create_dir(made).map_err(|e| EngineError::io("create", made, e))?;
             copy::copy_looks(like, made, &metadata)?;
         }
         Ok(file)
+    }
+
+    /// A directory as the newest layer has it, if that is one above the layer that something lies in.
+    fn newest(&self, directory: &Path, at: &Path) -> Result<Option<PathBuf>, EngineError> {
+        for layer in self.layers.iter().take_while(|layer| !at.starts_with(layer)) {
+            let path = layer.join(directory);
+            if absence::is_dir(&path).map_err(|e| EngineError::io("examine", &path, e))? {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
     }
 }
 
