@@ -15,6 +15,7 @@ as_root!(
     a_mount_made_outside_later_is_no_obstacle,
     directories_beside_a_mount_may_come_and_go,
     closed_directories_of_others_are_nobodys_change,
+    a_template_is_whole_although_directories_beside_a_mount_went,
 );
 
 /// NS-04.
@@ -143,6 +144,28 @@ fn closed_directories_of_others_are_nobodys_change(w: &World) {
     assert!(!document["unreadable"].to_string().contains("closed"), "{document:#}");
     assert!(!outcome.stderr.contains("could not be read"), "{}", outcome.stderr);
     assert_eq!(lines.collect::<Vec<_>>(), ["x", "o"]);
+}
+
+/// Trees go by number, and a number stands for the same tree in everything that is made of the same layers.
+fn a_template_is_whole_although_directories_beside_a_mount_went(w: &World) {
+    let script = r#"
+        mkdir ../../shared/aaa
+        as "$0" new s --backend overlay; as "$0" exec s -- sh -c 'mkdir deps; echo one > deps/one'
+        as "$0" template save s t
+        rmdir ../../shared/aaa; mkdir ../../shared/aab
+        as "$0" new a --template t; as "$0" exec a -- sh -c 'cat deps/one; echo two > deps/two'
+        as "$0" diff a --name-only
+        as "$0" snapshot a; as "$0" exec a -- cat deps/one deps/two
+        as "$0" stop a; as "$0" start a; as "$0" exec a -- cat deps/one deps/two
+        as "$0" fork a k; as "$0" exec k -- cat deps/one deps/two
+        as "$0" apply a --yes --all
+        cat deps/one deps/two
+        as "$0" rm --yes s a k
+    "#;
+    let outcome = beside_a_mount(w, script).ok();
+    let lines: Vec<&str> = outcome.stdout.lines().filter(|l| ["one", "two"].contains(l) || l.contains("deps/")).collect();
+    let twice = ["one", "two"].repeat(4);
+    assert_eq!(lines, [["one", "deps/one", "deps/two"].to_vec(), twice].concat(), "{outcome:?}");
 }
 
 /// NS-08.

@@ -289,7 +289,7 @@ impl Engine {
             backend: booting.plan.backend,
             backend_reason: booting.choice.reason.clone(),
             identity: booting.identity,
-            trees: trees_by_number(&booting.plan),
+            trees: trees_by_number(start.map_or(&[], |s| s.trees), &booting.plan),
             copied_trees: copied_trees(&booting.plan),
             masked: new.mask.clone(),
             exposed: new.expose.clone(),
@@ -338,7 +338,7 @@ impl Engine {
         sandbox.details.backend = booting.plan.backend;
         sandbox.details.backend_reason = booting.choice.reason.clone();
         sandbox.details.identity = booting.identity;
-        sandbox.details.trees = trees_by_number(&booting.plan);
+        sandbox.details.trees = trees_by_number(start.map_or(&[], |s| s.trees), &booting.plan);
         sandbox.details.copied_trees = copied_trees(&booting.plan);
         sandbox.details.position.heads = Some(heads_of(&booting.plan));
         sandbox.details.position.viewed = Some(booting.viewed.clone());
@@ -390,10 +390,12 @@ pub(crate) fn copied_trees(plan: &Plan) -> Vec<usize> {
     copied.collect()
 }
 
-pub(crate) fn trees_by_number(plan: &Plan) -> Vec<PathBuf> {
-    let mut trees: Vec<(usize, &Path)> = plan.trees().collect();
-    trees.sort();
-    trees.into_iter().map(|(_, path)| path.to_owned()).collect()
+/// Those that have a number, and the new ones of a plan. A number that was given once is never given to another tree, even while
+/// its mount or directory is absent.
+pub(crate) fn trees_by_number(known: &[PathBuf], plan: &Plan) -> Vec<PathBuf> {
+    let mut new: Vec<(usize, &Path)> = plan.trees().filter(|(number, _)| *number >= known.len()).collect();
+    new.sort();
+    known.iter().cloned().chain(new.into_iter().map(|(_, path)| path.to_owned())).collect()
 }
 
 pub(crate) fn new_id() -> Result<SandboxId, EngineError> {

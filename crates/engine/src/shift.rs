@@ -23,10 +23,9 @@ use whatif_types::{Backend, LayerId, Plan, Sandbox, SandboxId, Status};
 
 use self::helper::{Finishing, Helper};
 use crate::boot::{Heads, Wish};
-use crate::create::{copied_trees, new_id};
+use crate::create::{copied_trees, new_id, trees_by_number};
 use crate::intact::heads_of;
 use crate::limits::Lease;
-use crate::start::known_and_new;
 use crate::view::viewed_now;
 use crate::{Engine, EngineError, secrets};
 
@@ -312,7 +311,7 @@ impl Moving<'_> {
         let prepared = prepared.and_then(|()| Ok(shift.flush()?));
         let done = prepared.and_then(|()| {
             let before = sandbox.clone();
-            sandbox.details.trees = known_and_new(sandbox, &boot.plan);
+            sandbox.details.trees = trees_by_number(&sandbox.details.trees, &boot.plan);
             sandbox.details.copied_trees = copied_trees(&boot.plan);
             sandbox.details.position.work = boot.work;
             self.record(sandbox, heads_of(&boot.plan)).inspect_err(|_| *sandbox = before)

@@ -1,10 +1,8 @@
 //! Starts a stopped sandbox again, over the head it had.
 
-use std::path::PathBuf;
-
 use whatif_types::boot::{PROTOCOL_VERSION, Work};
 use whatif_types::limits::Expiry;
-use whatif_types::{Plan, Sandbox, Span, Status};
+use whatif_types::{Sandbox, Span, Status};
 
 use crate::choice::Choice;
 use crate::create::{copied_trees, trees_by_number};
@@ -71,7 +69,7 @@ impl Engine {
             let booting = self.begin_boot(wish, choice)?;
             self.finish_boot(wish, booting, None)
         })?;
-        sandbox.details.trees = known_and_new(&sandbox, &booting.plan);
+        sandbox.details.trees = trees_by_number(&sandbox.details.trees, &booting.plan);
         sandbox.details.copied_trees = copied_trees(&booting.plan);
         sandbox.details.position.heads = Some(with_heads_of(&sandbox, &booting.plan));
         sandbox.details.position.mounted = sandbox.details.position.stack.clone();
@@ -92,11 +90,4 @@ impl Engine {
         }
         Ok(sandbox)
     }
-}
-
-/// Numbers given once are never given to another tree, even while their mount is absent.
-pub(crate) fn known_and_new(sandbox: &Sandbox, plan: &Plan) -> Vec<PathBuf> {
-    let mut trees = sandbox.details.trees.clone();
-    trees.extend(trees_by_number(plan).into_iter().filter(|t| !sandbox.details.trees.contains(t)));
-    trees
 }
