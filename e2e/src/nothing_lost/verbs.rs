@@ -176,10 +176,12 @@ impl Life<'_> {
         self.expect(laws::of_undo((&done.before, &done.after), &before, &after));
         // The next one takes back the apply before.
         self.done.pop();
-        // Its changes are to come again, in what was made of it meanwhile too.
+        // Its changes are to come again, in what was made of it meanwhile too; and what it brought back is real.
+        let real = after.tokens();
         for sandbox in self.sandboxes.values_mut() {
             for work in sandbox.labels.values_mut().chain([&mut sandbox.work]) {
                 work.looks.extend(done.work.looks.iter().cloned());
+                work.pending.retain(|token| !real.contains(token));
             }
         }
     }
