@@ -30,6 +30,7 @@ as_root_and_user!(
     the_next_command_sees_what_reality_has_beneath_layers,
     what_reality_deletes_does_not_come_back,
     a_directory_can_be_renamed_inside_after_reality_replaced_it,
+    what_the_sandbox_only_copied_does_not_come_back,
 );
 
 const LOOK: &str = "cat a.txt d/a.txt bin bin2 link/x 2> /dev/null; readlink link; ls -l . d > /dev/null";
@@ -407,4 +408,17 @@ fn a_directory_can_be_renamed_inside_after_reality_replaced_it(w: &World) {
     w.whatif(["stop", "b"]).go().ok();
     w.whatif(["start", "b"]).go().ok();
     assert_eq!(w.exec("b", "cat renamed/f; ls d").ok().stdout, "x\na.txt\n");
+}
+
+/// The sandbox had touched the directory before reality put something into it, and makes it again later.
+fn what_the_sandbox_only_copied_does_not_come_back(w: &World) {
+    seen(w, "overlay");
+    w.exec("b", "chmod 750 d; echo mine > d/mine").ok();
+    w.whatif(["snapshot", "b"]).go().ok();
+    w.outside("ln -s nowhere d/link; echo theirs > d/theirs").ok();
+    w.exec("b", "mv d swapped; cp -a swapped d; rm -r swapped; echo more >> d/mine").ok();
+    w.whatif(["diff", "b"]).go().ok();
+    w.outside("rm d/link d/theirs").ok();
+    w.apply(&["b", "--all"]).ok();
+    assert_eq!(w.outside("ls d").text(), "a.txt\nmine");
 }

@@ -115,6 +115,7 @@ impl Walk<'_> {
         if base != Base::Reality && matches!(difference(now.as_ref(), after.as_ref(), owners_matter), Ok(None)) {
             if !masked_over_something {
                 self.note_twin(&full, now.as_ref(), after.as_ref(), false, finding);
+                self.note_same(&full, base, now, after, finding);
             }
             return;
         }
@@ -153,6 +154,14 @@ impl Walk<'_> {
         }
         if after.node.kind == Kind::File && after.node.nlink > 1 && !self.scope.rewritten.iter().any(|path| path == full) {
             finding.found.twins.push(Twin::of(full.to_owned(), &now.node, &after.node, is_behind));
+        }
+    }
+
+    /// Whatever the sandbox started from, both have the same now, and what either does next is relative to that.
+    fn note_same(&self, full: &Path, base: Base, now: Option<State>, after: Option<State>, finding: &mut Finding) {
+        let (Some(now), Some(after)) = (now, after) else { return };
+        if base == Base::Lost && now.node.kind != Kind::Directory && self.scope.bases.get(full).is_none() {
+            finding.found.unchanged.push(Unchanged { now, copy: Some(after), is_in_copy: self.tree.copied });
         }
     }
 
