@@ -8,6 +8,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Fault, Point, World, eventually};
 
+/// So often it is found as it was.
+const LOOKS: usize = 10;
+
 #[derive(Debug)]
 pub struct Stopped {
     child: Child,
@@ -27,9 +30,9 @@ impl Stopped {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             // A tracer keeps it from being shown as merely stopped.
             pid != 0
-                && stat.rsplit_once(')').is_some_and(|(_, rest)| matches!(rest.trim_start().chars().next(), Some('T' | 't')))
+                && matches!(state_of(&stat), Some('T' | 't'))
                 && fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().starts_with("whatif")
-                && is_in_group_stop(pid)
+                && is_in_group_stop(pid, child.id())
         });
         Self { child, pid }
     }
@@ -57,10 +60,19 @@ impl Stopped {
     }
 }
 
-/// Stopped for good, and not only for as long as the tracer looks at a call.
-fn is_in_group_stop(pid: i32) -> bool {
-    let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let first = state();
-    std::thread::sleep(Duration::from_millis(20));
-    first == state()
+/// Stopped for good, and not only for as long as the tracer looks at a call: that one sleeps, too, and has not been woken.
+fn is_in_group_stop(pid: i32, tracer: u32) -> bool {
+    let states =
+        || [pid.to_string(), tracer.to_string()].map(|id| fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default());
+    let first = states();
+    // The machine may be busy with much else.
+    let stays = || {
+        std::thread::sleep(Duration::from_millis(20));
+        first == states()
+    };
+    state_of(&first[1]) == Some('S') && (0..LOOKS).all(|_| stays())
+}
+
+fn state_of(stat: &str) -> Option<char> {
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
 }

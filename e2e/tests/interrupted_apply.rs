@@ -2,6 +2,7 @@
 //! what a person did meanwhile is theirs, and no other tool ever sees anything of it.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -129,9 +130,19 @@ fn an_apply_that_waited_for_a_killed_one_finishes_that_first(w: &World) {
     let swaps = renames(&w.points_of(&w.project, &APPLY));
     w.whatif(UNDO).go().ok();
     w.sandbox_with("other", "echo more > more");
-    let stopped = Stopped::at(w, &swaps[swaps.len() / 2], &APPLY);
-    let mut waiting = w.whatif(["apply", "other", "--yes"]).streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
-    eventually("it waits for the lock", || waits_for_a_lock(&waiting));
+    // Well after the commit: it may have a rename more to do for a command that has just ended.
+    let stopped = Stopped::at(w, &swaps[swaps.len() * 3 / 4], &APPLY);
+    let mut waiting = w.whatif(["apply", "other", "--yes"]).streams(Stdio::null(), Stdio::null(), Stdio::piped()).spawn();
+    let mut has_ended = false;
+    eventually("it waits for the lock", || {
+        has_ended = waiting.try_wait().expect("it is our child").is_some();
+        has_ended || waits_for_a_lock(&waiting)
+    });
+    if has_ended {
+        let mut said = String::new();
+        let _ = waiting.stderr.take().map(|mut stream| stream.read_to_string(&mut said));
+        panic!("it did not wait: {said}");
+    }
     stopped.kill();
     assert!(waiting.wait().expect("it is our child").success());
     assert_eq!(w.read("more"), "more\n");
