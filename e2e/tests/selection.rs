@@ -9,6 +9,7 @@ as_root_and_user!(
     a_rename_is_taken_apart_by_what_protects_one_half,
     a_renamed_directory_is_taken_apart,
     a_merge_takes_the_named_half,
+    where_realitys_version_stays_the_source_of_a_rename_stays,
     a_rename_reviewed_in_part_is_taken_in_part,
     a_leading_slash_is_the_top_of_the_project,
     a_bare_name_protects_at_any_depth,
@@ -99,6 +100,21 @@ fn a_merge_takes_the_named_half(w: &World) {
     w.whatif(["race", "merge", "one", "two", "--files", "one=b", "--as", "both"]).go().ok();
     w.whatif(["race", "apply", "both", "--yes"]).go().ok();
     assert_eq!((exist(w, ["a", "b"]), w.read("g")), ([true, true], "G\n".to_owned()));
+}
+
+/// Otherwise nobody has its content.
+fn where_realitys_version_stays_the_source_of_a_rename_stays(w: &World) {
+    for ours in ["--ours=**", "--ours=b.txt"] {
+        with_a_rename(w, "s");
+        w.outside("echo mine > b.txt").ok();
+        w.apply(&["s"]).exits(1);
+        w.apply(&["s", ours]).ok();
+        assert_eq!((exist(w, ["a.txt", "b.txt"]), w.read("b.txt").as_str()), ([true, true], "mine\n"), "{ours}");
+        assert_eq!(w.read("other"), "other\nmore\n");
+        w.apply(&["s"]).ok();
+        assert_eq!(exist(w, ["a.txt", "b.txt"]), [true, true], "{ours}: it is settled");
+        w.whatif(["rm", "s", "--yes"]).go().ok();
+    }
 }
 
 fn a_rename_reviewed_in_part_is_taken_in_part(w: &World) {

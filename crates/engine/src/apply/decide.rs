@@ -125,6 +125,7 @@ impl Decider {
         let one = |choice: &Chosen<'a>| self.one(choice.change, choice.hunks.as_deref());
         let mut decided = chosen.iter().map(one).collect::<Result<Vec<_>, _>>()?;
         self.spare_databases(&mut decided)?;
+        spare_sources(&mut decided);
         Ok(decided)
     }
 
@@ -183,6 +184,16 @@ impl Decider {
         } else {
             Settled::Open
         }
+    }
+}
+
+/// Where reality's version stays at the new name of a rename, it stays at the old one, too: nobody would have the content otherwise.
+fn spare_sources(decided: &mut [Decided<'_>]) {
+    let is_kept = |d: &&Decided<'_>| matches!(d.result, Result3::KeepReality);
+    let sources: HashSet<PathBuf> = decided.iter().filter(is_kept).filter_map(|d| Some(d.change.old_path()?.to_owned())).collect();
+    let is_source = |d: &&mut Decided<'_>| matches!(d.result, Result3::Remove) && sources.contains(&d.change.path);
+    for one in decided.iter_mut().filter(is_source) {
+        one.result = Result3::KeepReality;
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Frozen {
     pub by: u64,
     /// They are held while the layers change under the sandbox.
     pub changes_layers: bool,
+    /// Nothing ran when it began, and nothing was started since.
+    holds_nothing: bool,
     /// Stopped before us, by somebody else; they stay so.
     were_stopped: Vec<i32>,
 }
@@ -25,7 +27,7 @@ impl Frozen {
     /// error.
     pub(super) fn begin(by: u64, helpers: &[i32]) -> io::Result<Option<Self>> {
         let were_stopped = others(helpers)?.iter().filter(|p| p.state == 'T').map(|p| p.pid).collect();
-        let frozen = Self { by, changes_layers: false, were_stopped };
+        let frozen = Self { by, changes_layers: false, holds_nothing: false, were_stopped };
         match stop_all(helpers) {
             Ok(true) => Ok(Some(frozen)),
             Ok(false) => {
@@ -41,11 +43,14 @@ impl Frozen {
 
     /// There is nothing to stop, and nothing may be started.
     pub(super) fn nothing(by: u64) -> Self {
-        Self { by, changes_layers: false, were_stopped: Vec::new() }
+        Self { by, changes_layers: false, holds_nothing: true, were_stopped: Vec::new() }
     }
 
     /// Lets them go on. Children first: a shell that runs before its job does would believe that the job was stopped.
     pub(super) fn end(self) {
+        if self.holds_nothing {
+            return;
+        }
         let Ok(all) = processes::list(|_| None) else { return self.end_unseen() };
         let mut deepest_first: Vec<&Process> = all.iter().collect();
         deepest_first.sort_by_key(|p| std::cmp::Reverse(depth(p, &all)));
