@@ -18,6 +18,7 @@ as_root_and_user!(
     a_rebased_copy_shows_what_reality_did_elsewhere,
     what_an_apply_deleted_stays_deleted_through_a_rebase,
     a_rebase_that_was_killed_loses_nothing_and_can_be_run_again,
+    what_a_killed_rebase_left_does_not_come_back,
 );
 as_root!(what_root_makes_in_the_tree_of_another_belongs_to_them);
 
@@ -294,6 +295,26 @@ fn what_an_apply_deleted_stays_deleted_through_a_rebase(w: &World) {
         assert_eq!(w.exec("s", "ls; cat g h").ok().stdout, "g\nh\n2\n3\n", "{backend}");
         w.apply(&["s", "--all"]);
         assert_eq!(w.outside("cat f g h").ok().stdout, "2\n2\n3\n", "{backend}");
+        w.whatif(["rm", "s"]).go().ok();
+    }
+}
+
+/// What it had not taken away yet is nothing that the sandbox made, even if it is changed then.
+fn what_a_killed_rebase_left_does_not_come_back(w: &World) {
+    needs!(w, "strace");
+    for (call, number) in [("unlink", 1), ("unlink", 2), ("rmdir", 1)] {
+        w.outside("rm -rf -- *; mkdir d; for f in a b d/e d/f; do seq 9 > $f; done").ok();
+        make(w, "s", "copy");
+        w.outside("rm -r a b d").ok();
+        w.with_fault(&Point { call: call.to_owned(), number }, Fault::Kill, &["rebase", "s"]).cwd(&w.project).go();
+        w.exec("s", "for f in a b d/e d/f; do [ ! -e $f ] || sed -i 5d $f; done").ok();
+        let left = w.exec("s", "ls -d a b d/e d/f 2> /dev/null; true").ok().stdout;
+        let context = format!("killed at {call} {number}: {left}");
+        w.apply(&["s", "--all"]).exits(i32::from(!left.is_empty()));
+        assert_eq!(w.outside("ls").ok().stdout, "", "{context}");
+        w.whatif(["rebase", "s"]).go();
+        w.apply(&["s", "--all", "--ours=**"]).ok();
+        assert_eq!(w.outside("ls").ok().stdout, "", "{context}");
         w.whatif(["rm", "s"]).go().ok();
     }
 }

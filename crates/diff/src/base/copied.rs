@@ -22,11 +22,12 @@ impl Bases {
         after: Option<&State>,
     ) -> Result<(Option<State>, Base), Unreadable> {
         // What was kept since, or set by an apply.
-        if self.find(path).is_some() {
+        let is_going = after.is_some() && self.is_going(copied, path, inside);
+        if self.find(path).is_some() && !is_going {
             return self.start_of(path, now, after, (i64::MAX, 0));
         }
         // An apply took away what was copied, or the sandbox made the directory: whatever reality has here came later.
-        if self.was_absent(path) {
+        if self.was_absent(path) && !is_going {
             return Ok((None, if now.is_some() { Base::Kept } else { Base::Reality }));
         }
         if let Some(node) = copied.original(inside) {
@@ -42,6 +43,13 @@ impl Bases {
             // Both made it.
             Some(_) => (None, Base::Kept),
         })
+    }
+
+    /// Whether a rebase was about to take something out of a copy, or what it lies in, when it was cut short: the inventory forgets it
+    /// last.
+    fn is_going(&self, copied: &Copied, path: &Path, inside: &Path) -> bool {
+        let mut above = path.ancestors().zip(inside.ancestors());
+        above.any(|(path, inside)| copied.original(inside).is_some() && self.get(path).is_some_and(Record::is_taken_away))
     }
 
     /// Whether nothing but an inventory says what a change started from, and reality is something else.

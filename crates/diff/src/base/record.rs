@@ -76,6 +76,11 @@ impl Record {
         }
     }
 
+    /// Of what a rebase takes out of a copy because reality has it no more.
+    pub(super) fn is_taken_away(&self) -> bool {
+        self.absent && self.by.is_none() && self.node.ino == 0
+    }
+
     /// Of a directory that the sandbox has a part of, kept for what it looked like. What came of it is another record's business.
     pub(super) fn is_on_the_way(&self) -> bool {
         self.node.kind == Kind::Directory
