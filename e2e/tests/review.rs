@@ -271,7 +271,8 @@ fn a_small_and_a_changing_terminal(w: &World) {
         terminal.resize(rows, columns);
         terminal.type_in("jk\tjjGg\t?j");
     }
-    terminal.type_in("gq");
+    // The first one may only close the help, which a key typed while the size changes need not do.
+    terminal.type_in("gqq");
     terminal.expect("0 accepted, 0 rejected");
     assert_eq!(terminal.ends(), 0);
 }
