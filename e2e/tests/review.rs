@@ -271,9 +271,12 @@ fn a_small_and_a_changing_terminal(w: &World) {
         terminal.resize(rows, columns);
         terminal.type_in("jk\tjjGg\t?j");
     }
-    // The first one may only close the help, which a key typed while the size changes need not do.
-    terminal.type_in("gqq");
-    terminal.expect("0 accepted, 0 rejected");
+    // The first one may only close the help, and a busy machine draws late.
+    let is_left = (0..4).any(|_| {
+        terminal.type_in("q");
+        wait_for(Duration::from_secs(10), || terminal.screen().contains("0 accepted, 0 rejected").then_some(())).is_some()
+    });
+    assert!(is_left, "{}", terminal.screen());
     assert_eq!(terminal.ends(), 0);
 }
 
