@@ -142,6 +142,11 @@ impl World {
 
     /// `whatif …` with a fault.
     pub fn with_fault(&self, point: &Point, fault: Fault, arguments: &[&str]) -> Call {
+        self.with_fault_told(point, fault, arguments, Path::new("/dev/null"))
+    }
+
+    /// The same, and what the tracer says about it goes to a file.
+    pub(crate) fn with_fault_told(&self, point: &Point, fault: Fault, arguments: &[&str], told: &Path) -> Call {
         let (call, number) = (&point.call, point.number);
         let inject = match fault {
             Fault::Kill => format!("inject={call}:signal=SIGKILL:when={number}"),
@@ -151,7 +156,7 @@ impl World {
         };
         let trace = format!("trace={call}");
         // Without `--seccomp-bpf`: strace 6.1 then counts, but sends no signal.
-        let strace = self.program("/usr/bin/strace").args(["-f", "-o", "/dev/null", "-e", &trace, "-e", &inject]);
+        let strace = self.program("/usr/bin/strace").args(["-f", "-o"]).args([told]).args(["-e", &trace, "-e", &inject]);
         strace.args([&self.bin]).args(arguments)
     }
 }

@@ -2,14 +2,10 @@
 
 use std::fs;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Fault, Point, World, eventually};
-
-/// So often it is found as it was.
-const LOOKS: usize = 10;
 
 #[derive(Debug)]
 pub struct Stopped {
@@ -21,20 +17,16 @@ impl Stopped {
     /// Starts `whatif …`; a signal stops it when this call is done.
     #[track_caller]
     pub fn at(w: &World, point: &Point, arguments: &[&str]) -> Self {
-        let call = w.with_fault(point, Fault::Signal("SIGSTOP"), arguments);
+        let told = w.home.join("stopped.trace");
+        let call = w.with_fault_told(point, Fault::Signal("SIGSTOP"), arguments, &told);
         let child = call.streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
-        let children = format!("/proc/{0}/task/{0}/children", child.id());
-        let mut pid = 0;
+        let mut pid = None;
         eventually("it is stopped", || {
-            pid = fs::read_to_string(&children).unwrap_or_default().split_whitespace().next().map_or(0, |p| p.parse().unwrap_or(0));
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            // A tracer keeps it from being shown as merely stopped.
-            pid != 0
-                && matches!(state_of(&stat), Some('T' | 't'))
-                && fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().starts_with("whatif")
-                && is_in_group_stop(pid, child.id())
+            pid = fs::read_to_string(&told).ok().and_then(|told| stopped_in(&told));
+            pid.is_some()
         });
-        Self { child, pid }
+        let _ = fs::remove_file(told);
+        Self { child, pid: pid.expect("it was found") }
     }
 
     pub fn kill(self) {
@@ -60,19 +52,7 @@ impl Stopped {
     }
 }
 
-/// Stopped for good, and not only for as long as the tracer looks at a call: that one sleeps, too, and has not been woken.
-fn is_in_group_stop(pid: i32, tracer: u32) -> bool {
-    let states =
-        || [pid.to_string(), tracer.to_string()].map(|id| fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default());
-    let first = states();
-    // The machine may be busy with much else.
-    let stays = || {
-        std::thread::sleep(Duration::from_millis(20));
-        first == states()
-    };
-    state_of(&first[1]) == Some('S') && (0..LOOKS).all(|_| stays())
-}
-
-fn state_of(stat: &str) -> Option<char> {
-    stat.rsplit_once(')')?.1.trim_start().chars().next()
+/// The process that the tracer has seen come to a stop. (That it is at a call, or got the signal, is said otherwise.)
+fn stopped_in(told: &str) -> Option<i32> {
+    told.lines().find_map(|line| line.strip_suffix("--- stopped by SIGSTOP ---")?.trim().parse().ok())
 }

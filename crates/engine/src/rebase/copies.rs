@@ -62,13 +62,18 @@ fn refresh(
     copy::staging(staging)?;
     // What an apply deleted for the sandbox is still deleted in it, should reality get it again.
     let is_absent = |path: &&Path| bases.get(path).is_some_and(|record| record.absent && record.by.is_none());
-    // What a rebase that was cut short has not taken away yet is still to go.
-    let is_there = |path: &Path| path.strip_prefix(tree).is_ok_and(|inside| absence::exists(&copy.join(inside)).unwrap_or(true));
     let (absent, deleted): (Vec<&Path>, Vec<&Path>) = bases.paths().partition(is_absent);
-    let absent = absent.into_iter().filter(|path| !is_there(path)).collect();
-    let owned = |paths: Vec<&Path>| paths.into_iter().map(Path::to_owned).collect::<HashSet<_>>();
-    let (absent, deleted) = (owned(absent), owned(deleted));
-    let stale = Stale { tree, copy, depth, excluded, deleted: &deleted, absent: &absent, staging };
+    let deleted: HashSet<PathBuf> = deleted.into_iter().map(Path::to_owned).collect();
+    let mut gone = HashSet::new();
+    for path in absent {
+        let Ok(inside) = path.strip_prefix(tree) else { continue };
+        let at = copy.join(inside);
+        // What a rebase that was cut short has not taken away yet is still to go.
+        if !absence::exists(&at).map_err(|e| EngineError::io("examine", &at, e))? {
+            gone.insert(path.to_owned());
+        }
+    }
+    let stale = Stale { tree, copy, depth, excluded, deleted: &deleted, absent: &gone, staging };
     if let Some(refresh) = Refresh::prepare(stale)? {
         let failed = |e| EngineError::io("write", &copy.with_file_name("base"), e);
         let renewed: HashSet<PathBuf> = refresh.renewed().collect();
