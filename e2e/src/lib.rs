@@ -64,6 +64,33 @@ macro_rules! as_root_and_user {
     };
 }
 
+/// Makes four further tests of each function: as root and as an ordinary user, on each backend that is not the default one.
+#[macro_export]
+macro_rules! on_other_backends {
+    ($($name:ident),+ $(,)?) => {
+        mod on_other_backends {
+            $(mod $name {
+                #[test]
+                fn fuse_as_root() {
+                    $crate::World::with_backend($crate::Who::Root, "fuse", super::super::$name);
+                }
+                #[test]
+                fn fuse_as_user() {
+                    $crate::World::with_backend($crate::Who::User, "fuse", super::super::$name);
+                }
+                #[test]
+                fn copy_as_root() {
+                    $crate::World::with_backend($crate::Who::Root, "copy", super::super::$name);
+                }
+                #[test]
+                fn copy_as_user() {
+                    $crate::World::with_backend($crate::Who::User, "copy", super::super::$name);
+                }
+            })+
+        }
+    };
+}
+
 /// Makes one test of each function, for what only root can try or set up.
 #[macro_export]
 macro_rules! as_root {

@@ -34,13 +34,16 @@ impl World {
         assert!(self.control_groups().is_empty() && self.mounts().is_empty(), "they go with what was in them");
     }
 
-    /// Runs a script in the next boot, ten seconds after its beginning. `$W` is the binary. Only root can arrange that.
+    /// Runs a script in the next boot, which began ten seconds before the first of them. `$W` is the binary. Only root can arrange that.
     #[track_caller]
     pub fn in_next_boot(&self, script: &str) -> Outcome {
         let boot_id = self.dir.join("boot_id");
         fs::write(&boot_id, format!("{ANOTHER_BOOT}\n")).expect("the scratch directory is writable");
-        let uptime =
-            fs::read_to_string("/proc/uptime").ok().and_then(|t| t.split('.').next()?.parse::<i64>().ok()).expect("it is up");
+        let began = self.dir.join("uptime");
+        if !began.exists() {
+            fs::copy("/proc/uptime", &began).expect("the scratch directory is writable");
+        }
+        let uptime = fs::read_to_string(&began).ok().and_then(|t| t.split('.').next()?.parse::<i64>().ok()).expect("it is up");
         let like_us = self.program("/bin/true").into_command();
         let mut command = Command::new("/usr/bin/unshare");
         command.args(["--mount", "--propagation", "private", "--time", "--fork", "--boottime", &(10 - uptime).to_string()]);

@@ -7,6 +7,7 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -81,6 +82,12 @@ impl Terminal {
 
     pub fn resize(&self, rows: u16, columns: u16) {
         resize(&self.keyboard.try_clone().expect("a descriptor can be copied").into(), rows, columns);
+    }
+
+    /// Sends the program a signal.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("it has a pid");
+        kill_process(pid, signal).expect("it is our child");
     }
 
     /// Waits for the program to end and returns its exit code.

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 
 use crate::{Call, Outcome, skip, wait_for};
@@ -45,8 +46,28 @@ impl World {
         test(&World::new(who));
     }
 
+    /// Runs a test in a fresh world whose configuration names a backend, if that one works here.
+    pub fn with_backend(who: Who, backend: &str, test: fn(&World)) {
+        if who == Who::Root && !rustix::process::geteuid().is_root() {
+            skip("the root half needs root");
+            return;
+        }
+        let world = World::new(who);
+        if backend != "fuse" || world.can_use_fuse() {
+            world.write(world.home.join(".config/whatif/config.toml"), format!("[layers]\nbackend = \"{backend}\"\n"));
+            test(&world);
+        }
+    }
+
+    /// Whether this identity can have the fuse backend: often only root may open the device.
+    #[must_use]
+    pub fn can_use_fuse(&self) -> bool {
+        self.has("fuse-overlayfs") && self.outside("exec 3<>/dev/fuse").code == 0
+    }
+
     #[must_use]
     fn new(who: Who) -> Self {
+        raise_descriptor_limit();
         // Not in /tmp: a sandbox has a /tmp of its own.
         let dir = fresh_directory(&std::env::var_os("WHATIF_TEST_DIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from));
         let we = rustix::process::geteuid();
@@ -201,7 +222,7 @@ impl World {
     pub fn assert_nothing_left(&self) {
         let left =
             || [self.processes(), self.mounts(), self.transient().iter().map(|p| p.display().to_string()).collect()].concat();
-        let clean = wait_for(Duration::from_secs(10), || left().is_empty().then_some(()));
+        let clean = wait_for(Duration::from_secs(40), || left().is_empty().then_some(()));
         assert!(clean.is_some(), "left over: {:#?}", left());
     }
 
@@ -244,6 +265,15 @@ impl Drop for World {
         if let (Err(panic), false) = (end, std::thread::panicking()) {
             std::panic::resume_unwind(panic);
         }
+    }
+}
+
+/// An ordinary user's sandboxes get a part of the soft limit; tests that want a thousand connections inside need more than usual.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.map_or(20_000, |hard| hard.min(20_000));
+    if limit.current.is_some_and(|soft| soft < most) {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit });
     }
 }
 

@@ -1,8 +1,9 @@
 //! Access control lists that name other users: an ordinary user's namespace does not show their ids, so what has to read a list
 //! there carries it in full or refuses, and never loses it.
 
-use whatif_e2e::{World, as_root_and_user, needs};
+use whatif_e2e::{World, as_root, as_root_and_user, needs};
 
+as_root!(a_list_of_a_directory_is_set_and_moved_with_every_backend);
 as_root_and_user!(an_export_loses_no_list, a_merge_of_layers_loses_no_list, a_copy_of_a_head_loses_no_list);
 
 /// A sandbox with two snapshots of files and a directory that another user has access to, in reality.
@@ -83,4 +84,17 @@ fn a_copy_of_a_head_loses_no_list(w: &World) {
     }
     w.whatif(["fork", "s@one", "t"]).go().ok();
     lists_are_as_they_were(w, "t", &lists);
+}
+
+fn a_list_of_a_directory_is_set_and_moved_with_every_backend(w: &World) {
+    needs!(w, "setfacl", "getfacl", "fuse-overlayfs");
+    for backend in ["overlay", "copy", "fuse"] {
+        w.outside("rm -rf -- *; mkdir -p d/g own; echo x > d/g/x; setfacl -m u:4242:rx d/g").ok();
+        w.whatif(["new", backend, "--backend", backend]).go().ok();
+        w.exec(backend, "set -e; mv d moved; mkdir new; setfacl -m u:4243:rx new; setfacl -m u:4244:rx own; touch own/x").ok();
+        w.whatif(["apply", backend, "--yes", "--all"]).go().ok();
+        let lists = w.outside("getfacl -cn moved/g new own | grep user:4").ok().stdout;
+        assert_eq!(lists, "user:4242:r-x\nuser:4243:r-x\nuser:4244:r-x\n", "{backend}");
+        w.whatif(["rm", backend]).go().ok();
+    }
 }

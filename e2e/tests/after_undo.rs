@@ -11,6 +11,7 @@ as_root_and_user!(
     what_was_made_of_a_sandbox_meanwhile_has_its_changes_again,
     a_rollback_after_an_undo_has_the_changes_again,
     merged_layers_know_what_was_before_an_undone_apply,
+    what_another_sandbox_made_real_for_a_while_is_still_a_change,
 );
 
 /// Undoes the latest transaction, whichever it was.
@@ -188,4 +189,24 @@ fn merged_layers_know_what_was_before_an_undone_apply(w: &World) {
     undo_latest(w);
     w.exec("fork", "rm more").ok();
     assert_has_all(w, "fork");
+}
+
+fn what_another_sandbox_made_real_for_a_while_is_still_a_change(w: &World) {
+    for backend in ["copy", "overlay"] {
+        w.outside("rm -rf *; mkdir d e; seq 9 > d/x; ln -s nowhere e/l").ok();
+        w.whatif(["new", "s", "--backend", backend]).go().ok();
+        w.whatif(["start", "s"]).go();
+        w.outside("rm -r e; mkdir e; echo real > e/real").ok();
+        w.exec("s", "mv d/x e/l").ok();
+        w.whatif(["fork", "s", "other"]).go().ok();
+        w.apply(&["other", "--all", "--theirs=**"]).ok();
+        w.whatif(["diff", "s"]).go().ok();
+        undo_latest(w);
+        assert_eq!(w.read("d/x"), "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "{backend}");
+        w.apply(&["s", "--all", "--theirs=**"]).ok();
+        let text = w.outside("cat d/x e/l 2> /dev/null").stdout;
+        assert_eq!(text, "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "{backend}");
+        w.whatif(["rm", "s", "--yes"]).go().ok();
+        w.whatif(["rm", "other", "--yes"]).go().ok();
+    }
 }

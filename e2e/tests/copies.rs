@@ -19,6 +19,8 @@ as_root_and_user!(
     what_an_apply_deleted_stays_deleted_through_a_rebase,
     a_rebase_that_was_killed_loses_nothing_and_can_be_run_again,
     what_a_killed_rebase_left_does_not_come_back,
+    what_was_not_changed_is_no_change_in_an_import,
+    what_a_killed_rebase_put_in_place_is_realitys,
 );
 as_root!(what_root_makes_in_the_tree_of_another_belongs_to_them);
 
@@ -338,6 +340,54 @@ fn a_rebase_that_was_killed_loses_nothing_and_can_be_run_again(w: &World) {
         assert_eq!(seen, "1\n1\n2\nmine\n2\n1\n2\n7\n", "{context}");
         w.apply(&["s", "--all"]).ok();
         assert_eq!(w.outside("cat b d/f own made new n/f e").ok().stdout, "1\n1\n2\nmine\n2\n1\n2\n", "{context}");
+        w.whatif(["rm", "s"]).go().ok();
+    }
+}
+
+/// What is unpacked has other inodes than what was copied, by which a copy is known.
+fn what_was_not_changed_is_no_change_in_an_import(w: &World) {
+    w.outside("mkdir -p d/e; seq 4 > d/a; seq 4 > d/b; seq 4 > d/e/c; seq 4 > gone").ok();
+    make(w, "s", "copy");
+    w.exec("s", "chmod 700 d; echo 5 >> d/b; rm gone; mkdir -m 711 new").ok();
+    w.outside("sed -i 3d d/a").ok();
+    w.whatif(["export", "s", "-o", "../s.whatif"]).go().ok();
+    w.whatif(["import", "../s.whatif", "--name", "i", "--backend", "copy"]).go().ok();
+    let changes = "d\nd/b\ngone\nnew\n";
+    assert_eq!(w.whatif(["diff", "i", "--name-only"]).go().ok().stdout, changes);
+    w.whatif(["export", "i", "-o", "../i.whatif"]).go().ok();
+    w.whatif(["import", "../i.whatif", "--name", "again", "--backend", "copy"]).go().ok();
+    // What reality makes or moves later, none of them has deleted or made.
+    w.outside("mkdir later; echo l > later/l; mv d/e moved").ok();
+    for name in ["s", "i", "again"] {
+        assert_eq!(w.whatif(["diff", name, "--name-only"]).go().ok().stdout, changes, "{name}");
+    }
+    w.apply(&["again", "--all"]).ok();
+    let real = "seq: 1 2 4 / 1 2 3 4 5 / 700 711 / a b / c / l";
+    let look = "echo seq: $(cat d/a) / $(cat d/b) / $(stat -c %a d new) / $(ls d) / $(ls moved) / $(ls later)";
+    assert_eq!(w.outside(look).ok().text(), real);
+    // And what nobody changed is brought up to date.
+    w.whatif(["rebase", "i"]).go().ok();
+    assert_eq!(w.exec("i", "cat later/l moved/c d/a; test ! -e d/e").ok().stdout, "l\n1\n2\n3\n4\n1\n2\n4\n");
+}
+
+/// Reality goes back to what it was: what passed for the sandbox's would be brought again.
+fn what_a_killed_rebase_put_in_place_is_realitys(w: &World) {
+    needs!(w, "strace");
+    for (call, number) in [("rename", 2), ("rename", 4), ("rename", 6), ("syncfs", 2), ("rmdir", 1)] {
+        w.outside("rm -rf -- *; for f in a b c; do seq 3 > $f; done; mkdir t; echo 1 > t/f; echo 1 > own").ok();
+        make(w, "s", "copy");
+        w.exec("s", "echo 2 > own").ok();
+        w.outside("for f in a b c; do echo 4 >> $f; done; mkdir -m 555 n; rm -r t; echo 1 > t").ok();
+        w.with_fault(&Point { call: call.to_owned(), number }, Fault::Kill, &["rebase", "s"]).cwd(&w.project).go();
+        w.outside("for f in a b c; do seq 3 > $f; done; rmdir n; rm t; mkdir t; echo 1 > t/f").ok();
+        let context = format!("killed at {call} {number}");
+        assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().stdout, "own\n", "{context}");
+        // And what the sandbox does then is its own.
+        w.exec("s", "echo mine >> b").ok();
+        let changed = w.whatif(["diff", "s", "--name-only"]).go().ok().stdout;
+        assert_eq!(changed, "b\nown\n", "{context}");
+        w.apply(&["s", "--all", "--ours=**"]).ok();
+        assert_eq!(w.outside("cat a c own; test ! -e n").ok().stdout, "1\n2\n3\n1\n2\n3\n2\n", "{context}");
         w.whatif(["rm", "s"]).go().ok();
     }
 }

@@ -6,6 +6,7 @@ as_root_and_user!(
     secrets_are_dropped_listed_and_given_back_on_request,
     secrets_are_recognised_by_the_shape_of_their_value,
     further_paths_can_be_masked,
+    a_path_to_be_hidden_counts_from_here,
     masked_paths_can_be_exposed,
     the_users_configuration_masks_and_exposes,
     a_project_may_tighten,
@@ -113,4 +114,19 @@ fn git_knows_who_commits_and_nothing_else(w: &World) {
     assert!(outcome.stdout.starts_with("Ann Example <ann@example.org>\n"), "{} {}", outcome.stdout, outcome.stderr);
     assert!(!outcome.stdout.contains(SECRET), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("helper"), "{}", outcome.stdout);
+}
+
+/// A path on the command line counts from where one stands, as everywhere else.
+fn a_path_to_be_hidden_counts_from_here(w: &World) {
+    w.write("deep/.env", "SECRET=1");
+    w.write("token", "t0ken");
+    let show = ["--", "/bin/sh", "-c", "cat deep/.env token 2>&1; true"];
+    let run = |options: &[&str]| w.whatif(["run", "--rm", "-q"]).args(options).args(show).go().ok().stdout;
+    for mask in ["deep/.env", "./deep/.env", "../project/deep/.env"] {
+        let seen = run(&["--mask", mask]);
+        assert!(!seen.contains("SECRET") && seen.contains("t0ken"), "{mask}: {seen}");
+    }
+    let seen = run(&["--secret", "T=@../project/token", "--for", "api.example.com"]);
+    assert!(seen.contains("SECRET") && !seen.contains("t0ken"), "{seen}");
+    w.whatif(["run", "--mask", ".", "--", "true"]).go().fails_with_hint(2);
 }

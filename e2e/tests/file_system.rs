@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use whatif_e2e::{World, as_root_and_user, needs};
+use whatif_e2e::{World, as_root_and_user, needs, on_other_backends};
 
 const SECRET: &str = "canary-7d1f-secret";
 
@@ -20,6 +20,15 @@ as_root_and_user!(
     no_file_can_be_opened_by_handle,
     setuid_files_made_inside_are_out_of_reach_outside,
     sparse_and_mapped_files_do_not_confuse_anything,
+    a_copy_out_does_not_follow_links,
+);
+on_other_backends!(
+    secrets_are_absent_under_every_alias,
+    secrets_stay_absent_when_their_parent_is_renamed,
+    password_hashes_are_absent,
+    a_symlink_to_the_system_is_written_inside_only,
+    no_file_can_be_opened_by_handle,
+    setuid_files_made_inside_are_out_of_reach_outside,
     a_copy_out_does_not_follow_links,
 );
 

@@ -290,7 +290,7 @@ fn carried_by_an_archive(w: &World) {
         c.whatif(&["stop", c.backend]).ok();
         c.whatif(&["export", c.backend, "-o", "../archive"]).ok();
         c.whatif(&["rm", c.backend, "--yes"]).ok();
-        c.whatif(&["import", "../archive", "--name", c.backend]).ok();
+        c.whatif(&["import", "../archive", "--name", c.backend, "--backend", c.backend]).ok();
         c.outside("rm ../archive");
         c.apply(&[]).ok();
         c.are_one_file(&["old", "new"]);

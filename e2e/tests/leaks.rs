@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use whatif_e2e::{World, as_root_and_user, eventually, needs};
+use whatif_e2e::{World, as_root_and_user, eventually, needs, on_other_backends};
 
 as_root_and_user!(
     no_secret_of_the_environment_leaks,
@@ -16,6 +16,7 @@ as_root_and_user!(
     what_is_kept_is_for_its_owner_only,
     the_hostname_can_be_read_and_not_set,
 );
+on_other_backends!(only_three_descriptors_are_open, inherited_descriptors_are_closed, what_is_kept_is_for_its_owner_only,);
 
 const SECRET: &str = "canary-c0ffee-4711";
 

@@ -14,6 +14,7 @@ as_root_and_user!(
     a_directory_of_somebody_else_above_the_home_is_no_change,
     background_commands_have_logs,
     logs_can_be_followed_to_the_end,
+    a_command_whose_sandbox_is_removed_says_so,
     processes_are_listed_and_signalled,
     files_are_copied_both_ways,
     a_copy_out_replaces_nothing_unasked,
@@ -135,6 +136,21 @@ fn logs_can_be_followed_to_the_end(w: &World) {
     assert!(following.wait().expect("it is our child").success());
 }
 
+/// Not that it lost a keeper, which ends first.
+fn a_command_whose_sandbox_is_removed_says_so(w: &World) {
+    use std::process::Stdio;
+    let name = w.new_sandbox("removed");
+    let mut call = w.whatif(["exec", &name, "--", "/bin/sh", "-c", "echo begun; exec sleep 1000"]);
+    call = call.streams(Stdio::null(), Stdio::piped(), Stdio::piped());
+    let mut running = call.spawn();
+    let mut begun = [0; 6];
+    running.stdout.as_mut().expect("it is piped").read_exact(&mut begun).expect("it begins");
+    w.whatif(["rm", &name]).go().ok();
+    let ended = running.wait_with_output().expect("it is our child");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(125) && said.contains("sandbox 'removed' was removed meanwhile"), "{said}");
+}
+
 fn processes_are_listed_and_signalled(w: &World) {
     let name = w.new_sandbox("processes");
     let pid = w.json(["exec", &name, "-d", "--", "sleep", "1234"])["pid"].to_string();
@@ -179,6 +195,17 @@ fn a_copy_out_replaces_nothing_unasked(w: &World) {
     assert_eq!(std::fs::read_link(w.project.join("d/link")).expect("it is a link"), std::path::Path::new("a"));
     w.whatif(["cp", "--force", "out:b.txt", "b.txt"]).go().ok();
     assert_eq!(w.read("b.txt"), "inside\n");
+    // What the sandbox did not change is shown through to the very file that would be replaced.
+    w.write("e/same", "mine\n");
+    w.write("e/other", "mine\n");
+    w.outside("ln e/other e/linked").ok();
+    w.exec(&name, "echo inside > e/other; chmod 700 e/other").ok();
+    w.whatif(["cp", "--force", "out:e", "."]).go().ok();
+    assert_eq!(
+        (w.read("e/same").as_str(), w.read("e/other").as_str(), w.read("e/linked").as_str()),
+        ("mine\n", "inside\n", "mine\n")
+    );
+    assert_eq!(w.outside("stat -c %a e/other; ls -A e").ok().text(), "700\nlinked\nother\nsame");
     w.whatif(["cp", "d", "out:/tmp/again"]).go().ok();
     assert_eq!(w.exec(&name, "readlink /tmp/again/link").ok().text(), "a");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use whatif_e2e::{World, as_root_and_user, needs, wait_for};
+use whatif_e2e::{World, as_root, as_root_and_user, needs, wait_for};
 
 as_root_and_user!(
     a_disk_limit_ends_every_way_of_filling_a_disk,
@@ -14,6 +14,8 @@ as_root_and_user!(
     output_of_background_commands_ends_somewhere,
     copying_up_a_large_file_is_limited_too,
 );
+// A file system of their own takes root.
+as_root!(a_part_of_the_disk_is_left_for_others);
 
 const MIB: &str = "M = 1 << 20\n";
 
@@ -99,6 +101,28 @@ fn files_are_counted_too(w: &World) {
     let document = w.python_json("attributes", &format!("import os, time\n{way}\ntime.sleep(60)"));
     assert_eq!(document["exit_code"].as_i64().map(|code| code == 137 || code == 1), Some(true), "{document}");
     assert!(taken(w, "attributes") < 1 << 30);
+}
+
+/// CG-05: no limit is set, and the disk has few bytes, or few files.
+fn a_part_of_the_disk_is_left_for_others(w: &World) {
+    // Not as fast as memory is: what is full before anybody can look leaves nothing.
+    let few_bytes = ("size=40m", "while head -c 262144 /dev/zero >> big; do sleep 0.005; done; sleep 60", "stat -f -c %f");
+    let few_files = ("nr_inodes=20000", "seq 100000 | xargs touch; sleep 60", "stat -f -c %d");
+    for (options, fill, free) in [few_bytes, few_files] {
+        let script = format!(
+            "mount -t tmpfs -o mode=700,{options} none {state}; {free} {state}; \
+             {bin} --json run --name fills -- /bin/sh -c '{fill}'; {free} {state}; {bin} rm fills >&2",
+            state = w.state.display(),
+            bin = w.bin.display()
+        );
+        let said = w.program("/usr/bin/unshare").args(["--mount", "--propagation", "private", "/bin/sh", "-c", &script]).go().ok();
+        let lines: Vec<&str> = said.stdout.lines().collect();
+        let [before, ran @ .., after] = lines.as_slice() else { panic!("{said:?}") };
+        let ran: serde_json::Value = serde_json::from_str(&ran.concat()).expect("a document");
+        assert_eq!((&ran["exit_code"], &ran["limit_hit"]), (&137.into(), &"reserve".into()), "{options}: {ran}");
+        let [before, after] = [before, after].map(|n| n.parse::<u64>().expect("a number"));
+        assert!(after > before / 8, "{options}: {after} of {before} were left");
+    }
 }
 
 /// CG-05: nobody has to throw a sandbox away because it is full.

@@ -1,8 +1,16 @@
 //! Attack group NS: mounts, devices, setuid.
 
-use whatif_e2e::{World, as_root, as_root_and_user, needs};
+use whatif_e2e::{World, as_root, as_root_and_user, needs, on_other_backends};
 
 as_root_and_user!(
+    the_root_cannot_be_left,
+    dev_holds_only_what_is_harmless,
+    mounts_of_the_host_are_the_same_afterwards,
+    the_namespaces_of_another_sandbox_are_out_of_reach,
+    cgroups_are_out_of_reach,
+    setuid_programs_gain_nothing,
+);
+on_other_backends!(
     the_root_cannot_be_left,
     dev_holds_only_what_is_harmless,
     mounts_of_the_host_are_the_same_afterwards,

@@ -14,6 +14,8 @@ outside_as_root_and_user!(
     a_published_port_leads_inside,
     a_published_port_is_on_loopback_only,
     a_port_that_is_taken_is_said_before_anything_runs,
+    a_port_that_was_taken_meanwhile_is_listed_as_taken,
+    silent_connections_to_a_published_port_leave_room_for_others,
     ports_are_published_later_and_listed,
     ports_end_with_the_sandbox,
     a_port_is_free_when_a_run_has_ended,
@@ -119,6 +121,54 @@ fn a_port_that_is_taken_is_said_before_anything_runs(w: &World, _: &Outside) {
     w.whatif(["new", "live", RULES]).go().ok();
     w.whatif(["port", "live", "8080"]).go().fails_with_hint(2).says("8080");
     w.whatif(["run", "--rm", "--publish", "8081:8080", "--", "/bin/true"]).go().ok();
+}
+
+fn a_port_that_was_taken_meanwhile_is_listed_as_taken(w: &World, _: &Outside) {
+    w.whatif(["new", "back", RULES, "--publish", "8080:80", "--publish", "9090:80"]).go().ok();
+    w.whatif(["stop", "back"]).go().ok();
+    let _taken = TcpListener::bind("127.0.0.1:9090").expect("it is free again");
+    w.whatif(["start", "back"]).go().ok();
+    let listed = w.whatif(["port", "back"]).go().ok();
+    let line = |port: &str| listed.stdout.lines().find(|line| line.contains(port)).unwrap_or_default().to_owned();
+    assert!(line(":9090").contains("taken") && !line(":8080").contains("taken"), "{listed:?}");
+    assert!(listed.stderr.contains("port 9090 of this machine is taken"), "{listed:?}");
+    let taken = serde_json::json!([{ "host": 9090, "inside": 80 }]);
+    assert_eq!(w.json(["port", "back"])["taken"], taken);
+    assert_eq!(w.json(["show", "back"])["taken_ports"], taken);
+    assert!(w.whatif(["show", "back"]).go().ok().stdout.contains("127.0.0.1:9090: taken"));
+}
+
+/// A server that takes connections and says nothing, and clients that stay: there are only so many, and none of them has the
+/// place of a connection that goes out.
+fn silent_connections_to_a_published_port_leave_room_for_others(w: &World, o: &Outside) {
+    o.name("shop.test", &[PUBLIC]);
+    o.http(PUBLIC, 80);
+    w.whatif(["new", "silent", RULES, "--publish", "8080"]).go().ok();
+    let program = "import socket, time\ns = socket.create_server(('127.0.0.1', 8080), backlog=4096)\nopen('/tmp/serving', 'w')\ntime.sleep(600)";
+    w.whatif(["exec", "-d", "silent", "--", "/usr/bin/python3", "-c", program]).go().ok();
+    eventually("it serves", || w.exec("silent", "test -e /tmp/serving").code == 0);
+    let clients = w.write(
+        "clients.py",
+        "
+import resource, socket, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+kept = []
+for _ in range(4200):
+    try: kept.append(socket.create_connection(('127.0.0.1', 8080)))
+    except OSError: pass
+print('ALL THERE', flush=True)
+time.sleep(600)
+",
+    );
+    let output = w.write("clients.out", "");
+    let file = std::fs::File::options().append(true).open(&output).expect("it is ours");
+    let call = w.program("/usr/bin/python3").args([clients.to_str().expect("scratch paths are text")]);
+    let mut clients = call.streams(std::process::Stdio::null(), file.into(), std::process::Stdio::null()).spawn();
+    eventually("all clients", || w.read("clients.out").contains("ALL THERE"));
+    let hello = o.hello_in(w, "silent", "shop.test", 80).is_hello();
+    let _ = clients.kill();
+    let _ = clients.wait();
+    assert!(hello, "what goes out has places of its own");
 }
 
 fn ports_are_published_later_and_listed(w: &World, _: &Outside) {

@@ -14,6 +14,7 @@ outside_as_root_and_user!(
     what_is_not_there_is_said,
     hostile_names_do_not_reach_the_terminal,
     a_flood_does_not_fill_the_disk,
+    a_flood_is_collapsed_and_hides_nothing,
     requests_are_not_recorded_word_by_word,
 );
 
@@ -133,6 +134,34 @@ os.system("'/tmp/py\x1b[31m\n' -c \"import socket; socket.create_connection(('ev
         let raw: Vec<char> = text.chars().filter(|c| (c.is_control() && *c != '\n' && *c != '\t') || *c == '\u{202e}').collect();
         assert!(raw.is_empty(), "{raw:?} in {text}");
     }
+}
+
+/// The same thing over and over is counted; what happens once is seen.
+fn a_flood_is_collapsed_and_hides_nothing(w: &World, o: &Outside) {
+    o.name("shop.test", &[PUBLIC]);
+    o.http(PUBLIC, 80);
+    let program = format!(
+        r#"
+for n in range(1000):
+    s = socket.socket(); s.settimeout(10)
+    try: s.connect(('{PRIVATE}', 4444)); s.recv(1)
+    except OSError: pass
+    s.close()
+hello('late.test', 80)
+hello('shop.test', 80)
+"#
+    );
+    let outcome = keep(w, "flood", "allow=shop.test", &program).ok();
+    assert!(outcome.stderr.contains("connections denied"), "{}", outcome.stderr);
+    let shown = w.json(["net", "flood"]);
+    let decisions = shown["decisions"].as_array().expect("a list");
+    let flood: Vec<_> = decisions.iter().filter(|d| d["host"] == PRIVATE).collect();
+    let times: u64 = flood.iter().map(|d| d["repeats"].as_u64().unwrap_or(0).max(1)).sum();
+    assert!(flood.len() < 400, "{} lines", flood.len());
+    assert_eq!((times, shown["omitted"].as_u64()), (1000, Some(0)));
+    assert_eq!(o.decision(w, "flood", "late.test", 80)["allowed"], false);
+    assert_eq!(o.decision(w, "flood", "shop.test", 80)["allowed"], true);
+    assert!(w.whatif(["net", "flood"]).go().ok().stdout.contains("denied x"));
 }
 
 /// As many names as one likes: what is kept of them has an end.

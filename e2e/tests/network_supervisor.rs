@@ -21,6 +21,7 @@ outside_as_root_and_user!(
     a_thousand_connections_at_once,
     those_who_say_nothing_do_not_stop_others,
     it_gives_back_what_it_opened,
+    it_has_a_uid_that_nobody_else_has,
 );
 
 fn number(variable: &str, usual: u64) -> u64 {
@@ -55,6 +56,28 @@ fn it_is_there_for_the_very_first_call_of_a_program(w: &World, o: &Outside) {
         let outcome = w.whatif(["run", "-q", "--rm", "--net", &net, "--", "/bin/bash", "-c", &program]).go();
         assert!(outcome.stdout.contains("200"), "round {round}: {} {}", outcome.stdout, outcome.stderr);
     }
+}
+
+/// Of root; those inside and other sandboxes' supervisors are other users.
+fn it_has_a_uid_that_nobody_else_has(w: &World, o: &Outside) {
+    let mut uids: Vec<u32> = ["one", "two"]
+        .into_iter()
+        .map(|name| {
+            w.whatif(["new", name, "--net", "allow=shop.test"]).go().ok();
+            let before = o.supervisors();
+            o.hello_in(w, name, "evil.test", 80);
+            let pid = o.supervisors().into_iter().find(|pid| !before.contains(pid)).expect("it was needed");
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+            let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().next());
+            uid.and_then(|uid| uid.parse().ok()).expect("a number")
+        })
+        .collect();
+    if !w.is_root() {
+        assert_eq!(uids, [w.uid(); 2]);
+        return;
+    }
+    uids.dedup();
+    assert!(uids.len() == 2 && uids.iter().all(|uid| *uid >= 0x7FFF_0000), "{uids:?}");
 }
 
 fn none_is_left_behind(w: &World, o: &Outside) {

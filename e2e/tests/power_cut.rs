@@ -12,22 +12,32 @@ use whatif_e2e::{Call, Outcome, Random, Who, World, skip};
 
 #[test]
 fn on_ext4_as_root() {
-    story_survives(Who::Root, FileSystem::Ext4);
+    story_survives(Who::Root, FileSystem::Ext4, |w| play(w, FileSystem::Ext4, "overlay"));
 }
 
 #[test]
 fn on_ext4_as_user() {
-    story_survives(Who::User, FileSystem::Ext4);
+    story_survives(Who::User, FileSystem::Ext4, |w| play(w, FileSystem::Ext4, "overlay"));
+}
+
+#[test]
+fn of_copies_on_ext4() {
+    story_survives(Who::User, FileSystem::Ext4, |w| play(w, FileSystem::Ext4, "copy"));
+}
+
+#[test]
+fn over_fuse_on_ext4() {
+    story_survives(Who::Root, FileSystem::Ext4, |w| play(w, FileSystem::Ext4, "fuse"));
 }
 
 #[test]
 fn on_xfs() {
-    story_survives(Who::User, FileSystem::Xfs);
+    story_survives(Who::User, FileSystem::Xfs, |w| play(w, FileSystem::Xfs, "overlay"));
 }
 
 #[test]
 fn on_btrfs() {
-    story_survives(Who::Root, FileSystem::Btrfs);
+    story_survives(Who::Root, FileSystem::Btrfs, |w| play(w, FileSystem::Btrfs, "overlay"));
 }
 
 /// So many moments are tried besides the ends of steps.
@@ -78,7 +88,7 @@ impl Expected {
 
 fn story() -> Vec<Step> {
     vec![
-        whatif(&["new", "a", "--backend", "overlay"], |e| _ = e.sandboxes.insert("a", e.reality.clone())),
+        whatif(&["new", "a"], |e| _ = e.sandboxes.insert("a", e.reality.clone())),
         writes("a", "echo 1 > one; echo A > kept", |e| {
             e.put("a", "one", "1");
             e.put("a", "kept", "A");
@@ -122,6 +132,7 @@ struct Stage<'a> {
     w: &'a World,
     disk: PathBuf,
     file_system: FileSystem,
+    backend: &'static str,
 }
 
 impl Stage<'_> {
@@ -146,7 +157,8 @@ impl Stage<'_> {
     fn take(&self, step: &Step) {
         match step.does {
             Does::Whatif(arguments) => {
-                self.whatif(arguments.iter().copied()).go().ok();
+                let backend = if ["new", "import"].contains(&arguments[0]) { &["--backend", self.backend][..] } else { &[] };
+                self.whatif(arguments.iter().chain(backend).copied()).go().ok();
             }
             Does::Writes(sandbox, script) => {
                 self.whatif(["exec", sandbox, "--", "/bin/sh", "-c", script]).go().ok();
@@ -156,7 +168,7 @@ impl Stage<'_> {
     }
 }
 
-fn story_survives(who: Who, file_system: FileSystem) {
+fn story_survives(who: Who, file_system: FileSystem, play: fn(&World)) {
     if let Err(reason) = power_cut::is_possible() {
         return skip(&reason);
     }
@@ -166,19 +178,18 @@ fn story_survives(who: Who, file_system: FileSystem) {
     if !power_cut::alone() {
         return;
     }
-    let play = match file_system {
-        FileSystem::Ext4 => |w: &World| play(w, FileSystem::Ext4),
-        FileSystem::Xfs => |w: &World| play(w, FileSystem::Xfs),
-        FileSystem::Btrfs => |w: &World| play(w, FileSystem::Btrfs),
-    };
     World::with(who, play);
 }
 
-fn play(w: &World, file_system: FileSystem) {
-    let stage = Stage { w, disk: w.dir.join("disk"), file_system };
+fn play(w: &World, file_system: FileSystem, backend: &'static str) {
+    let stage = Stage { w, disk: w.dir.join("disk"), file_system, backend };
     let base = w.dir.join("base.img");
     file_system.make(&base);
-    let steps = story();
+    let mut steps = story();
+    if backend == "fuse" {
+        // Its layers are never merged.
+        steps.retain(|step| !matches!(step.does, Does::Whatif(["squash", ..])));
+    }
     let events = record(&stage, &base, &steps);
 
     let mut expected = vec![Expected { reality: reality(), ..Expected::default() }];
@@ -289,6 +300,10 @@ impl Aftermath<'_> {
             other => losses.push(format!("reality: {other:?}")),
         }
         for name in both(&self.before.sandboxes, &self.after.sandboxes) {
+            let looked = self.stage.whatif(["diff", name, "--name-only"]).go();
+            if looked.code != 0 {
+                losses.push(format!("diff of {name}: {}", looked.stderr));
+            }
             let _ = self.stage.whatif(["start", name]).go();
             let found = self.files_in(|script| self.stage.whatif(["exec", name, "--", "/bin/sh", "-c", script]).go());
             losses.extend(self.compare(name, found, &self.before.sandboxes[name], &self.after.sandboxes[name]));
@@ -304,7 +319,7 @@ impl Aftermath<'_> {
             let _ = self.stage.whatif(["rm", "looked-at", "--yes"]).go();
         }
         if self.before.archive && self.after.archive {
-            let imported = self.stage.whatif(["import", "../b.whatif", "--name", "imported"]).go();
+            let imported = self.stage.whatif(["import", "../b.whatif", "--name", "imported", "--backend", self.stage.backend]).go();
             if imported.code != 0 {
                 losses.push(format!("the archive: {}", imported.stderr));
             }

@@ -1,12 +1,19 @@
 //! Attack group PS: `/proc` and `/sys`.
 
-use whatif_e2e::{World, as_root_and_user, needs};
+use whatif_e2e::{World, as_root_and_user, needs, on_other_backends};
 
 as_root_and_user!(
     no_setting_of_the_kernel_can_be_written,
     nothing_in_proc_and_sys_opens_for_writing,
     only_processes_of_the_sandbox_are_visible,
     the_keeper_cannot_be_looked_into,
+    the_launcher_cannot_be_overwritten,
+    sensitive_files_are_masked,
+    masks_cannot_be_lifted,
+);
+on_other_backends!(
+    no_setting_of_the_kernel_can_be_written,
+    only_processes_of_the_sandbox_are_visible,
     the_launcher_cannot_be_overwritten,
     sensitive_files_are_masked,
     masks_cannot_be_lifted,

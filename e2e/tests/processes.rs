@@ -399,6 +399,9 @@ fn closed_standard_streams_are_survived(w: &World) {
 /// PR-09: the host's handler of core dumps is never run for us.
 fn there_are_no_core_dumps(w: &World) {
     assert_eq!(w.inside("ulimit -c; ulimit -Hc; ulimit -c unlimited 2>/dev/null; ulimit -c").ok().stdout, "0\n0\n0\n");
+    // One byte: the kernel starts a handler that core_pattern names for 0, and does not for 1.
+    let limit = w.inside("python3 -c 'import resource; print(resource.getrlimit(resource.RLIMIT_CORE))'").ok().stdout;
+    assert_eq!(limit, "(1, 1)\n");
 }
 
 /// PR-09: in a fresh sandbox and in a living one, and nobody can raise the limit for another.

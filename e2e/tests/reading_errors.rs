@@ -10,6 +10,7 @@ as_root_and_user!(
     an_apply_takes_all_or_nothing,
     a_copy_that_cannot_be_read_deletes_nothing,
     too_few_descriptors_lose_nothing,
+    too_few_descriptors_are_named_as_the_cause,
     deep_and_wide_trees_need_few_descriptors,
     a_snapshot_that_fails_leaves_the_sandbox_as_it_was,
     a_report_that_cannot_be_written_says_what_was_done,
@@ -123,6 +124,28 @@ fn too_few_descriptors_lose_nothing(w: &World) {
         Tree::of(&w.project, Detail::Times).assert_is(&before, "only an apply writes");
     }
     assert_eq!(names(w, "s"), CHANGED);
+}
+
+/// Any other advice than this leads nowhere.
+fn too_few_descriptors_are_named_as_the_cause(w: &World) {
+    w.outside(BASE).ok();
+    w.sandbox_with("s", WORK);
+    let bin = w.bin.display();
+    let all = |descriptors: u32| {
+        let commands =
+            ["ls".to_owned(), "diff s".to_owned(), "show s".to_owned(), "run --rm -q -- true".to_owned(), "snapshot s".to_owned()];
+        let forks = [format!("fork s f{descriptors}"), "exec s -- true".to_owned(), "stop s".to_owned(), "start s".to_owned()];
+        for command in commands.into_iter().chain(forks) {
+            let outcome = w.outside(&format!("ulimit -n {descriptors}; {bin} {command}"));
+            let is_clear = outcome.code == 125 && outcome.stderr.contains("ulimit -n 4096");
+            assert!(outcome.code == 0 || is_clear, "{command} with {descriptors}: {outcome:?}");
+            assert!(descriptors < 64 || outcome.code == 0, "{command} with {descriptors}: {outcome:?}");
+        }
+    };
+    for descriptors in [5, 6, 9, 16, 20, 64] {
+        w.whatif(["start", "s"]).go().ok();
+        all(descriptors);
+    }
 }
 
 fn deep_and_wide_trees_need_few_descriptors(w: &World) {

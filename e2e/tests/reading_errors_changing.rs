@@ -38,6 +38,8 @@ struct Case<'a> {
 /// One that stays, and is down.
 fn sandbox(w: &World, backend: &str) {
     w.outside(&format!("test -e b || {{ {BASE}; }}")).ok();
+    // What an import gets, too.
+    w.write(w.home.join(".config/whatif/config.toml"), format!("[layers]\nbackend = \"{backend}\"\n"));
     w.whatif(["run", "--keep", "-q", "--backend", backend, "--name", "s", "--", "/bin/sh", "-euc", WORK]).go().ok();
 }
 

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::json;
-use whatif_e2e::{World, as_root, as_root_and_user, needs, wait_for};
+use whatif_e2e::{Fault, Point, World, as_root, as_root_and_user, needs, wait_for};
 
 as_root_and_user!(
     attributes_of_both_sides_are_inside_afterwards,
@@ -13,10 +13,16 @@ as_root_and_user!(
     a_link_does_not_lead_out_of_the_tree,
     lines_appended_meanwhile_are_not_lost,
     a_rebase_that_is_killed_loses_nothing,
+    what_a_killed_rebase_brought_is_still_realitys,
     a_frozen_layer_is_not_written,
     every_way_of_copy_on_write_does_it,
     what_is_at_rest_is_listed_with_what_it_holds,
     markers_that_are_left_are_settled_as_the_hints_say,
+    a_rebase_is_proposed_only_where_it_helps,
+    markers_are_known_wherever_they_are_carried,
+    what_both_did_is_where_the_sandbox_starts_from,
+    what_both_deleted_is_not_deleted_again,
+    what_an_apply_deleted_is_a_change_again_after_its_undo,
 );
 as_root!(capabilities_and_owners_survive);
 
@@ -145,6 +151,33 @@ fn a_rebase_that_is_killed_loses_nothing(w: &World) {
     }
 }
 
+/// Killed before each flush: between a new version and its record there is one.
+fn what_a_killed_rebase_brought_is_still_realitys(w: &World) {
+    needs!(w, "strace", "setfattr");
+    // Between most flushes nothing happens that matters.
+    for (backend, call, step) in [("overlay", "unlink", 1), ("overlay", "fsync", 3), ("copy", "fsync", 4)] {
+        for number in (1..).step_by(step) {
+            outside(w, "rm -rf *; mkdir d; chmod 755 d; seq 20 > f; seq 9 > g");
+            w.whatif(["new", "s", "--backend", backend]).go().ok();
+            w.exec("s", "sed -i s/^2$/two/ f; sed -i s/^5$/mine/ g; setfattr -n user.s -v 1 d").ok();
+            w.whatif(["diff", "s"]).go().ok();
+            outside(w, "sed -i s/^19$/nineteen/ f; setfattr -n user.r -v 1 f; sed -i s/^5$/real/ g; chmod 700 d");
+            w.whatif(["stop", "s"]).go().ok();
+            let point = Point { call: call.to_owned(), number };
+            let is_over = w.with_fault(&point, Fault::Kill, &["rebase", "s"]).go().code == 1;
+            outside(w, "seq 20 > f; chmod 755 d; setfattr -x user.r f; seq 9 > g");
+            w.apply(&["s", "--all", "--ours=**"]).ok();
+            let looks =
+                "sed -n '2p;19p' f; stat -c %a d; getfattr --absolute-names -n user.r f 2> /dev/null; grep -c '^[<>=]' g; true";
+            assert_eq!(outside(w, looks), "two\n19\n755\n0", "{backend}, killed before {call} {number}");
+            w.whatif(["rm", "s"]).go().ok();
+            if is_over {
+                break;
+            }
+        }
+    }
+}
+
 fn a_frozen_layer_is_not_written(w: &World) {
     outside(w, "mkdir d; seq 20 > d/f; chmod 755 d; chmod 644 d/f");
     w.new_sandbox("s");
@@ -241,4 +274,101 @@ fn markers_that_are_left_are_settled_as_the_hints_say(w: &World) {
     w.whatif(["rebase", "s"]).go().ok();
     assert_eq!(w.json(["diff", "s"])["changes"], json!([]));
     w.whatif(["stop", "s"]).go().ok();
+}
+
+/// It writes markers where text collides. What one side deleted, and what is not text, is decided with the apply.
+fn a_rebase_is_proposed_only_where_it_helps(w: &World) {
+    outside(w, "seq 9 > f; seq 9 > gone");
+    w.sandbox_with("s", "rm gone");
+    outside(w, "echo more >> gone");
+    let status = || w.whatif(["status", "s"]).go().ok().text().to_owned();
+    assert!(status().contains("--theirs PATH"), "{}", status());
+    let refused = w.apply(&["s"]).exits(1).says("--theirs PATH");
+    assert!(!format!("{refused:?}").contains("whatif rebase"), "{refused:?}");
+    w.exec("s", "sed -i s/^5$/mine/ f").ok();
+    outside(w, "sed -i s/^5$/real/ f");
+    assert!(status().contains("whatif rebase s"), "{}", status());
+    w.apply(&["s"]).exits(1).says("whatif rebase s");
+    w.whatif(["rebase", "s"]).go().exits(1);
+    w.whatif(["stop", "s"]).go().ok();
+    // Both kinds of conflict have their way out, and a sandbox that was stopped is started before.
+    let refused = w.apply(&["s"]).exits(1).says("--theirs PATH").says("whatif start s && whatif shell s");
+    assert!(!format!("{refused:?}").contains("whatif rebase"), "{refused:?}");
+    w.apply(&["s", "--ours", "f", "--theirs", "gone"]).ok();
+    assert_eq!(outside(w, "sed -n 5p f; ls gone 2>&1 | wc -l; test -e gone || echo away"), "real\n1\naway");
+}
+
+/// What is made of a sandbox holds its markers, too.
+fn markers_are_known_wherever_they_are_carried(w: &World) {
+    outside(w, "seq 9 > f");
+    w.sandbox_with("s", "sed -i s/^5$/mine/ f");
+    outside(w, "sed -i s/^5$/real/ f");
+    w.whatif(["rebase", "s"]).go().exits(1);
+    let file = w.dir.join("s.whatif").display().to_string();
+    w.whatif(["export", "s", "-o", &file]).go().ok();
+    w.whatif(["import", &file, "--name", "imported"]).go().ok();
+    w.whatif(["fork", "s", "fork"]).go().ok();
+    w.whatif(["fork", "imported", "fork-of-import"]).go().ok();
+    w.whatif(["template", "save", "s", "t"]).go().ok();
+    w.whatif(["new", "from-template", "--template", "t"]).go().ok();
+    for name in ["s", "fork", "imported", "fork-of-import", "from-template"] {
+        w.apply(&[name, "--all"]).exits(1).says("remove the markers");
+        assert_eq!(outside(w, "sed -n 5p f"), "real", "{name}");
+    }
+}
+
+/// Also if reality goes back to what both had before.
+fn what_both_did_is_where_the_sandbox_starts_from(w: &World) {
+    needs!(w, "setfattr");
+    for backend in ["overlay", "copy"] {
+        outside(w, "rm -rf *; mkdir d; chmod 755 d; seq 9 > f; echo a > g; chmod 644 g; ln -s here l");
+        w.whatif(["new", "s", "--backend", backend]).go().ok();
+        let same = "chmod 700 d; sed -i s/^5$/five/ f; chmod 600 g; setfattr -n user.n -v 1 g; ln -sfn there l";
+        w.exec("s", &format!("{same}; echo own > own")).ok();
+        w.whatif(["diff", "s"]).go().ok();
+        outside(w, same);
+        w.whatif(["rebase", "s"]).go().ok();
+        outside(w, "chmod 755 d; seq 9 > f; chmod 644 g; setfattr -x user.n g; ln -sfn here l");
+        assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().stdout, "own\n", "{backend}");
+        w.apply(&["s", "--all"]).ok();
+        let looks = "stat -c %a d g; sed -n 5p f; getfattr --absolute-names -d g; readlink l; cat own";
+        assert_eq!(outside(w, looks), "755\n644\n5\nhere\nown", "{backend}");
+        w.whatif(["rm", "s"]).go().ok();
+    }
+}
+
+fn what_both_deleted_is_not_deleted_again(w: &World) {
+    let can_fuse = w.is_root() && w.program("/usr/bin/env").args(["which", "fuse-overlayfs"]).go().code == 0;
+    for backend in ["overlay", "copy", "fuse"].into_iter().filter(|b| *b != "fuse" || can_fuse) {
+        let make = "mkdir -p d/e k; echo a > f; echo b > d/e/g; echo c > k/h; ln -s here l";
+        outside(w, &format!("rm -rf *; {make}; echo own > own"));
+        w.whatif(["new", "s", "--backend", backend]).go().ok();
+        w.exec("s", "rm -r f d k/h l; echo mine > own").ok();
+        w.whatif(["diff", "s"]).go().ok();
+        outside(w, "rm -r f d k/h l");
+        w.whatif(["rebase", "s"]).go().ok();
+        outside(w, make);
+        assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().stdout, "own\n", "{backend}");
+        w.apply(&["s", "--all"]).ok();
+        assert_eq!(outside(w, "cat f d/e/g k/h own; readlink l"), "a\nb\nc\nmine\nhere", "{backend}");
+        // What the sandbox deletes from here on is.
+        w.whatif(["rebase", "s"]).go().ok();
+        w.exec("s", "rm -f own; echo again > f").ok();
+        w.apply(&["s", "--all", "--theirs", "f"]).ok();
+        assert_eq!(outside(w, "cat f; ls"), "again\nd\nf\nk\nl", "{backend}");
+        w.whatif(["rm", "s"]).go().ok();
+    }
+}
+
+fn what_an_apply_deleted_is_a_change_again_after_its_undo(w: &World) {
+    for backend in ["overlay", "copy"] {
+        outside(w, "rm -rf *; mkdir -p d/e; echo a > f; echo b > d/e/g; echo own > own");
+        w.whatif(["new", "s", "--backend", backend]).go().ok();
+        w.exec("s", "rm -r f d").ok();
+        w.apply(&["s"]).ok();
+        w.whatif(["rebase", "s"]).go().ok();
+        w.whatif(["undo", "--yes"]).go().ok();
+        assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().stdout, "d/e/g\nf\n", "{backend}");
+        w.whatif(["rm", "s"]).go().ok();
+    }
 }

@@ -14,6 +14,7 @@ as_root_and_user!(
     an_undo_leaves_named_paths_as_they_are,
     an_undo_says_where_the_earlier_versions_are,
     an_apply_sees_what_reality_wrote_through_a_mapping,
+    what_was_written_again_with_the_same_bytes_is_merged_later,
 );
 
 /// Another byte in place, with the time put back.
@@ -126,5 +127,21 @@ fn an_apply_sees_what_reality_wrote_through_a_mapping(w: &World) {
         writeln!(input).expect("it listens");
         writer.wait().expect("it ends");
         assert!(w.outside(&format!("grep -c LATEREDITS {path}")).ok().text() == "1", "{path}");
+    }
+}
+
+/// The sandbox touched it without changing it. What it started from is what it is merged with when both sides edit it after that.
+fn what_was_written_again_with_the_same_bytes_is_merged_later(w: &World) {
+    for backend in ["overlay", "copy"] {
+        w.outside("rm -f *; seq 20 > f; seq 20 > touched").ok();
+        w.whatif(["new", backend, "--backend", backend]).go().ok();
+        w.exec(backend, "cp f g; cat g > f; rm g; chmod +x touched; chmod -x touched").ok();
+        w.outside("sed -i 's/^2$/two/' f touched").ok();
+        w.exec(backend, "sed -i 's/^18$/eighteen/' f touched").ok();
+        let status = w.json(["status", backend]);
+        assert_eq!(status["conflicts"], 0, "{backend}: {status}");
+        w.apply(&[backend]).ok();
+        let merged = w.outside("seq 20 | sed 's/^2$/two/; s/^18$/eighteen/'").ok().stdout;
+        assert_eq!((w.read("f"), w.read("touched")), (merged.clone(), merged), "{backend}");
     }
 }

@@ -352,8 +352,8 @@ fn a_view_somebody_entered_can_be_removed(w: &World) {
     w.whatif(["exec", "-d", "entered", "--", "/bin/sh", "-c", "sleep 1000; true", &marker]).go().ok();
     let pid = || w.processes().iter().find(|p| p.contains(&marker)).and_then(|p| p.split(' ').next().map(str::to_owned));
     let target = wait_for(Duration::from_secs(10), pid).expect("it runs");
-    let user: &[&str] = if w.is_root() { &[] } else { &["--user", "--preserve-credentials", "--root"] };
-    let sleeping = ["--target", &target, "--mount", "--", "/bin/sleep", "1000"];
+    let user: &[&str] = if w.is_root() { &[] } else { &["--user", "--preserve-credentials"] };
+    let sleeping = ["--target", &target, "--mount", "--root", "--", "/bin/sleep", "1000"];
     let mut visitor = w.program("/usr/bin/nsenter").args(user).args(sleeping).spawn();
     let namespace = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
     let here = namespace(std::process::id() as i32);

@@ -4,7 +4,7 @@
 use whatif_e2e::{World, as_root_and_user};
 
 as_root_and_user!(
-    a_skipped_destination_keeps_its_files,
+    a_destination_that_is_left_out_keeps_its_files,
     a_living_sandbox_keeps_them_too,
     where_something_runs_nothing_is_taken_away,
     a_partly_applied_directory_keeps_its_files,
@@ -16,6 +16,10 @@ as_root_and_user!(
     a_fork_and_a_template_keep_what_was_renamed,
     an_undo_takes_nothing_from_another_sandbox,
     what_replaces_the_source_does_not_change_the_destination,
+    what_was_deleted_in_it_is_not_listed,
+    what_reality_has_in_both_places_is_kept,
+    what_comes_to_the_old_place_is_not_in_the_new_one,
+    an_empty_one_is_an_ordinary_directory,
 );
 
 const SRC: &str = "mkdir -p src/deep/empty; echo one > src/one; echo two > src/deep/two; ln -s one src/link; chmod 750 src/deep";
@@ -45,10 +49,10 @@ fn restarted(w: &World, sandbox: &str) {
     w.whatif(["start", sandbox]).go().ok();
 }
 
-fn a_skipped_destination_keeps_its_files(w: &World) {
+fn a_destination_that_is_left_out_keeps_its_files(w: &World) {
     w.outside(SRC).ok();
     w.sandbox_with("s", RENAME);
-    w.apply(&["s", "--skip", "lib"]).ok();
+    w.apply(&["s", "--files", "src"]).ok();
     assert!(!w.project.join("src").exists() && !w.project.join("lib").exists());
     w.whatif(["start", "s"]).go().ok();
     has_src_at(w, "s", "lib");
@@ -67,7 +71,7 @@ fn a_living_sandbox_keeps_them_too(w: &World) {
     w.outside(SRC).ok();
     w.new_sandbox("s");
     w.exec("s", RENAME).ok();
-    w.apply(&["s", "--skip", "lib"]).ok();
+    w.apply(&["s", "--files", "src"]).ok();
     assert!(!w.project.join("src").exists());
     has_src_at(w, "s", "lib");
     w.exec("s", "echo more >> lib/one && rm lib/deep/two && mv lib/one lib/other").ok();
@@ -208,4 +212,61 @@ fn what_replaces_the_source_does_not_change_the_destination(w: &World) {
     assert_eq!(w.read("src/one"), "new\n");
     w.whatif(["start", "s"]).go().ok();
     has_src_at(w, "s", "lib");
+}
+
+fn what_was_deleted_in_it_is_not_listed(w: &World) {
+    w.outside(SRC).ok();
+    w.new_sandbox("other");
+    w.exec("other", "rm src/one src/deep/two; mv src lib").ok();
+    w.fork("other", "fork");
+    w.exec("fork", "mv lib/deep lib/further").ok();
+    w.sandbox_with("s", "rm -r src");
+    w.apply(&["s"]).ok();
+    for _ in 0..2 {
+        assert_eq!(shown(w, "other", "lib"), "deep deep/empty link");
+        assert_eq!(shown(w, "fork", "lib"), "further further/empty link");
+        restarted(w, "other");
+        restarted(w, "fork");
+    }
+}
+
+fn what_reality_has_in_both_places_is_kept(w: &World) {
+    w.outside(&format!("{SRC}; cp -a src lib")).ok();
+    w.new_sandbox("other");
+    w.exec("other", "rm -r lib; mv src lib").ok();
+    w.snapshot("other", "renamed");
+    w.fork("other", "fork");
+    w.exec("other", "mv lib/deep lib/further; rm lib/one").ok();
+    w.sandbox_with("s", "rm -r src");
+    w.apply(&["s"]).ok();
+    assert_eq!(shown(w, "other", "lib"), "further further/empty further/two link");
+    has_src_at(w, "fork", "lib");
+    w.whatif(["rollback", "other", "renamed"]).go().ok();
+    has_src_at(w, "other", "lib");
+}
+
+fn what_comes_to_the_old_place_is_not_in_the_new_one(w: &World) {
+    w.outside(SRC).ok();
+    w.new_sandbox("other");
+    w.exec("other", "rm src/one; echo mine > src/deep/two; mv src lib").ok();
+    w.sandbox_with("s", "rm -r src");
+    w.apply(&["s"]).ok();
+    w.outside("mkdir -p src/deep; echo new > src/new; echo again > src/one; echo new > src/deep/new").ok();
+    restarted(w, "other");
+    assert_eq!(shown(w, "other", "lib"), "deep deep/empty deep/two link");
+    w.apply(&["other", "--skip", "src"]).ok();
+    assert_eq!((w.read("lib/deep/two"), w.read("src/new")), ("mine\n".into(), "new\n".into()));
+    assert!(!w.project.join("lib/new").exists() && !w.project.join("lib/one").exists());
+}
+
+fn an_empty_one_is_an_ordinary_directory(w: &World) {
+    w.outside("mkdir src").ok();
+    w.new_sandbox("other");
+    w.exec("other", RENAME).ok();
+    w.sandbox_with("s", "rmdir src");
+    w.apply(&["s"]).ok();
+    w.exec("other", "echo one > lib/one").ok();
+    assert_eq!(shown(w, "other", "lib"), "one");
+    w.apply(&["other"]).ok();
+    assert_eq!(w.read("lib/one"), "one\n");
 }

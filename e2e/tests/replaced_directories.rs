@@ -8,6 +8,7 @@ as_root_and_user!(
     what_reality_puts_into_a_directory_replaced_before_a_fork_is_not_lost,
     what_reality_puts_into_a_directory_is_not_deleted_with_the_one_that_replaced_it,
     what_reality_puts_into_a_directory_renamed_over_is_not_lost,
+    a_directory_with_ignored_files_can_be_replaced,
 );
 
 fn what_reality_puts_into_a_directory_replaced_before_a_snapshot_is_not_lost(w: &World) {
@@ -50,4 +51,18 @@ fn meets_theirs(w: &World, name: &str, inside: &str) {
     w.exec(name, inside).ok();
     w.whatif(["apply", name, "--all", "--yes"]).go().exits(1);
     assert_eq!(w.read("d/both"), "theirs\n");
+}
+
+/// The deletion of an ignored file is not asked for, and keeps the directory. The sandbox's version of the directory has no such file.
+fn a_directory_with_ignored_files_can_be_replaced(w: &World) {
+    for (name, inside) in [("file", "echo file > d"), ("link", "ln -s a d")] {
+        w.outside("rm -rf *; echo '*.log' > .gitignore; echo a > a; mkdir -p d/e; echo x > d/x; echo y > d/e/y.log").ok();
+        w.sandbox_with(name, &format!("rm -r d; {inside}"));
+        w.apply(&[name]).exits(1).says("d: ");
+        assert_eq!(w.read("d/e/y.log"), "y\n");
+        w.apply(&[name, "--theirs=d"]).ok();
+        w.outside("[ -f d ]").ok();
+        w.whatif(["undo", "--yes"]).go().ok();
+        assert_eq!((w.read("d/x"), w.read("d/e/y.log")), ("x\n".into(), "y\n".into()));
+    }
 }

@@ -10,6 +10,7 @@ as_root_and_user!(
     a_renamed_directory_is_taken_apart,
     a_merge_takes_the_named_half,
     where_realitys_version_stays_the_source_of_a_rename_stays,
+    where_a_directory_stays_away_the_sources_of_what_is_in_it_stay,
     a_rename_reviewed_in_part_is_taken_in_part,
     a_leading_slash_is_the_top_of_the_project,
     a_bare_name_protects_at_any_depth,
@@ -21,6 +22,7 @@ as_root_and_user!(
     a_pattern_of_the_users_own_that_is_none_is_told_with_its_place,
     nothing_is_applied_into_a_masked_directory,
     a_digest_is_of_what_is_left_to_apply,
+    all_options_that_are_needed_are_named,
 );
 
 /// `a.txt` goes and a similar `b.txt` comes: a rename, as far as can be guessed. They differ in two hunks.
@@ -33,7 +35,7 @@ fn with_a_rename(w: &World, sandbox: &str) {
     assert_eq!(kinds, Some(vec![json!("rename"), json!("modify")]));
 }
 
-fn exist(w: &World, names: [&str; 2]) -> [bool; 2] {
+fn exist<const N: usize>(w: &World, names: [&str; N]) -> [bool; N] {
     names.map(|name| w.project.join(name).exists())
 }
 
@@ -113,6 +115,23 @@ fn where_realitys_version_stays_the_source_of_a_rename_stays(w: &World) {
         assert_eq!(w.read("other"), "other\nmore\n");
         w.apply(&["s"]).ok();
         assert_eq!(exist(w, ["a.txt", "b.txt"]), [true, true], "{ours}: it is settled");
+        w.whatif(["rm", "s", "--yes"]).go().ok();
+    }
+}
+
+/// The same where only the directory around the new name is in conflict.
+fn where_a_directory_stays_away_the_sources_of_what_is_in_it_stay(w: &World) {
+    // The directory may not have been chosen itself.
+    for (backend, chosen) in [("overlay", "--files=**"), ("copy", "--files=**"), ("copy", "--files=*.txt")] {
+        w.outside("rm -rf *; mkdir -p d/e f; echo a > a.txt; echo b > b.txt; echo c > f/c.txt").ok();
+        w.whatif(["new", "s", "--backend", backend]).go().ok();
+        w.exec("s", "chmod 750 d/e; mv a.txt d/e/new.txt; mv b.txt new.txt; mv f/c.txt d/e; rmdir f").ok();
+        w.whatif(["diff", "s"]).go().ok();
+        w.outside("rm -r d").ok();
+        w.apply(&["s", "--all"]).exits(1);
+        w.apply(&["s", chosen, "--ours=**"]).ok();
+        let there = exist(w, ["a.txt", "f/c.txt", "b.txt", "new.txt", "d/e"]);
+        assert_eq!(there, [true, true, false, true, false], "{backend} {chosen}");
         w.whatif(["rm", "s", "--yes"]).go().ok();
     }
 }
@@ -298,4 +317,19 @@ fn a_path_from_here_is_not_one_from_the_top(w: &World) {
     let bin = w.bin.display();
     w.outside(&format!("cd d; {bin} apply s --yes --files ./s --theirs ./s")).ok();
     assert_eq!((w.read("s"), w.read("d/s")), ("real\n".to_owned(), "S\n".to_owned()));
+}
+
+/// One option must not lead to the next refusal.
+fn all_options_that_are_needed_are_named(w: &World) {
+    w.outside("git init -q . && echo build > .gitignore && echo 1 > a").ok();
+    w.sandbox_with("s", "echo evil >> ~/.bashrc; echo plain > ~/plain; mkdir build; echo x > build/x; echo all: > build/Makefile");
+    let refused = w.apply(&["s"]);
+    let said = format!("{refused:?}");
+    assert!(said.contains(".bashrc; to take: --outside --risky"), "{said}");
+    assert!(said.contains("plain; to take: --outside\\n"), "{said}");
+    // A directory that is made for something in it is not left out.
+    let plan = w.json(["apply", "s", "--risky", "--dry-run"]);
+    assert_eq!((why(&plan, "build"), why(&plan, "build/x")), (Value::Null, json!("ignored")), "{plan}");
+    w.apply(&["s", "--outside", "--risky"]).ok();
+    assert_eq!(w.outside("cat ~/plain; tail -n 1 ~/.bashrc").ok().text(), "plain\nevil");
 }

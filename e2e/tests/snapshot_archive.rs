@@ -149,7 +149,7 @@ fn one_over_fuse_travels(w: &World) {
     w.whatif(["new", "s", "--backend", "fuse"]).go().ok();
     w.exec("s", "echo x > f").ok();
     w.json(["export", "s", "-o", "../s.whatif"]);
-    w.json(["import", "../s.whatif", "--name", "t"]);
+    w.json(["import", "../s.whatif", "--name", "t", "--backend", "fuse"]);
     assert_eq!(w.exec("t", "cat f; echo y > g; cat g").ok().text(), "x\ny");
 }
 
@@ -278,7 +278,7 @@ fn one_that_arrives_deletes_only_what_it_saw(w: &World) {
         w.whatif(["new", &s, "--backend", backend]).go().ok();
         w.exec(&s, "rm -r replaced gone f; mkdir replaced; echo new > replaced/new").ok();
         w.json(["export", &s, "-o", "../s.whatif"]);
-        w.json(["import", "../s.whatif", "--name", &import]);
+        w.json(["import", "../s.whatif", "--name", &import, "--backend", backend]);
         w.whatif(["apply", &import, "--all", "--yes"]).go().ok();
         assert_eq!(
             w.outside("find replaced gone f 2> /dev/null | sort").text(),
@@ -290,7 +290,7 @@ fn one_that_arrives_deletes_only_what_it_saw(w: &World) {
 
         w.outside("echo nl > replaced/nl; ln -s nowhere replaced/link; echo y > gone/y").ok();
         let before = w.outside("grep -r . replaced gone f; ls -l replaced gone").stdout;
-        w.json(["import", "../s.whatif", "--name", &import]);
+        w.json(["import", "../s.whatif", "--name", &import, "--backend", backend]);
         w.whatif(["fork", &import, &fork]).go().ok();
         for name in [&import, &fork] {
             let refused = w.whatif(["apply", name, "--all", "--yes"]).go().exits(1);

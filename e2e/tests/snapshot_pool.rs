@@ -95,6 +95,8 @@ fn a_claimed_sandbox_is_like_a_new_one(w: &World) {
             shown.as_object_mut().map(|o| o.remove(key));
             shown["details"].as_object_mut().map(|o| o.remove(key));
         }
+        // Which ids it has outside.
+        shown["details"]["identity"].as_object_mut().map(|o| o.remove("base"));
         // When it was first used.
         shown["details"]["position"].as_object_mut().map(|o| o.remove("viewed"));
         shown["details"].to_string()
@@ -106,12 +108,12 @@ fn a_claimed_sandbox_is_like_a_new_one(w: &World) {
 /// Whether the sandbox is made now, comes from the pool, or is there already.
 fn a_command_has_the_callers_umask_limits_and_priority(w: &World) {
     let look = "umask; ulimit -n; ulimit -Hn; ulimit -c; ulimit -s; ulimit -v; nice";
-    let changed = "umask 027; ulimit -Sn 777; ulimit -Hn 999; ulimit -c 0; ulimit -s 4096; ulimit -v 9000000";
+    let changed = "umask 027; ulimit -Sn 555; ulimit -Hn 666; ulimit -c 0; ulimit -s 4096; ulimit -v 9000000";
     let binary = w.bin.display().to_string();
     let from =
         |command: &str| w.outside(&format!("{changed}; exec nice -n 7 {binary} {command} -- /bin/sh -c '{look}'")).ok().stdout;
     let expected = w.outside(&format!("{changed}; exec nice -n 7 /bin/sh -c '{look}'")).ok().stdout;
-    assert!(expected.starts_with("0027\n777\n999\n0\n4096\n9000000\n7"), "{expected}");
+    assert!(expected.starts_with("0027\n555\n666\n0\n4096\n9000000\n7"), "{expected}");
     assert_eq!(from("run --rm --quiet"), expected, "made now");
     fill(w, 2);
     assert_eq!(from("run --keep --quiet --name pooled"), expected, "claimed with its command");
@@ -121,9 +123,10 @@ fn a_command_has_the_callers_umask_limits_and_priority(w: &World) {
     w.new_sandbox("mine");
     assert!(was_claimed(w, "mine", &before));
     assert_eq!(from("exec mine"), expected, "claimed, and then entered");
-    // Nothing sticks to the keeper.
+    // Nothing sticks to the keeper. (How many files an ordinary user may have open is bounded in any case.)
+    let look = if w.is_root() { look.to_owned() } else { look.replace("ulimit -n; ulimit -Hn; ", "") };
     let plain = w.outside(&format!("exec {binary} exec mine -- /bin/sh -c '{look}'")).ok().stdout;
-    assert_eq!(plain, w.outside(look).ok().stdout);
+    assert_eq!(plain, w.outside(&look).ok().stdout);
     drain(w);
 }
 

@@ -81,7 +81,8 @@ fn whoever_changes_layers_is_killed_or_held_up(w: &World) {
         // It waits until the sandbox stands on its layers, whoever puts it there. What is not mended yet: once in some hundred
         // times a helper that is held up makes the keeper end, and the command is told so, not knowing whether it was run.
         let (exit, seen) = end(waiting, "a command meanwhile");
-        if exit == 125 && seen.contains("lost the connection") && is_held {
+        let is_told = ["lost the connection", "was stopped meanwhile"].iter().any(|said| seen.contains(said));
+        if exit == 125 && is_told && is_held {
             turned_away += 1;
         } else {
             assert_eq!((exit, seen.trim()), (0, round.to_string().as_str()), "round {round}, {code}: {said}");

@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixListener;
 
-use whatif_e2e::{World, as_root, as_root_and_user, needs};
+use whatif_e2e::{World, as_root, as_root_and_user, needs, on_other_backends};
 
 as_root_and_user!(
     run_and_tmp_are_private,
@@ -10,6 +10,11 @@ as_root_and_user!(
     handles_to_services_are_not_in_the_environment,
     unusual_socket_families_are_refused,
     everyday_sockets_work,
+    the_control_socket_is_out_of_reach,
+);
+on_other_backends!(
+    handles_to_services_are_not_in_the_environment,
+    unusual_socket_families_are_refused,
     the_control_socket_is_out_of_reach,
 );
 as_root!(a_host_service_in_run_is_absent);

@@ -108,7 +108,7 @@ fn edited_by_hand(w: &World, backend: &str) {
     for edit in [IN_PLACE, BY_RENAME] {
         seen(w, backend);
         meanwhile(w, "sed -i s/^1$/one/ a.txt", edit);
-        if applies(w, "a.txt", "one") {
+        if applies(w, "a.txt", "one") && !kept_its_temporary_name(w, backend, edit) {
             assert_both(w, "a.txt");
         }
         w.whatif(["rm", "b", "--yes"]).go().ok();
@@ -124,6 +124,13 @@ fn an_edit_by_hand_is_not_lost_over_fuse(w: &World) {
     if w.outside("exec 3<>/dev/fuse").code == 0 {
         edited_by_hand(w, "fuse");
     }
+}
+
+/// Whether `sed -i` inside renamed nothing. Its new file can get the number of the inode that reality just gave up; fuse-overlayfs takes
+/// both for one file, and renaming a file to another of its names does nothing. What was written is at its temporary name then.
+fn kept_its_temporary_name(w: &World, backend: &str, edit: &str) -> bool {
+    let is_there = || w.outside("grep -q nine sed?????? && grep -q one a.txt && rm sed??????").code == 0;
+    backend == "fuse" && edit == BY_RENAME && is_there()
 }
 
 fn an_edit_by_hand_is_seen_by_the_next_command(w: &World) {

@@ -1,6 +1,6 @@
 //! Attack group KS: the kernel's surface.
 
-use whatif_e2e::{World, as_root_and_user, needs};
+use whatif_e2e::{World, as_root_and_user, needs, on_other_backends};
 
 as_root_and_user!(
     dangerous_calls_are_refused,
@@ -9,6 +9,12 @@ as_root_and_user!(
     foreign_system_call_tables_are_closed,
     every_process_is_confined,
     personalities_that_weaken_a_process_are_refused,
+);
+on_other_backends!(
+    dangerous_calls_are_refused,
+    no_namespace_can_be_made,
+    foreign_system_call_tables_are_closed,
+    every_process_is_confined,
 );
 
 /// What Docker's default profile denies without extra capabilities, and what our own promises add.

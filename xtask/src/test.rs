@@ -28,7 +28,8 @@ pub fn run() -> Result<(), Failure> {
 
 fn steps(workspace: &Workspace) -> Vec<Step> {
     let step = |name, arguments: &[&str]| Step { name, command: workspace.cargo(arguments) };
-    let mut end_to_end = step("end to end", &["test", "--package", "whatif-e2e"]);
+    // All of it, also after a failure: it takes long, and the next run should not be needed to find the next failure.
+    let mut end_to_end = step("end to end", &["test", "--package", "whatif-e2e", "--no-fail-fast"]);
     // What people will run is what is tested: the release build, not the one cargo makes beside the tests.
     end_to_end.command.env("WHATIF_BIN", workspace.release_binary());
     vec![
@@ -83,7 +84,7 @@ mod tests {
         let steps = steps(&workspace);
         let shown: Vec<_> = steps.iter().map(|step| shown(&step.command)).collect();
         assert_eq!(shown[0], "cargo fmt --all --check");
-        assert_eq!(shown[4], "WHATIF_BIN=/build/release/whatif cargo test --package whatif-e2e");
+        assert_eq!(shown[4], "WHATIF_BIN=/build/release/whatif cargo test --package whatif-e2e --no-fail-fast");
     }
 
     #[test]

@@ -7,11 +7,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD};
+use rustix::io::Errno;
 use whatif_sys::absence;
 
 use crate::attributes::Xattrs;
 use crate::backup::Store;
-use crate::error::{ApplyError, Fault, Problem};
+use crate::error::{ApplyError, Fault, LOOK_AGAIN, Problem};
 use crate::held::{Held, in_the_way};
 use crate::journal::Parent;
 use crate::layout::{Layout, Role, Staging, link_base};
@@ -204,6 +205,13 @@ impl Surveyor<'_> {
                 return;
             }
             Source::Existing(existing) => return self.existing(existing),
+            Source::Approved(approved) => match approved.open() {
+                Ok(source) => look_at(&source).map_or(approved.identity.size, |seen| seen.bytes),
+                Err(e) if Errno::from_io_error(&e) == Some(Errno::STALE) => {
+                    return self.problem(path, "was changed in the sandbox after it was looked at", LOOK_AGAIN);
+                }
+                Err(e) => return self.problem(path, format!("cannot be put there: {}: {e}", approved.path.display()), ""),
+            },
             Source::File(from) | Source::Original(from) => {
                 let original = matches!(source, Source::Original(_));
                 match look(CWD, from) {

@@ -150,6 +150,6 @@ pub(crate) fn open_file(directory: impl AsFd, name: impl Arg + Copy) -> io::Resu
 
 /// Makes a file that was not there before, readable by nobody else yet.
 pub(crate) fn create_file(directory: impl AsFd, name: impl Arg + Copy) -> io::Result<OwnedFd> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(retry_on_intr(|| rustix::fs::openat(&directory, name, flags, Mode::RUSR | Mode::WUSR))?)
 }

@@ -71,6 +71,9 @@ impl ApplyError {
     }
 }
 
+/// What there is to do when something is not what was looked at any more.
+pub(crate) const LOOK_AGAIN: &str = "look at the changes again with 'whatif diff', then apply what you want of them";
+
 /// One thing that stands against a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -128,7 +131,8 @@ impl Explain for ApplyError {
             Self::RootGone { directory, .. } => {
                 vec![format!("mount it again, or give the apply up by moving {} away", directory.display())]
             }
-            Self::Cancelled | Self::Changed { .. } | Self::PutBack { .. } | Self::Io { .. } => Vec::new(),
+            Self::Changed { .. } => vec![LOOK_AGAIN.to_owned()],
+            Self::Cancelled | Self::PutBack { .. } | Self::Io { .. } => Vec::new(),
         }
     }
 

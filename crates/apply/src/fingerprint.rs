@@ -75,20 +75,25 @@ pub(crate) fn of(parent: &OwnedFd, name: &OsStr, found: &Identity) -> io::Result
 }
 
 fn of_file(file: &OwnedFd, found: &Identity) -> io::Result<Option<Hash>> {
+    let hash = hash_of(file)?;
+    let is_same = found.difference(&look_at(file)?.identity).is_none();
+    Ok(is_same.then_some(hash))
+}
+
+/// Of all bytes of an open file.
+pub(crate) fn hash_of(file: &OwnedFd) -> io::Result<Hash> {
     let mut hash = Sha256::new();
     let mut piece = vec![0; PIECE];
     let mut position = 0;
     loop {
         match retry_on_intr(|| rustix::io::pread(file, &mut piece[..], position))? {
-            0 => break,
+            0 => return Ok(Hash(hash.finalize().into())),
             length => {
                 hash.update(&piece[..length]);
                 position += length as u64;
             }
         }
     }
-    let is_same = found.difference(&look_at(file)?.identity).is_none();
-    Ok(is_same.then(|| Hash(hash.finalize().into())))
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ use crate::layout::{Layout, Staging};
 use crate::plan::{Identity, Plan, Time};
 
 /// 2 added where each directory's new versions are staged; in 1 all of them lie next to their targets. 3 added further names of
-/// files that are there already.
-const VERSION: u32 = 3;
+/// files that are there already, 4 files of a sandbox that must be what was approved.
+const VERSION: u32 = 4;
 const OLDEST: u32 = 1;
 const NAME: &str = "journal";
 /// Hexadecimal digits of the checksum that are kept.

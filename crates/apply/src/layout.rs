@@ -215,7 +215,12 @@ pub(crate) fn link_base(plan: &Plan, mut n: usize) -> Option<usize> {
     for _ in 0..=plan.operations.len() {
         match plan.operations.get(n)?.source()? {
             Source::HardLink(next) => n = *next,
-            Source::File(_) | Source::Bytes(_) | Source::Link(_) | Source::Original(_) | Source::Existing(_) => return Some(n),
+            Source::File(_)
+            | Source::Approved(_)
+            | Source::Bytes(_)
+            | Source::Link(_)
+            | Source::Original(_)
+            | Source::Existing(_) => return Some(n),
             Source::Directory => return None,
         }
     }

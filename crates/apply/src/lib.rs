@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod approved;
 mod attributes;
 mod backup;
 mod check;
@@ -35,6 +36,7 @@ mod turn;
 mod undo;
 mod unmanaged;
 
+pub use approved::Approved;
 pub use check::check;
 pub use error::{ApplyError, Problem};
 pub use fingerprint::Hash;

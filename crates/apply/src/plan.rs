@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use whatif_types::text;
 
+use crate::approved::Approved;
+
 /// Seconds and nanoseconds since 1970.
 pub type Time = (i64, u32);
 
@@ -109,6 +111,8 @@ pub enum Change {
 pub enum Source {
     /// Copied: blocks are shared where the file system can, holes stay holes.
     File(#[serde(with = "text::path")] PathBuf),
+    /// The same of a file in a sandbox, which must be what was looked at.
+    Approved(Box<Approved>),
     /// Not kept in the journal.
     Bytes(Vec<u8>),
     /// Where the link shall lead.

@@ -101,9 +101,13 @@ impl Staging<'_> {
         let Change::Put { source, attributes } = &plan.operations[n].change else {
             return Err(on("stage", &path)(Errno::INVAL));
         };
-        if let Source::File(_) | Source::Bytes(_) = source {
+        if let Source::File(_) | Source::Approved(_) | Source::Bytes(_) = source {
             let target = self.new_file(tx, n)?;
             let device = tx.held.roots[tx.layout.steps[n].temporary.root].seen.identity.dev;
+            if let Source::Approved(approved) = source {
+                approved.copy(&mut self.copier, &target, device, &path)?;
+                return self.complete(&target, attributes).map_err(on("stage", &path));
+            }
             let filled = match source {
                 Source::Bytes(bytes) => write_at(&target, bytes, 0),
                 Source::File(from) => open_file(CWD, from).and_then(|from| self.copier.copy(&from, &target, device).map(drop)),
@@ -127,7 +131,7 @@ impl Staging<'_> {
                 let first = existing.absolute(&plan.roots);
                 return self.further_name(existing, &first, &mut tx.held, (&parent, &spot.name), attributes);
             }
-            Source::Directory | Source::File(_) | Source::Bytes(_) => Err(Errno::INVAL.into()),
+            Source::Directory | Source::File(_) | Source::Approved(_) | Source::Bytes(_) => Err(Errno::INVAL.into()),
         };
         made.map_err(on("stage", &path))
     }

@@ -90,12 +90,16 @@ pub fn read(directory: &Path) -> Result<Record, ApplyError> {
 
 /// The plan that takes a finished apply back, and everything that changed since. With changes the plan is not to be trusted.
 pub fn undo_plan(directory: &Path) -> Result<(Plan, Vec<Changed>), ApplyError> {
-    undo_plan_without(directory, &|_| false)
+    undo_plan_without(directory, &|_| false, &|_| false)
 }
 
 /// The same for all but some paths. What is in a directory that stays as it is stays too, and so does a directory that has to go
-/// for as long as something in it stays.
-pub fn undo_plan_without(directory: &Path, stays: &dyn Fn(&Path) -> bool) -> Result<(Plan, Vec<Changed>), ApplyError> {
+/// for as long as something in it stays. A file with other bytes than the apply left is none that was changed if it means the same.
+pub fn undo_plan_without(
+    directory: &Path,
+    stays: &dyn Fn(&Path) -> bool,
+    means_the_same: &dyn Fn(&Path) -> bool,
+) -> Result<(Plan, Vec<Changed>), ApplyError> {
     let told = Journal::read(directory)?;
     let unusable = |why: String| ApplyError::Journal { directory: directory.to_owned(), why };
     let Some(done) = told.done else { return Err(unusable("it is not of a finished apply".to_owned())) };
@@ -113,9 +117,11 @@ pub fn undo_plan_without(directory: &Path, stays: &dyn Fn(&Path) -> bool) -> Res
     for (n, (operation, step)) in header.plan.operations.iter().zip(&layout.steps).enumerate() {
         let top = if let Role::Nested { top } = step.role { top } else { n };
         if !done.left.contains(&top) && !staying.contains(step.path.as_path()) {
+            let has_same_meaning = || means_the_same(&step.path);
             let after = done.after[n].as_ref().map(|identity| After {
                 identity,
                 hash: done.hashes.get(&n),
+                means_the_same: &has_same_meaning,
                 given: left_behind(&header.plan, n),
                 further_name_of: existing_of(&header.plan, n),
             });
@@ -132,6 +138,8 @@ pub fn undo_plan_without(directory: &Path, stays: &dyn Fn(&Path) -> bool) -> Res
 struct After<'a> {
     identity: &'a Identity,
     hash: Option<&'a Hash>,
+    /// Whether other bytes mean what it left.
+    means_the_same: &'a dyn Fn() -> bool,
     /// The attributes that it gave to it.
     given: Option<&'a Attributes>,
     /// The file that it gave a further name to.
@@ -149,11 +157,13 @@ impl After<'_> {
             Some(hash) if now.size == self.identity.size => Some(fingerprint::of(parent, &spot.name, now)?.as_ref() == Some(hash)),
             _ => None,
         };
+        let is_another_file = !is_untouched && known != Some(true) && now.kind == Kind::File && !spot.name.is_empty();
+        let known = if is_another_file && (self.means_the_same)() { Some(true) } else { known };
         // What is in a directory is looked at by itself.
         let is_directory = now.kind == Kind::Directory;
-        let (ino, mtime) = (now.ino, now.mtime);
+        let (ino, mtime, size) = (now.ino, now.mtime, now.size);
         let compared = match known {
-            Some(true) => Identity { ino, mtime, ..self.identity.clone() },
+            Some(true) => Identity { ino, mtime, size, ..self.identity.clone() },
             _ if is_directory => Identity { ino, ..self.identity.clone() },
             _ => self.identity.clone(),
         };

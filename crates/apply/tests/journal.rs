@@ -241,7 +241,7 @@ fn as_version(version: u32, stopped: &Stopped) {
     let (first, rest) = text.split_once('\n').unwrap();
     let mut header: serde_json::Value = serde_json::from_str(first.splitn(3, ' ').nth(2).unwrap()).unwrap();
     let inner = &mut header["header"];
-    assert_eq!(inner["version"], 3);
+    assert_eq!(inner["version"], 4);
     inner["version"] = version.into();
     for parent in inner["parents"].as_array_mut().unwrap() {
         assert_eq!(parent["staging"], "store");

@@ -102,6 +102,10 @@ impl Explain for ArchiveError {
             _ if matches!(self, Self::Strangers { .. }) => {
                 "remove the list inside the sandbox (setfacl -b FILE), take a snapshot and merge all layers (whatif squash NAME), or let root make and export the sandbox"
             }
+            _ if matches!(self, Self::NotAnArchive) => "name a file that 'whatif export' wrote",
+            _ if matches!(self, Self::Input(error) if error.kind() == io::ErrorKind::IsADirectory) => {
+                "that is a directory; name a file that 'whatif export' wrote"
+            }
             _ if matches!(self, Self::Output(_)) => "make room there, or write it somewhere else: --output FILE",
             "archive_format" => "use the version of whatif that made the archive, or a newer one",
             "archive_damaged" => "copy or download the archive again; nothing of it was taken over",

@@ -61,5 +61,5 @@ pub use budget::Limits;
 pub use error::ArchiveError;
 pub use manifest::{FORMAT, LayerEntry, Manifest, read_manifest, read_manifest_from};
 pub use marks::Marks;
-pub use read::{Extracted, Options, read};
+pub use read::{Extracted, Options, Redirect, read};
 pub use write::{Layer, LeftOut, Written, measure, write};

@@ -1,7 +1,7 @@
 //! From an archive to layers.
 
-use std::io::{BufReader, Read};
-use std::path::Path;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 
 use crate::budget::{Budget, Limits};
 use crate::entry::Kind;
@@ -11,7 +11,7 @@ use crate::layers::Layers;
 use crate::manifest::{self, Manifest};
 use crate::marks::Marks;
 use crate::source::Source;
-use crate::unpack::Unpacking;
+use crate::unpack::{Unpacked, Unpacking};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -22,6 +22,15 @@ pub struct Options {
     pub limits: Limits,
 }
 
+/// A renamed directory, and where overlayfs looks for its lower part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// `<layer id>/…`.
+    pub path: PathBuf,
+    /// A name next to it, or an absolute path from the root of its tree.
+    pub target: PathBuf,
+}
+
 /// What was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
@@ -30,6 +39,8 @@ pub struct Extracted {
     pub digest: String,
     /// Files whose capabilities could not be given to them, since owners were not kept either.
     pub capabilities_left_out: u64,
+    /// What the layers show under other names. Only their spelling was checked: the caller knows what they must not lead to.
+    pub redirects: Vec<Redirect>,
 }
 
 /// Makes `into/<layer id>/…` of all layers.
@@ -38,9 +49,27 @@ pub struct Extracted {
 /// all is read and every digest is right this succeeds; after an error `into` holds anything or nothing, and the caller removes
 /// it. Nothing is flushed to disk.
 ///
-/// `progress` is told the bytes of content so far. The total is in the manifest.
-pub fn read(input: impl Read, into: &Path, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<Extracted, ArchiveError> {
+/// `judge` sees the manifest before anything is unpacked, and may refuse it; what it returns comes back. `progress` is told the bytes of content so far. The total is in the manifest.
+pub fn read<T, E: From<ArchiveError>>(
+    input: impl Read,
+    into: &Path,
+    options: &Options,
+    judge: impl FnOnce(&Manifest) -> Result<T, E>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Extracted, T), E> {
     let (manifest, digest, input) = manifest::from_frame(BufReader::with_capacity(128 << 10, input))?;
+    let judged = judge(&manifest)?;
+    Ok((unpack(manifest, digest, input, into, options, progress)?, judged))
+}
+
+fn unpack(
+    manifest: Manifest,
+    digest: String,
+    input: impl BufRead,
+    into: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Extracted, ArchiveError> {
     let mut budget = Budget::new(options.limits);
     let (bytes, entries) = manifest.totals();
     budget.has_room(bytes, entries)?;
@@ -71,6 +100,6 @@ pub fn read(input: impl Read, into: &Path, options: &Options, progress: &mut dyn
         return Err(ArchiveError::Trailing);
     }
     layers.finish()?;
-    let capabilities_left_out = unpacking.finish()?;
-    Ok(Extracted { manifest, digest, capabilities_left_out })
+    let Unpacked { capabilities_left_out, redirects } = unpacking.finish()?;
+    Ok(Extracted { manifest, digest, capabilities_left_out, redirects })
 }

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid};
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ use crate::error::{ArchiveError, on, shown};
 use crate::filling::Filling;
 use crate::marks::{Mark, Marks};
 use crate::names;
-use crate::read::Options;
+use crate::read::{Options, Redirect};
 
 const OWNER_ONLY: u32 = 0o700;
 const OWNER_MAY_ENTER: u32 = 0o100;
@@ -35,13 +35,20 @@ pub(crate) struct Unpacking<'o> {
     /// Directories that their own owner may not enter, and their modes. A hard link may still have to lead into them, so they are
     /// closed at the end.
     closed: Vec<(Vec<u8>, u32)>,
+    done: Unpacked,
+}
+
+/// What the caller has to know about what was unpacked.
+#[derive(Debug, Default)]
+pub(crate) struct Unpacked {
     pub capabilities_left_out: u64,
+    pub redirects: Vec<Redirect>,
 }
 
 impl<'o> Unpacking<'o> {
     pub(crate) fn new(into: &Path, options: &'o Options) -> Result<Self, ArchiveError> {
         let into = Beneath::open(into)?;
-        Ok(Self { into, options, open: Vec::new(), closed: Vec::new(), capabilities_left_out: 0 })
+        Ok(Self { into, options, open: Vec::new(), closed: Vec::new(), done: Unpacked::default() })
     }
 
     /// Goes to the directory of an entry, and leaves those that are complete. Only directories of the archive itself will do.
@@ -53,9 +60,13 @@ impl<'o> Unpacking<'o> {
         if self.open.last().map_or(&[][..], |open| &open.path) != directory {
             return Err(ArchiveError::NoDirectory { name: shown(&entry.path) });
         }
-        if self.options.marks == Marks::User && entry.attributes.marks.contains_key(&Mark::Redirect) {
-            let what = "is a renamed directory, which an ordinary user's overlay cannot follow";
-            return Err(ArchiveError::Unsupported { name: shown(&entry.path), what });
+        if let Some(target) = entry.attributes.marks.get(&Mark::Redirect) {
+            if self.options.marks == Marks::User {
+                let what = "is a renamed directory, which an ordinary user's overlay cannot follow";
+                return Err(ArchiveError::Unsupported { name: shown(&entry.path), what });
+            }
+            let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+            self.done.redirects.push(Redirect { path: path(&entry.path), target: path(target) });
         }
         Ok(())
     }
@@ -99,7 +110,7 @@ impl<'o> Unpacking<'o> {
     }
 
     /// Leaves all directories.
-    pub(crate) fn finish(mut self) -> Result<u64, ArchiveError> {
+    pub(crate) fn finish(mut self) -> Result<Unpacked, ArchiveError> {
         while let Some(complete) = self.open.pop() {
             self.leave(&complete)?;
         }
@@ -109,7 +120,7 @@ impl<'o> Unpacking<'o> {
             let descriptor = self.into.resolve(&path, OFlags::PATH | OFlags::DIRECTORY).map_err(on("open", &full))?;
             set_mode(&descriptor, mode).map_err(on("change the mode of", &full))?;
         }
-        Ok(self.capabilities_left_out)
+        Ok(self.done)
     }
 
     fn leave(&mut self, directory: &Entry) -> Result<(), ArchiveError> {
@@ -175,7 +186,7 @@ impl<'o> Unpacking<'o> {
     fn attributes_of(&mut self, entry: &Entry) -> Attributes {
         let mut attributes = entry.attributes.clone();
         if !self.options.keep_owners && attributes.plain.remove(CAPABILITY).is_some() {
-            self.capabilities_left_out += 1;
+            self.done.capabilities_left_out += 1;
         }
         attributes
     }

@@ -1,11 +1,11 @@
 //! From layers to an archive.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::codec;
 use crate::digest::LayerDigest;
+use crate::entry::{Entry, Kind};
 use crate::error::{ArchiveError, on};
 use crate::frames;
 use crate::header::{BLOCK, padding};
@@ -25,6 +25,8 @@ pub struct Layer {
     pub marks: Marks,
     /// It lies over others, of which each entry hides what has its name.
     pub is_overlay: bool,
+    /// Files of it, by their paths in it, that hold something else in the archive than here.
+    pub instead: Vec<(String, Vec<u8>)>,
 }
 
 /// What was found in layers and has no place in an archive.
@@ -92,12 +94,17 @@ fn go_over(layer: &Layer, out: &mut dyn Write, progress: &mut dyn FnMut(u64)) ->
     let mut tree = Tree::open(layer)?;
     let mut digest = LayerDigest::new();
     let (mut files, mut bytes) = (0, 0);
-    while let Some((entry, file)) = tree.next()? {
+    while let Some((mut entry, file)) = tree.next()? {
+        let mut content: Option<Box<dyn Read>> = file.map(|file| Box::new(file) as Box<dyn Read>);
+        if let Some(other) = other_content(layer, &entry) {
+            entry.kind = Kind::File { size: other.len() as u64 };
+            content = Some(Box::new(other));
+        }
         digest.entry(&entry);
         out.write_all(&codec::encode(&entry)).map_err(ArchiveError::Output)?;
         let size = entry.kind.size();
-        if let Some(file) = file {
-            copy(file, &tree.full_path(&entry), size, &mut |piece| {
+        if let Some(content) = content {
+            copy(content, &tree.full_path(&entry), size, &mut |piece| {
                 digest.content(piece);
                 progress(piece.len() as u64);
                 out.write_all(piece).map_err(ArchiveError::Output)
@@ -110,9 +117,15 @@ fn go_over(layer: &Layer, out: &mut dyn Write, progress: &mut dyn FnMut(u64)) ->
     Ok((LayerEntry { id: layer.id.clone(), digest: digest.finish(), files, bytes }, tree.left_out))
 }
 
+fn other_content<'l>(layer: &'l Layer, entry: &Entry) -> Option<&'l [u8]> {
+    let inside = names::within_layer(&entry.path);
+    let is_file = matches!(entry.kind, Kind::File { .. });
+    layer.instead.iter().find(|(path, _)| is_file && path.as_bytes() == inside).map(|(_, content)| content.as_slice())
+}
+
 /// Exactly `size` bytes, as announced in the header.
 fn copy(
-    mut file: File,
+    mut content: impl Read,
     path: &Path,
     size: u64,
     take: &mut dyn FnMut(&[u8]) -> Result<(), ArchiveError>,
@@ -121,7 +134,7 @@ fn copy(
     let mut left = size;
     while left > 0 {
         let room = left.min(piece.len() as u64) as usize;
-        let length = match file.read(&mut piece[..room]) {
+        let length = match content.read(&mut piece[..room]) {
             Ok(0) => return Err(ArchiveError::Changed { path: path.to_owned() }),
             Ok(length) => length,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

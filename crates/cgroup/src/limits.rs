@@ -44,6 +44,10 @@ fn memory_v2(dir: &Dir, bytes: u64) -> Result<(), CgroupError> {
     dir.write("memory.max", &bytes.to_string())
 }
 
+/// In v1 the buffers of sockets are no part of a group's memory; they have a limit of their own. So much of the memory limit is
+/// plenty for them, and whoever holds on to more waits.
+const SOCKETS: u64 = 4;
+
 /// The limit with swap must never be below the one without, so it is lowered after that.
 fn memory_v1(dir: &Dir, bytes: u64) -> Result<(), CgroupError> {
     let text = bytes.to_string();
@@ -53,6 +57,7 @@ fn memory_v1(dir: &Dir, bytes: u64) -> Result<(), CgroupError> {
         // Without a count of swap the memory limit holds only if nothing is swapped out.
         dir.write_if_there("memory.swappiness", "0")?;
     }
+    dir.write_if_there("memory.kmem.tcp.limit_in_bytes", &(bytes / SOCKETS).to_string())?;
     // Inherited from the group above: what runs out of memory would hang for ever instead of being killed.
     if dir.read("memory.oom_control")?.starts_with("oom_kill_disable 1") {
         dir.write("memory.oom_control", "0")?;

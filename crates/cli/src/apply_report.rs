@@ -1,11 +1,10 @@
 //! An apply as people and programs see it: the plan, the conflicts, the outcome.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::apply::{Applied, Prepared, Reason, Step, What};
+use whatif_engine::apply::{Applied, ByReason, LeftOut, Options, Prepared, Reason, Step, What};
 use whatif_engine::commit::Committed;
 use whatif_engine::{EngineError, shown_path};
 use whatif_patch::Region;
@@ -54,24 +53,37 @@ pub fn say_left_out(prepared: &Prepared, output: &Output) {
 }
 
 /// One line for each reason, with the option that would take it.
-fn say_reasons(left_out: &BTreeMap<Reason, Vec<PathBuf>>, lapsed: &[PathBuf], project: &Path, output: &Output) {
-    for (reason, paths) in left_out {
-        let Some((words, option)) = explained(*reason) else { continue };
-        let hint = if option.is_empty() { String::new() } else { format!("; to take: {option}") };
+fn say_reasons(left_out: &ByReason, lapsed: &[PathBuf], project: &Path, output: &Output) {
+    for ((reason, needs), all) in left_out {
+        let Some((words, remedy)) = explained(*reason) else { continue };
+        let option = options(*reason, *needs);
+        let hint = if remedy.is_empty() { String::new() } else { format!("; to take: {}", remedy.replace("OPTIONS", &option)) };
         let what = output.paint_note(Style::Yellow, format!("left out, {words}:"));
-        output.note(format!("{what} {}{hint}", some_of(paths, project)));
+        output.note(format!("{what} {}{hint}", some(all, |left_out| named(left_out, project))));
     }
-    let rejected = left_out.get(&Reason::Rejected).map_or(&[][..], Vec::as_slice);
-    let changed: Vec<PathBuf> = rejected.iter().filter(|p| lapsed.contains(p)).cloned().collect();
+    let rejected = left_out.iter().filter(|((reason, _), _)| *reason == Reason::Rejected).flat_map(|(_, all)| all);
+    let changed: Vec<PathBuf> = rejected.map(|l| l.path.clone()).filter(|p| lapsed.contains(p)).collect();
     if !changed.is_empty() {
         let what = output.paint_note(Style::Yellow, "changed since they were rejected:");
         output.note(format!("{what} {}; to decide again: whatif review", some_of(&changed, project)));
     }
 }
 
+fn named(left_out: &LeftOut, project: &Path) -> String {
+    let path = |path: &Path| visible_path(shown_path(path, project));
+    match &left_out.moved_to {
+        Some(to) => format!("{} → {}", path(&left_out.path), path(to)),
+        None => path(&left_out.path),
+    }
+}
+
 fn some_of(paths: &[PathBuf], project: &Path) -> String {
-    let examples: Vec<String> = paths.iter().take(MOST_NAMED).map(|p| visible_path(shown_path(p, project))).collect();
-    let more = if paths.len() > MOST_NAMED { format!(" and {} more", paths.len() - MOST_NAMED) } else { String::new() };
+    some(paths, |path| visible_path(shown_path(path, project)))
+}
+
+fn some<T>(all: &[T], in_words: impl Fn(&T) -> String) -> String {
+    let examples: Vec<String> = all.iter().take(MOST_NAMED).map(in_words).collect();
+    let more = if all.len() > MOST_NAMED { format!(" and {} more", all.len() - MOST_NAMED) } else { String::new() };
     examples.join(", ") + &more
 }
 
@@ -92,14 +104,30 @@ pub fn say_uncommitted(committed: &Committed, project: &Path, output: &Output) {
 
 const MOST_NAMED: usize = 3;
 
+/// Those that a path needs, or of one that follows another path's fate, the option that the reason is about.
+fn options(reason: Reason, needs: Options) -> String {
+    let needs = match reason {
+        _ if needs != Options::default() => needs,
+        Reason::Outside => Options { outside: true, ..needs },
+        Reason::Ignored => Options { ignored: true, ..needs },
+        _ => Options { risky: true, ..needs },
+    };
+    let all = [(needs.outside, "--outside"), (needs.ignored, "--ignored"), (needs.risky, "--risky")];
+    all.iter().filter(|(is_needed, _)| *is_needed).map(|(_, option)| *option).collect::<Vec<_>>().join(" ")
+}
+
+/// With what to do to take it all the same; `OPTIONS` stands for the options that are needed.
 fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
     Some(match reason {
         Reason::Special => ("a pipe, socket or device", ""),
         Reason::Masked => ("hidden from the sandbox in reality", ""),
         Reason::DeniedByPolicy => ("denied by the policy", ""),
-        Reason::Risky => ("needs its own approval", "--risky, or --files with its name"),
-        Reason::Outside => ("outside the project", "--outside"),
-        Reason::Ignored => ("ignored by the project", "--ignored"),
+        Reason::Risky => ("needs its own approval", "OPTIONS, or --files with its name"),
+        Reason::DependencyTree => {
+            ("in a dependency tree with something that needs its own approval", "the whole tree with OPTIONS")
+        }
+        Reason::Outside => ("outside the project", "OPTIONS"),
+        Reason::Ignored => ("ignored by the project", "OPTIONS"),
         Reason::Rejected => ("rejected in the review", ""),
         Reason::Undecided => ("not decided in the review", "whatif review, or --files with its name"),
         Reason::Lapsed => ("changed since it was approved", "whatif review, or --files with its name"),
@@ -107,12 +135,13 @@ fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
         Reason::Skipped => ("left for later", ""),
         Reason::OtherHalf => ("one half of a rename, only the other was asked for", ""),
         Reason::KeptReality => ("reality's version stays", ""),
+        Reason::Moved => ("moved to a path that is left out", "that path as well, or --files with the old one"),
         // Said by the one who asked.
         Reason::Excluded | Reason::NotChosen => return None,
     })
 }
 
-pub fn report(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, commit: Option<&str>, output: &Output) {
+pub fn report(applied: &Applied, left_out: &ByReason, commit: Option<&str>, output: &Output) {
     let Some(id) = &applied.id else {
         output.line("settled; nothing had to be written");
         return say_reasons(left_out, &applied.lapsed, &applied.sandbox.project, output);
@@ -146,7 +175,7 @@ pub fn refuse_conflicts(prepared: Prepared, output: &Output) -> ExitCode {
         }
     }
     let conflicts = prepared.conflicts.clone();
-    output.error(&EngineError::Conflicts { name: prepared.sandbox.name, conflicts })
+    output.error(&EngineError::conflicts(&prepared.sandbox, conflicts))
 }
 
 const MOST_LINES: usize = 12;
@@ -194,11 +223,15 @@ fn all_shown(paths: &[PathBuf], project: &Path) -> Vec<Text> {
     paths.iter().map(|p| shown(p, project)).collect()
 }
 
-fn left_out_document(left_out: &BTreeMap<Reason, Vec<PathBuf>>, project: &Path) -> Vec<serde_json::Value> {
-    left_out
-        .iter()
-        .flat_map(|(reason, paths)| paths.iter().map(move |p| json!({ "path": shown(p, project), "reason": reason })))
-        .collect()
+fn left_out_document(left_out: &ByReason, project: &Path) -> Vec<serde_json::Value> {
+    let document = |l: &LeftOut| {
+        let mut document = json!({ "path": shown(&l.path, project), "reason": l.reason });
+        if let Some(to) = &l.moved_to {
+            document["moved_to"] = json!(shown(to, project));
+        }
+        document
+    };
+    left_out.values().flatten().map(document).collect()
 }
 
 fn steps_document(steps: &[Step], project: &Path) -> Vec<serde_json::Value> {
@@ -216,7 +249,7 @@ fn steps_document(steps: &[Step], project: &Path) -> Vec<serde_json::Value> {
 }
 
 /// What was done.
-pub fn applied_document(applied: &Applied, left_out: &BTreeMap<Reason, Vec<PathBuf>>, commit: Option<&str>) -> serde_json::Value {
+pub fn applied_document(applied: &Applied, left_out: &ByReason, commit: Option<&str>) -> serde_json::Value {
     let project = &applied.sandbox.project;
     let is_merge = |s: &&Step| s.what == What::Merge;
     json!({

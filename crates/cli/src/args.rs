@@ -215,8 +215,9 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ! {
     let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
     if json && error.use_stderr() {
         let message = error.to_string();
-        let first_line = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        crate::output::usage_error(first_line);
+        // Usage and advice follow after an empty line.
+        let lines = message.lines().map(str::trim).take_while(|line| !line.is_empty());
+        crate::output::usage_error(lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: "));
         std::process::exit(2)
     }
     error.exit()

@@ -20,6 +20,7 @@ pub mod ls;
 pub mod net;
 pub mod network_options;
 pub mod new;
+pub mod path_rule;
 pub mod pool;
 pub mod port;
 pub mod ps;
@@ -111,7 +112,7 @@ fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcom
     if engine.wants_tidying() {
         in_background(&["tidy"]);
     }
-    outcome
+    outcome.map_err(|error| engine.explain_removal(error))
 }
 
 fn tidy(squash: Option<&str>, layers: bool, pool: bool) -> Outcome {

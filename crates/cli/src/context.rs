@@ -11,7 +11,7 @@ use whatif_types::config::UserConfig;
 pub fn from_process() -> Result<Context, EngineError> {
     let uid = rustix::process::geteuid().as_raw();
     let home = home(uid)?;
-    let cwd = env::current_dir().map_err(|source| EngineError::Io { action: "find", path: ".".into(), source })?;
+    let cwd = env::current_dir().map_err(|source| EngineError::NoCurrentDirectory { source })?;
     let config = config(&home)?;
     Ok(Context {
         uid,

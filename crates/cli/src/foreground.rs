@@ -28,6 +28,9 @@ use crate::output::Output;
 /// Signals that mean the command, not us.
 const FORWARDED: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
 
+/// Of these, those by which the person says that it is enough.
+const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
+
 /// How often `now_and_then` is called while a command goes on, and how much of the time it may take.
 const NOW_AND_THEN: Duration = Duration::from_secs(2);
 const SMALLEST_SHARE: u32 = 100;
@@ -40,7 +43,7 @@ pub fn attend(
     sandbox: &Sandbox,
     output: &Output,
 ) -> Result<Exited, EngineError> {
-    let mut network = Network::new(engine, sandbox, running.terminal.is_some() && is_interactive());
+    let mut network = Network::new(engine, sandbox, running.terminal.is_some() && is_interactive(), output);
     let mut due = Instant::now() + NOW_AND_THEN;
     let mut numbers: Vec<i32> = FORWARDED.iter().map(|s| s.as_raw()).collect();
     numbers.push(Signal::WINCH.as_raw());
@@ -55,8 +58,8 @@ pub fn attend(
     };
     loop {
         let ready = wait(running, &signals, &relays, &network, due).map_err(|e| failed("wait for the command", e))?;
-        for relay in &mut relays {
-            relay.work();
+        if !network.is_asking() {
+            relays.iter_mut().for_each(Relay::work);
         }
         for number in whatif_sys::signals::take(&signals) {
             if number == Signal::WINCH.as_raw() {
@@ -64,6 +67,9 @@ pub fn attend(
                     terminal::copy_size(master);
                 }
             } else {
+                if network.is_asking() && ENDING.iter().any(|signal| signal.as_raw() == number) {
+                    network.stop_asking("interrupted. Nothing more is asked in this run");
+                }
                 running.signal(number)?;
             }
         }
@@ -73,16 +79,26 @@ pub fn attend(
             let _ = engine.keep_bases(sandbox);
             due = Instant::now() + NOW_AND_THEN.max(began.elapsed() * SMALLEST_SHARE);
         }
-        network.work(output);
         if ready {
-            match running.news()? {
+            let news = running.news();
+            if !matches!(news, Ok(News::NetworkWanted)) {
+                network.stop_asking("the command has ended");
+            }
+            match news.map_err(|error| engine.explain_end_of_command(sandbox, error))? {
                 News::NetworkWanted => network.is_wanted(),
                 News::Exited(exited) => {
-                    for relay in &mut relays {
-                        relay.drain();
-                    }
+                    relays.iter_mut().for_each(Relay::drain);
                     return Ok(*exited);
                 }
+            }
+        }
+        let key = network.work(output);
+        if let Some((_, master)) = &raw_mode {
+            if let Some(key) = key {
+                terminal::press(master, key);
+            }
+            if network.gives_screen_back() {
+                terminal::redraw(master);
             }
         }
     }
@@ -94,8 +110,11 @@ fn wait(running: &Running, signals: &OwnedFd, relays: &[Relay], network: &Networ
         return Ok(true);
     }
     let mut fds = vec![PollFd::from_borrowed_fd(running.as_fd(), PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
-    fds.extend(relays.iter().filter_map(Relay::poll_fd));
+    if !network.is_asking() {
+        fds.extend(relays.iter().filter_map(Relay::poll_fd));
+    }
     fds.extend(network.poll_fds());
+    let until = network.deadline().map_or(until, |deadline| deadline.min(until));
     let patience = until.saturating_duration_since(Instant::now());
     let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
     match poll(&mut fds, Some(&timeout)) {

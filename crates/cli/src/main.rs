@@ -86,14 +86,14 @@ fn supervisor() -> ExitCode {
 
 fn keeper(net: &OsStr) -> ExitCode {
     let first = whatif_sys::keeper::FIRST_PASSED;
-    // SAFETY: a keeper is executed with exactly these three descriptors, and nothing has run yet that could own them.
-    let [birth, listener, alive] = unsafe { [first, first + 1, first + 2].map(|number| whatif_sys::command::adopt(number)) };
+    // SAFETY: a keeper is executed with exactly these four descriptors, and nothing has run yet that could own them.
+    let [birth, listener, alive, ids] = unsafe { [0, 1, 2, 3].map(|number| whatif_sys::command::adopt(first + number)) };
     let net = match net.to_str() {
         Some("host") => NetMode::Host,
         Some("filtered") => NetMode::Filtered,
         _ => NetMode::None,
     };
-    match whatif_engine::inside::live(birth, listener, alive, net) {
+    match whatif_engine::inside::live(birth, listener, [alive, ids], net) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

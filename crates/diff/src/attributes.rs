@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use whatif_sys::direct;
 
 use crate::marks::Marks;
 use crate::unreadable::Unreadable;
@@ -32,15 +33,22 @@ pub(crate) fn get(file: &impl AsFd, name: &OsStr, value: &mut [u8]) -> Result<Op
     }
 }
 
-/// All carried attributes of the entry at a path, which is not followed if it is a link. `marks` are left out.
+/// All carried attributes of the entry at a path that leads through no link, of a link itself if it is one. `marks` are left out.
 pub fn of(path: &Path, marks: Marks) -> Result<Attributes, Unreadable> {
-    read(path, marks).map_err(|errno| Unreadable::new(path, errno))
+    direct::hold(path).and_then(|held| of_held(&held, marks)).map_err(|errno| Unreadable::new(path, errno))
 }
 
-fn read(path: &Path, marks: Marks) -> Result<Attributes, Errno> {
+/// All carried attributes of what an open file holds, which may be a directory and may be open for its path only.
+pub fn of_open(file: &impl AsFd) -> io::Result<Attributes> {
+    Ok(of_held(file, Marks::None)?)
+}
+
+/// The same without `marks`.
+pub(crate) fn of_held(file: &impl AsFd, marks: Marks) -> Result<Attributes, Errno> {
+    let path = path_of(file);
     let mut names = vec![0_u8; 1024];
     let length = loop {
-        match rustix::fs::llistxattr(path, &mut names[..]) {
+        match rustix::fs::listxattr(&path, &mut names[..]) {
             Ok(length) => break length,
             Err(Errno::RANGE) if names.len() < LONGEST_LIST => names = vec![0; LONGEST_LIST],
             // This file system knows no attributes.
@@ -50,34 +58,11 @@ fn read(path: &Path, marks: Marks) -> Result<Attributes, Errno> {
     };
     let mut attributes = Attributes::new();
     for name in self::names(&names[..length]).filter(|n| is_carried(n, marks)).map(OsStr::from_bytes) {
-        if let Some(value) = value(path, name)? {
+        if let Some(value) = value(&path, name)? {
             attributes.insert(name.to_owned(), value);
         }
     }
     Ok(attributes)
-}
-
-/// All carried attributes of what an open file holds, which may be a directory and may be open for its path only.
-pub fn of_open(file: &impl AsFd) -> io::Result<Attributes> {
-    let path = path_of(file);
-    let mut list = vec![0_u8; LONGEST_LIST];
-    let length = match rustix::fs::listxattr(&path, &mut list[..]) {
-        Err(Errno::OPNOTSUPP) => 0,
-        other => other?,
-    };
-    let mut found = Attributes::new();
-    for name in names(&list[..length]).filter(|n| is_carried(n, Marks::None)).map(OsStr::from_bytes) {
-        let mut value = vec![0_u8; LONGEST_LIST];
-        match rustix::fs::getxattr(&path, name, &mut value[..]) {
-            Ok(length) => {
-                value.truncate(length);
-                found.insert(name.to_owned(), value);
-            }
-            Err(Errno::NODATA) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(found)
 }
 
 /// The names in a list as the kernel gives it.
@@ -92,7 +77,7 @@ pub(crate) fn is_carried(name: &[u8], marks: Marks) -> bool {
 fn value(path: &Path, name: &OsStr) -> Result<Option<Vec<u8>>, Errno> {
     let mut value = vec![0_u8; 4096];
     loop {
-        match rustix::fs::lgetxattr(path, name, &mut value[..]) {
+        match rustix::fs::getxattr(path, name, &mut value[..]) {
             Ok(length) => {
                 value.truncate(length);
                 return Ok(Some(value));

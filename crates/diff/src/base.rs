@@ -14,6 +14,7 @@
 
 mod closely;
 mod copied;
+mod deleted;
 mod index;
 mod inventory;
 mod join;
@@ -32,10 +33,11 @@ use std::path::{Path, PathBuf};
 
 use whatif_sys::absence::OrAbsent;
 
+pub use self::index::FILE as INDEX;
 use self::index::Line;
 pub(crate) use self::inventory::confirm;
-pub use self::join::{copy, join};
-pub use self::record::{Hash, Made, Record};
+pub use self::join::{add, copy, join};
+pub use self::record::{Hash, Made, Record, hash_of};
 pub use self::replace::NewBase;
 use self::start::{looks_changed, start_from};
 use self::undone::Undone;
@@ -51,6 +53,9 @@ use crate::unreadable::Unreadable;
 
 /// So many bytes of deleted files are read at a time, to recognize them if reality gets them again.
 const MOST_HASHED: u64 = 64 << 20;
+
+/// The same of what the sandbox wrote again without changing it.
+const MOST_KEPT: u64 = 16 << 20;
 
 /// All records of one sandbox.
 #[derive(Debug, Default)]
@@ -68,6 +73,13 @@ pub struct Bases {
 struct Placed {
     record: Record,
     directory: usize,
+}
+
+/// Every path that the index in a `base/` directory speaks of.
+pub fn paths_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    index::read(&index::load(directory)?, |line| paths.push(line.path().to_owned()));
+    Ok(paths)
 }
 
 impl Bases {
@@ -126,7 +138,7 @@ impl Bases {
 
     /// Whether nothing was in reality at this path, or at one above it, when the sandbox made it.
     #[must_use]
-    pub(crate) fn was_absent(&self, path: &Path) -> bool {
+    pub fn was_absent(&self, path: &Path) -> bool {
         path.ancestors().any(|a| self.get(a).is_some_and(|r| r.absent))
     }
 
@@ -182,9 +194,10 @@ impl Bases {
         Ok(match above {
             // The sandbox made the directory; whatever reality has in it now came later.
             Some((_, record)) if record.absent => (None, Base::Kept),
-            // What happened in a directory is told by what is in it; what happened to the directory itself only moves its ctime.
+            // What happened in a directory is told by what is in it. What happened to the directory itself moves only its ctime; a name
+            // that comes or goes moves both.
             _ if is_directory(now) && !after.is_some_and(is_directory) => {
-                let was_changed = now.node.ctime > touched && now.node.mtime <= touched;
+                let was_changed = now.node.ctime > touched && now.node.mtime != now.node.ctime;
                 (Some(now.clone()), if was_changed { Base::Lost } else { Base::Reality })
             }
             Some((ancestor, record)) if !is_directory(now) && Node::of(ancestor)?.is_none_or(|n| n.ino != record.node.ino) => {
@@ -254,6 +267,9 @@ impl Bases {
                 ..Record::new(&change.path, state.node.clone())
             };
             self.add(&mut writer, own, Line::Known(record));
+            if !absent {
+                self.keep_of_directories_below(change, changes, &mut writer, own)?;
+            }
         }
         for change in copied {
             // What is in a directory that it made goes with it.
@@ -274,12 +290,14 @@ impl Bases {
         }
         let (mut writer, own) = self.begin()?;
         self.read(own)?;
+        let mut left = MOST_KEPT;
         for one in unchanged {
             if is_new(self, one) {
                 let (attributes, equal_to) = (Some(one.now.attributes()?.clone()), one.equal_to());
-                let hash = if one.is_in_copy { hash_of_one_moment(&one.now)? } else { None };
-                let record = Record::new(&one.now.at, one.now.node.clone());
-                self.add(&mut writer, own, Line::Known(Record { attributes, hash, equal_to, identity_only: true, ..record }));
+                let kept = keep_of_one_moment(one, &mut writer, &mut left)?;
+                let (content, identity_only) = (kept.content, kept.content.is_none());
+                let record = Record { content, hash: kept.hash, ..Record::new(&one.now.at, one.now.node.clone()) };
+                self.add(&mut writer, own, Line::Known(Record { attributes, equal_to, identity_only, ..record }));
             }
         }
         writer.end()
@@ -310,23 +328,6 @@ impl Bases {
             None => return None,
         };
         is_new.then(|| Record { unknown: true, lost, ..Record::new(&change.path, node) })
-    }
-
-    /// What can tell later whether reality has again what the sandbox deleted. The bytes of files are too much for that.
-    fn keep_of_deleted(&self, change: &Change, all: &[Change], writer: &mut Writer, left: &mut u64) -> io::Result<Kept> {
-        match (&change.before, change.shown_kind()) {
-            (Some(_), Kind::Directory) => match inventory::of_reality(change, all) {
-                Some(digest) => Ok(Kept { content: Some(writer.keep_bytes(&digest)?), hash: None }),
-                None => Ok(Kept::default()),
-            },
-            (Some(before), Kind::Link) => writer.keep(before),
-            (Some(before), Kind::File) => {
-                let hash = writer::hash_if_open(before, *left)?;
-                *left = left.saturating_sub(before.node.size);
-                Ok(Kept { content: None, hash })
-            }
-            _ => Ok(Kept::default()),
-        }
     }
 
     /// What came or went as a whole: of a directory only itself, not what is in it.
@@ -380,9 +381,18 @@ impl Bases {
     }
 }
 
-/// None if it was written to meanwhile, or is closed or too long.
-fn hash_of_one_moment(state: &State) -> io::Result<Option<Hash>> {
-    let hash = writer::hash_if_open(state, MOST_HASHED)?;
-    let is_still = Node::of(&state.at)?.is_some_and(|now| now.is_untouched_since(&state.node));
-    Ok(hash.filter(|_| is_still))
+/// Nothing if it was written to meanwhile, or is closed or too long. Text that the sandbox wrote again without changing it is kept,
+/// as it may change it next, and reality may as well.
+fn keep_of_one_moment(one: &Unchanged, writer: &mut Writer, left: &mut u64) -> io::Result<Kept> {
+    let Node { kind, size, .. } = one.now.node;
+    let kept = if one.copy.is_some() && kind == Kind::File && size <= LONGEST_KEPT.min(*left) {
+        *left -= size;
+        writer.keep(&one.now)?
+    } else if one.is_in_copy {
+        Kept { content: None, hash: writer::hash_if_open(&one.now, MOST_HASHED)? }
+    } else {
+        Kept::default()
+    };
+    let is_still = Node::of(&one.now.at)?.is_some_and(|now| now.is_untouched_since(&one.now.node));
+    Ok(if is_still { kept } else { Kept::default() })
 }

@@ -8,7 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use whatif_sys::absence::MeansAbsent;
+use whatif_sys::direct;
 
 use crate::attributes::{self, Attributes};
 use crate::content;
@@ -38,6 +42,9 @@ pub enum ChangeKind {
     Special,
 }
 
+/// SHA-256 of a file's bytes.
+pub type Hash = [u8; 32];
+
 /// One side of a change.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -47,27 +54,86 @@ pub struct State {
     /// Who wrote the layer it lies in.
     marks: Marks,
     attributes: OnceCell<Attributes>,
+    /// Where a link leads, once that was read.
+    target: OnceCell<PathBuf>,
     /// The bytes, if they were read once and for all.
     bytes: Option<Arc<[u8]>>,
+    /// What its bytes are from here on, see [`State::seal`].
+    sealed: Option<Hash>,
 }
 
 impl State {
     #[must_use]
     pub fn new(node: Node, at: PathBuf, marks: Marks) -> Self {
-        Self { node, at, marks, attributes: OnceCell::new(), bytes: None }
+        Self { node, at, marks, attributes: OnceCell::new(), target: OnceCell::new(), bytes: None, sealed: None }
     }
 
     /// What was read from one descriptor: nothing of it is looked up by its path again.
     #[must_use]
     pub fn read_once(node: Node, at: PathBuf, attributes: Attributes, bytes: Vec<u8>) -> Self {
-        Self { node, at, marks: Marks::None, attributes: OnceCell::from(attributes), bytes: Some(bytes.into()) }
+        let attributes = OnceCell::from(attributes);
+        Self { attributes, bytes: Some(bytes.into()), ..Self::new(node, at, Marks::None) }
     }
 
-    /// The bytes of a file that is not too long for text.
+    /// The bytes of a file that is not too long for text. Of a sealed one these and no others.
     pub fn bytes(&self) -> io::Result<Cow<'_, [u8]>> {
-        match &self.bytes {
-            Some(bytes) => Ok(Cow::Borrowed(bytes)),
-            None => content::read(&self.at).map(Cow::Owned),
+        let Some(bytes) = &self.bytes else {
+            return match (self.sealed, content::read(&self.at)) {
+                (None, read) => read.map(Cow::Owned),
+                (Some(sealed), Ok(read)) if <Hash>::from(Sha256::digest(&read)) == sealed => Ok(Cow::Owned(read)),
+                (Some(_), Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => Err(error),
+                (Some(_), _) => Err(Errno::STALE.into()),
+            };
+        };
+        Ok(Cow::Borrowed(bytes))
+    }
+
+    /// Reads everything that makes this entry what it is, once, so that whatever is said, decided and done about it is about the same:
+    /// bytes, or where a link leads, and attributes. Up to `most` bytes are kept. It must still be as it was found, and stay so for as
+    /// long as it is read; otherwise it is unreadable (`ESTALE`).
+    pub(crate) fn seal(&mut self, most: u64) -> Result<(), Unreadable> {
+        let sealed = match self.node.kind {
+            Kind::File => self.seal_file(most),
+            Kind::Link => self.target().map(drop).map_err(io::Error::from),
+            _ => Ok(()),
+        };
+        sealed.map_err(|error| match Unreadable::of(&self.at, &error) {
+            gone if gone.cause.means_absent() || gone.cause == Errno::LOOP => Unreadable { cause: Errno::STALE, ..gone },
+            other => other,
+        })
+    }
+
+    fn seal_file(&mut self, most: u64) -> io::Result<()> {
+        let file = content::open(&self.at)?;
+        let attributes = attributes::of_held(&file, self.marks)?;
+        let (hash, bytes) = content::hash(&file, most)?;
+        let now = Node::at(&file, "")?;
+        // A store through a mapping that was made since would have moved the time of change.
+        if (now.ino, now.size, now.mtime, now.ctime) != (self.node.ino, self.node.size, self.node.mtime, self.node.ctime) {
+            return Err(Errno::STALE.into());
+        }
+        self.attributes = OnceCell::from(attributes);
+        self.sealed = Some(hash);
+        self.bytes = bytes.map(Into::into);
+        Ok(())
+    }
+
+    /// Takes over what another name of the same file was found to be.
+    pub(crate) fn seal_like(&mut self, other: &Self) {
+        (self.attributes, self.sealed, self.bytes) = (other.attributes.clone(), other.sealed, other.bytes.clone());
+    }
+
+    /// SHA-256 of the bytes of a sealed file.
+    #[must_use]
+    pub fn sealed(&self) -> Option<Hash> {
+        self.sealed
+    }
+
+    /// SHA-256 of the bytes of a file, sealed or not.
+    pub(crate) fn hash(&self) -> io::Result<Hash> {
+        match self.sealed {
+            Some(hash) => Ok(hash),
+            None => Ok(content::hash(&content::open(&self.at)?, 0)?.0),
         }
     }
 
@@ -100,11 +166,20 @@ impl State {
         self.attributes = OnceCell::from(attributes);
     }
 
+    /// Where a link leads. Read once: whoever judges it and whoever takes it mean the same.
     pub fn target(&self) -> Result<PathBuf, Unreadable> {
-        match &self.bytes {
-            Some(target) => Ok(PathBuf::from(OsStr::from_bytes(target))),
-            None => std::fs::read_link(&self.at).map_err(|error| Unreadable::of(&self.at, &error)),
+        if let Some(known) = self.target.get() {
+            return Ok(known.clone());
         }
+        let read = match &self.bytes {
+            Some(target) => PathBuf::from(OsStr::from_bytes(target)),
+            None => {
+                let read = direct::hold(&self.at).and_then(|link| rustix::fs::readlinkat(link, "", Vec::new()));
+                let read = read.map_err(|errno| Unreadable::new(&self.at, errno))?;
+                PathBuf::from(OsStr::from_bytes(read.as_bytes()))
+            }
+        };
+        Ok(self.target.get_or_init(|| read).clone())
     }
 }
 
@@ -152,6 +227,8 @@ pub struct Change {
     pub deletion: Option<Box<Change>>,
     /// Of a rename, in per cent.
     pub similarity: Option<u8>,
+    /// Where the sandbox has what it took away from here, if that is not a rename.
+    pub moved_to: Vec<PathBuf>,
     /// What it is a hard link to.
     pub linked: Option<Linked>,
     /// Reality has other names of the file, and they would not follow the change.
@@ -177,6 +254,7 @@ impl Change {
             outside: false,
             deletion: None,
             similarity: None,
+            moved_to: Vec::new(),
             linked: None,
             leaves_names_behind: false,
             was_applied: false,
@@ -209,6 +287,13 @@ impl Change {
     #[must_use]
     pub fn addition(&self) -> Self {
         Self { kind: ChangeKind::Add, before: None, deletion: None, similarity: None, ..self.clone() }
+    }
+
+    /// Of a rename: whether it is one for sure. Bytes and time are what they were.
+    #[must_use]
+    pub fn is_move(&self) -> bool {
+        let time = |state: &Option<State>| state.as_ref().map(|s| s.node.mtime);
+        self.similarity == Some(100) && time(&self.before) == time(&self.after)
     }
 
     /// A directory that the sandbox renamed, while reality lost the one it was: nobody knows any more what came along with it.

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::{OFlags, SeekFrom, seek};
+use rustix::fs::{SeekFrom, seek};
+use sha2::{Digest, Sha256};
+use whatif_sys::direct;
 
 /// Files above this are never read as a whole: they have no lines to show and no merge.
 pub const LONGEST_TEXT: u64 = 32 << 20;
@@ -13,14 +15,9 @@ pub const LONGEST_TEXT: u64 = 32 << 20;
 const LONGEST_COMPARED: u64 = 1 << 30;
 const PIECE: usize = 64 << 10;
 
-/// Opens a regular file for reading: never a link, never waiting for a pipe's other end.
+/// Opens a regular file for reading, at a path that leads through no link.
 pub fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    Ok(file)
+    direct::open_file(path)
 }
 
 /// The whole content, if it is not too long for text.
@@ -37,6 +34,26 @@ pub fn read_up_to(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     file.by_ref().take(longest + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// SHA-256 of all bytes of an open file, and the bytes themselves if there are no more than `most`.
+pub(crate) fn hash(file: &File, most: u64) -> io::Result<([u8; 32], Option<Vec<u8>>)> {
+    let mut hash = Sha256::new();
+    let mut kept = Some(Vec::new());
+    let mut piece = vec![0; PIECE];
+    let mut at = 0;
+    loop {
+        let length = read_at(file, &mut piece, at)?;
+        hash.update(&piece[..length]);
+        at += length as u64;
+        match &mut kept {
+            Some(bytes) if at <= most => bytes.extend(&piece[..length]),
+            _ => kept = None,
+        }
+        if length < piece.len() {
+            return Ok((hash.finalize().into(), kept));
+        }
+    }
 }
 
 /// The first bytes, at most `most`.

@@ -1,4 +1,7 @@
-//! A change set in one number. Any write to a changed file changes it: the time of the last change of an inode cannot be set.
+//! A change set in one number. Any write to a changed file changes it.
+//!
+//! The time of the last change of an inode cannot be set, so it stands for the bytes and spares reading them; but a store into a page
+//! that is mapped and dirty moves no time. So that is enough only where nothing is alive that could have such a mapping ([`Form`]).
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -10,13 +13,38 @@ use crate::change::{Change, State};
 use crate::content::LONGEST_TEXT;
 use crate::node::Kind;
 
+/// What a digest, or what a decision is bound to, was made of. It tells so itself, and is compared only with another one of its form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Inodes and their times of change: nothing was alive, so whoever writes later moves them.
+    Times,
+    /// The bytes.
+    Content,
+}
+
+/// How something of the form `Content` begins.
+const CONTENT: &str = "c-";
+
+impl Form {
+    /// Of a digest, or of what a decision is bound to.
+    #[must_use]
+    pub fn of(digest: &str) -> Self {
+        if digest.starts_with(CONTENT) { Self::Content } else { Self::Times }
+    }
+
+    fn name(self, hash: &[u8]) -> String {
+        let prefix = if self == Self::Content { CONTENT } else { "" };
+        format!("{prefix}{}", hex(hash))
+    }
+}
+
 /// Over everything a sandbox changed, in order.
 #[must_use]
-pub fn of(changes: &[Change]) -> String {
+pub fn of(changes: &[Change], form: Form) -> String {
     let mut hash = Sha256::new();
     let mut bytes = Vec::new();
     for change in changes {
-        describe(change, &mut bytes);
+        describe(change, form, &mut bytes);
         hash.update(&bytes);
         bytes.clear();
         // Of a file that was applied in part, less is left, and what it has become is the same.
@@ -24,7 +52,7 @@ pub fn of(changes: &[Change]) -> String {
             hash.update(Sha256::digest(start));
         }
     }
-    hex(&hash.finalize()[..16])
+    form.name(&hash.finalize()[..16])
 }
 
 /// What a change of a text is relative to, if some of it may be real. What cannot be read is reported by those who show it.
@@ -39,44 +67,59 @@ fn start(change: &Change) -> Option<Cow<'_, [u8]>> {
 
 /// Of one change: what a decision about it is bound to.
 #[must_use]
-pub fn stamp(change: &Change) -> [u8; 32] {
+pub fn stamp(change: &Change, form: Form) -> String {
     let mut bytes = Vec::new();
-    describe(change, &mut bytes);
-    Sha256::digest(bytes).into()
+    describe(change, form, &mut bytes);
+    form.name(&Sha256::digest(bytes))
 }
 
 /// Everything that makes a change what it is. Lengths come first, so that no two changes read the same.
-fn describe(change: &Change, bytes: &mut Vec<u8>) {
-    let mut text = |text: &[u8]| {
-        bytes.extend((text.len() as u64).to_le_bytes());
-        bytes.extend(text);
-    };
+fn describe(change: &Change, form: Form, bytes: &mut Vec<u8>) {
+    let mut text = |text: &[u8]| add(bytes, text);
     text(change.path.as_os_str().as_bytes());
     let target = change.after.as_ref().filter(|a| a.node.kind == Kind::Link).and_then(|a| a.target().ok());
     text(target.as_ref().map_or(&[], |t| t.as_os_str().as_bytes()));
     // A rename deletes, too: the same file with another origin is another change.
     text(change.old_path().map_or(&[], |old| old.as_os_str().as_bytes()));
     bytes.push(change.kind as u8);
-    let Some(node) = change.after.as_ref().map(|a| &a.node) else { return };
+    let Some(after) = &change.after else { return };
+    let node = &after.node;
     bytes.push(node.kind as u8);
     for number in [u64::from(node.mode), u64::from(node.uid), u64::from(node.gid), node.rdev] {
         bytes.extend(number.to_le_bytes());
     }
-    if node.kind == Kind::Directory {
+    match (node.kind, form) {
         // What happens beneath a directory is told by the changes there, so its ctime says too much; its attributes are read by now.
-        let read = change.after.as_ref().and_then(|a| a.attributes().ok());
-        for (name, value) in read.into_iter().flatten() {
-            for text in [name.as_bytes(), value] {
-                bytes.extend((text.len() as u64).to_le_bytes());
-                bytes.extend(text);
+        (Kind::Directory, _) => add_attributes(after, bytes),
+        // Whatever is done to a file, its bytes, mode, owner or attributes, moves its ctime.
+        (_, Form::Times) => {
+            for number in [node.size, node.ino, node.ctime.0.cast_unsigned(), u64::from(node.ctime.1)] {
+                bytes.extend(number.to_le_bytes());
             }
         }
-    } else {
-        // Whatever is done to a file, its bytes, mode, owner or attributes, moves its ctime.
-        for number in [node.size, node.ino, node.ctime.0.cast_unsigned(), u64::from(node.ctime.1)] {
-            bytes.extend(number.to_le_bytes());
+        (_, Form::Content) => {
+            for number in [node.size, node.mtime.0.cast_unsigned(), u64::from(node.mtime.1)] {
+                bytes.extend(number.to_le_bytes());
+            }
+            if node.kind == Kind::File {
+                add_attributes(after, bytes);
+                // What cannot be read is told to those who asked, who do not go on then.
+                add(bytes, after.hash().ok().as_ref().map_or(&[], |hash| &hash[..]));
+            }
         }
     }
+}
+
+fn add_attributes(state: &State, bytes: &mut Vec<u8>) {
+    for (name, value) in state.attributes().ok().into_iter().flatten() {
+        add(bytes, name.as_bytes());
+        add(bytes, value);
+    }
+}
+
+fn add(bytes: &mut Vec<u8>, text: &[u8]) {
+    bytes.extend((text.len() as u64).to_le_bytes());
+    bytes.extend(text);
 }
 
 /// Eight digits that name a path.

@@ -50,7 +50,8 @@ impl<'a> Rules<'a> {
             .map(|c| (c.path.clone(), c.after.as_ref().map(|a| a.at.clone())))
             .collect();
         let mut builder = GitignoreBuilder::new(project);
-        if let Ok(excluded) = content::read(&project.join(".git/info/exclude")) {
+        // Reality's own: `.git` may be a link there.
+        if let Ok(excluded) = std::fs::read(project.join(".git/info/exclude")) {
             add_lines(&mut builder, &excluded);
         }
         for pattern in extra {

@@ -16,6 +16,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use whatif_sys::absence::OrAbsent;
+use whatif_sys::direct;
 use whatif_sys::file_handle::FileHandle;
 
 use crate::attributes::{self, Attributes};
@@ -98,7 +99,7 @@ impl Marks {
 
     /// Whether an entry of a layer, where there is one below, is that one copied up rather than made inside.
     pub(crate) fn is_copied_up(self, path: &Path, kind: Kind) -> Result<bool, Errno> {
-        let entry = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        let entry = direct::hold(path)?;
         // This one marks only files so; a directory made where another one was hides that one.
         if self == Self::Fuse && kind == Kind::Directory {
             return Ok(!self.is_marked_opaque(&entry)?);
@@ -143,8 +144,7 @@ impl Marks {
     }
 
     fn attributes_of(self, directory: &OwnedFd) -> Result<Attributes, Errno> {
-        // The dot: what is listed is the directory, not the link to it.
-        attributes::of(&attributes::path_of(directory).join("."), self).map_err(|unreadable| unreadable.cause)
+        attributes::of_held(directory, self)
     }
 
     fn is_marked_opaque(self, directory: &OwnedFd) -> Result<bool, Errno> {
@@ -162,7 +162,8 @@ impl Marks {
             return None;
         }
         let mut value = [0_u8; LONGEST_VALUE];
-        let length = rustix::fs::lgetxattr(path, "trusted.overlay.origin", &mut value[..]).ok()?;
+        let entry = direct::hold(path).ok()?;
+        let length = attributes::get(&entry, OsStr::new("trusted.overlay.origin"), &mut value).ok()??;
         // Version, magic, length, flags, kind of handle, the file system's id; then the handle.
         match &value[..length] {
             [0, ORIGIN_MAGIC, said, _, kind, rest @ ..] if usize::from(*said) == length => {

@@ -71,9 +71,10 @@ pub struct Node {
 }
 
 impl Node {
-    /// Of the entry itself, never of what a link points to.
+    /// Of the entry itself, never of what a link points to; without a name, of what is held.
     pub fn at(directory: impl AsFd, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+        let flags = if name.as_ref().is_empty() { flags | AtFlags::EMPTY_PATH } else { flags };
         let found = statx(directory, name.as_ref(), flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
         Ok(Self::from(&found))
     }

@@ -6,8 +6,10 @@
 
 use std::path::Path;
 
-use rustix::fs::{XattrFlags, lsetxattr};
+use rustix::fs::{XattrFlags, setxattr};
+use whatif_sys::direct;
 
+use crate::attributes::path_of;
 use crate::base::Bases;
 use crate::change::State;
 use crate::marks::Marks;
@@ -37,14 +39,16 @@ fn forget(state: &mut State) {
     if !names_a_file && state.node.nlink < 2 {
         return;
     }
-    let look = || Node::of(&state.at).ok().flatten();
+    // It is this file from here on, whatever its name leads to.
+    let Ok(held) = direct::hold(&state.at) else { return };
+    let look = || Node::at(&held, "").ok();
     let is_as_found = |now: &Node| (now.ino, now.size, now.mtime) == (state.node.ino, state.node.size, state.node.mtime);
     if names_a_file {
         // Written to since.
         if look().is_none_or(|now| now.ctime != state.node.ctime) {
             return;
         }
-        if lsetxattr(&state.at, MARK, b"", XattrFlags::REPLACE).is_err() {
+        if setxattr(path_of(&held), MARK, b"", XattrFlags::REPLACE).is_err() {
             return;
         }
     }

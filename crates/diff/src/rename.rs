@@ -1,5 +1,6 @@
 //! Finds renames: a deletion and an addition of much the same content are one change to a reader.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -53,7 +54,7 @@ fn is_file(state: Option<&State>) -> bool {
 }
 
 /// Nothing is moved between the project's work, its build output and the rest of the system without saying so.
-fn are_alike(gone: &Change, new: &Change) -> bool {
+pub(crate) fn are_alike(gone: &Change, new: &Change) -> bool {
     (gone.ignored, gone.outside) == (new.ignored, new.outside)
 }
 
@@ -218,7 +219,7 @@ fn edited(changes: &[Change], gone: &[usize], new: &[usize], taken: &[(usize, us
     }
     let text = |state: Option<&State>| {
         let state = state.filter(|s| s.node.size <= LONGEST_COMPARED)?;
-        content::read(&state.at).ok().filter(|bytes| !whatif_patch::is_binary(bytes))
+        state.bytes().ok().filter(|bytes| !whatif_patch::is_binary(bytes)).map(Cow::into_owned)
     };
     let before: Vec<_> = gone.iter().map(|i| (*i, text(changes[*i].before.as_ref()))).collect();
     let mut scored = Vec::new();

@@ -1,9 +1,11 @@
 //! What a reviewer must not overlook: changes that do something by being there.
 
 mod executed;
+mod folded;
+mod manifest;
+mod repositories;
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
@@ -11,10 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::attributes::{self, Attributes};
 use crate::change::{Base, Change, ChangeKind, State};
-use crate::content;
 use crate::marks::Marks;
 use crate::node::{Kind, Node};
 use crate::unreadable::Unreadable;
+
+use self::repositories::Repositories;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,20 +80,58 @@ impl Flag {
     }
 }
 
+/// Gives every change its flags, and says what could not be looked at well enough to know all of them. `trees` are the roots of the
+/// sandbox's trees.
+pub(crate) fn flag(changes: &mut [Change], project: &Path, trees: &[PathBuf]) -> Vec<Unreadable> {
+    let mut repositories = Repositories::new(project, changes);
+    let mut unreadable = Vec::new();
+    for change in changes {
+        let (mut flags, unread) = flags(change, project, trees);
+        let is_in_git = change.path.components().any(|c| folded::is(c.as_os_str(), ".git"));
+        if !(change.is_directory() || is_in_git)
+            && let Some(repository) = repositories.around(&change.path)
+        {
+            flags.extend(of_repository(&change.path, &repository, project));
+            flags.sort();
+            flags.dedup();
+        }
+        change.flags = flags;
+        // Of what is ignored only names and sizes are shown.
+        unreadable.extend(unread.filter(|_| !change.ignored));
+    }
+    unreadable.append(&mut repositories.unreadable);
+    unreadable
+}
+
+/// Of a path in a bare repository.
+fn of_repository(path: &Path, repository: &Path, project: &Path) -> Vec<Flag> {
+    let Ok(within) = path.strip_prefix(repository) else { return Vec::new() };
+    let is_nested = path.starts_with(project) && repository != project;
+    let nested = is_nested.then_some(Flag::NestedRepository);
+    let executed = executed::is_executed_by_git(&folded::parts(within)).then_some(Flag::HostExecuted);
+    executed.into_iter().chain(nested).collect()
+}
+
 /// Flags of one change. Reads the content where the name does not tell; what could not be read may have more flags than are found.
-/// `trees` are the roots of the sandbox's trees.
-pub(crate) fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> (Vec<Flag>, Option<Unreadable>) {
+fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> (Vec<Flag>, Option<Unreadable>) {
     let mut flags = Vec::new();
-    let mut unread = None;
+    // A link that cannot be read at first looks like one that leads outside, and must not pass for it.
+    let link = change.after.as_ref().filter(|after| after.node.kind == Kind::Link);
+    let mut unread = link.and_then(|link| link.target().err());
     let relative = change.path.strip_prefix(project).ok();
-    if executed::is_host_executed(change, project) {
-        flags.push(Flag::HostExecuted);
+    match executed::is_host_executed(change, project) {
+        Ok(false) => {}
+        Ok(true) => flags.push(Flag::HostExecuted),
+        Err(error) => {
+            flags.push(Flag::HostExecuted);
+            unread = unread.or(Some(error));
+        }
     }
     if let Some(after) = &change.after {
         flags.extend(of_state(change, after, project));
         let read = of_content(change, after).map(|found| flags.extend(found));
         let is_unknown = |u: &Unreadable| u.cause != Errno::NOENT;
-        unread = read.err().filter(is_unknown).map(|u| Unreadable { path: change.path.clone(), ..u });
+        unread = unread.or(read.err()).filter(is_unknown).map(|u| Unreadable { path: change.path.clone(), ..u });
     }
     if relative.is_some_and(is_nested_repository) {
         flags.push(Flag::NestedRepository);
@@ -104,7 +145,7 @@ pub(crate) fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> (Vec<
     if change.leaves_names_behind {
         flags.push(Flag::OtherNames);
     }
-    if change.path.file_name().is_some_and(|n| LOCKFILES.iter().any(|l| n == *l)) {
+    if change.path.file_name().is_some_and(|n| LOCKFILES.iter().any(|l| folded::is(n, l))) {
         flags.push(Flag::Lockfile);
     }
     if change.kind == ChangeKind::Delete {
@@ -210,8 +251,8 @@ fn of_text(before: Option<&State>, after: &State) -> Result<Vec<Flag>, Unreadabl
         if state.node.kind != Kind::File || state.node.size > LONGEST_SEARCHED {
             return Ok(None);
         }
-        let bytes = content::read(&state.at).map_err(|error| Unreadable::of(&state.at, &error))?;
-        Ok(Some(bytes).filter(|b| !whatif_patch::is_binary(b)))
+        let bytes = state.bytes().map_err(|error| Unreadable::of(&state.at, &error))?;
+        Ok(Some(bytes.into_owned()).filter(|b| !whatif_patch::is_binary(b)))
     };
     let mut flags = Vec::new();
     let Some(after) = text(after)? else { return Ok(flags) };
@@ -274,8 +315,9 @@ fn contains(text: &[u8], needle: &[u8]) -> bool {
     text.windows(needle.len()).any(|w| w == needle)
 }
 
+/// Written folded.
 const LOCKFILES: [&str; 16] = [
-    "Cargo.lock",
+    "cargo.lock",
     "package-lock.json",
     "npm-shrinkwrap.json",
     "yarn.lock",
@@ -284,20 +326,21 @@ const LOCKFILES: [&str; 16] = [
     "bun.lock",
     "poetry.lock",
     "uv.lock",
-    "Pipfile.lock",
+    "pipfile.lock",
     "pdm.lock",
-    "Gemfile.lock",
+    "gemfile.lock",
     "composer.lock",
     "go.sum",
     "flake.lock",
     "mix.lock",
 ];
 
-/// A `.git` below the project's own.
+/// A `.git` below the project's own, or another spelling of it.
 fn is_nested_repository(relative: &Path) -> bool {
-    let bytes = relative.as_os_str().as_bytes();
-    let has_git = relative.components().skip(1).any(|c| c.as_os_str() == ".git");
-    has_git && !bytes.starts_with(b".git/")
+    let mut components = relative.components();
+    let Some(first) = components.next().map(Component::as_os_str).filter(|first| *first != ".git") else { return false };
+    let is_git = |name: &OsStr| folded::is(name, ".git");
+    is_git(first) || components.any(|c| is_git(c.as_os_str()))
 }
 
 #[cfg(test)]
@@ -321,7 +364,9 @@ mod tests {
 
     #[test]
     fn a_repository_within_the_project_is_nested() {
-        assert!(is_nested_repository(Path::new("vendor/x/.git/HEAD")));
+        for path in ["vendor/x/.git/HEAD", "vendor/.git", ".GIT/HEAD", "a/.Git/HEAD", "a/git~1/HEAD"] {
+            assert!(is_nested_repository(Path::new(path)), "{path}");
+        }
         assert!(!is_nested_repository(Path::new(".git/HEAD")));
         assert!(!is_nested_repository(Path::new("src/git.rs")));
     }

@@ -103,8 +103,13 @@ pub struct Found {
     pub directories: Vec<Directory>,
     /// Directories that are shown at another place than reality has them.
     pub renamed: Vec<Renamed>,
+    /// What of reality shows through them.
+    pub through: Vec<Through>,
     /// What the heads have of reality without a change of their own, if what it was was not kept yet.
     pub unchanged: Vec<Unchanged>,
+    /// What reality has where the sandbox has the same, although it started from something else. Should reality go back to that, the
+    /// sandbox's change is one again, unless it was rebased meanwhile.
+    pub agreed: Vec<Unchanged>,
     /// What reality changed and the sandbox has as it started from it.
     pub behind: Vec<Change>,
     /// What the sandbox deleted and reality does not have either.
@@ -126,7 +131,8 @@ pub struct Unchanged {
 
 impl Unchanged {
     /// The inode of the head's file that is the same, and its time of change.
-    pub(crate) fn equal_to(&self) -> Option<(u64, Time)> {
+    #[must_use]
+    pub fn equal_to(&self) -> Option<(u64, Time)> {
         self.copy.as_ref().map(|copy| (copy.node.ino, copy.node.ctime))
     }
 }
@@ -138,6 +144,16 @@ pub struct Renamed {
     /// The place of the other one, relative to the tree.
     pub source: PathBuf,
     /// The layer's directory that says so.
+    pub at: PathBuf,
+    /// No older layer has a part of it: all that it does not have itself is reality's.
+    pub is_lowest: bool,
+}
+
+/// Something that is shown at another path than reality has it.
+#[derive(Clone, Debug)]
+pub struct Through {
+    pub path: PathBuf,
+    /// Where reality has it.
     pub at: PathBuf,
 }
 
@@ -157,7 +173,9 @@ impl Found {
         self.unreadable.extend(other.unreadable);
         self.directories.extend(other.directories);
         self.renamed.extend(other.renamed);
+        self.through.extend(other.through);
         self.unchanged.extend(other.unchanged);
+        self.agreed.extend(other.agreed);
         self.behind.extend(other.behind);
         self.gone.extend(other.gone);
         self.twins.extend(other.twins);
@@ -173,6 +191,7 @@ pub fn scan(scope: &Scope<'_>) -> Found {
     for tree in scope.trees {
         Walk::through(scope, tree, &mut found);
     }
+    found.through.sort_by(|a, b| a.path.cmp(&b.path));
     found.changes.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
     base::confirm(scope.bases, &mut found.changes);
     moved::explain(&mut found.changes);

@@ -5,9 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::change::Change;
+use crate::dependencies::DependencyTrees;
+use crate::digest::{self, Form};
 use crate::ignored::{self, Rules};
 use crate::unreadable::Unreadable;
-use crate::{digest, rename, risk, scan};
+use crate::{moved, rename, risk, scan, seal};
 
 /// What is to be made of the raw findings.
 pub struct Options<'a> {
@@ -17,6 +19,10 @@ pub struct Options<'a> {
     /// The user's own ignore patterns.
     pub ignore: &'a [String],
     pub depth: Depth,
+    /// What the digest is made of.
+    pub form: Form,
+    /// What was found may go on changing: it is read once and for all.
+    pub seals: bool,
     /// Files that git follows although they are ignored. Asked only when it matters.
     pub tracked: &'a dyn Fn() -> HashSet<PathBuf>,
 }
@@ -43,6 +49,8 @@ pub struct ChangeSet {
     pub digest: String,
     /// Ignored directories and what is in them.
     pub collapsed: Vec<Collapsed>,
+    /// Those among the changes that are taken or left as a whole; looked for in a review only.
+    pub dependencies: DependencyTrees,
     /// What could not be looked at, or not well enough to know what to say about it.
     pub unreadable: Vec<Unreadable>,
     /// Disk space of the heads.
@@ -62,8 +70,11 @@ impl ChangeSet {
     /// Sorts the raw findings out.
     #[must_use]
     pub fn of(found: scan::Found, options: &Options<'_>) -> Self {
-        let digest = digest::of(&found.changes);
-        let mut changes = found.changes;
+        let (mut changes, mut unreadable) = (found.changes, found.unreadable);
+        if options.seals {
+            unreadable.extend(seal::seal(&mut changes));
+        }
+        let digest = digest::of(&changes, options.form);
         let mut rules = Rules::new(options.project, &changes, options.ignore);
         let mut groups = Groups::default();
         let mut tracked: Option<HashSet<PathBuf>> = None;
@@ -79,16 +90,17 @@ impl ChangeSet {
             }
         }
         rename::join(&mut changes);
-        let mut unreadable = found.unreadable;
+        moved::mark(&mut changes);
+        let mut dependencies = DependencyTrees::default();
         if options.depth == Depth::Review {
-            for change in &mut changes {
-                let (flags, unread) = risk::flags(change, options.project, options.trees);
-                change.flags = flags;
-                // Of what is ignored only names and sizes are shown.
-                unreadable.extend(unread.filter(|u| !change.ignored && !unreadable.contains(u)));
+            dependencies = DependencyTrees::among(&changes, options.project);
+            for unread in risk::flag(&mut changes, options.project, options.trees) {
+                if !unreadable.contains(&unread) {
+                    unreadable.push(unread);
+                }
             }
         }
-        Self { changes, digest, collapsed: groups.collapsed, unreadable, bytes: found.bytes }
+        Self { changes, digest, collapsed: groups.collapsed, dependencies, unreadable, bytes: found.bytes }
     }
 
     #[must_use]
@@ -99,7 +111,9 @@ impl ChangeSet {
     }
 }
 
-fn is_in_repository(path: &Path) -> bool {
+/// Whether only git is to write there.
+#[must_use]
+pub fn is_in_repository(path: &Path) -> bool {
     path.components().any(|c| c.as_os_str() == ".git")
 }
 

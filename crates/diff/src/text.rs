@@ -1,10 +1,11 @@
 //! The two sides of a change as something that can be shown.
 
+use std::borrow::Cow;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 
 use crate::change::{Change, ChangeKind, State};
-use crate::content::{self, LONGEST_TEXT};
+use crate::content::LONGEST_TEXT;
 use crate::node::Kind;
 
 /// What there is to show.
@@ -61,7 +62,7 @@ impl Change {
 fn bytes(state: Option<&State>) -> io::Result<Vec<u8>> {
     let Some(state) = state else { return Ok(Vec::new()) };
     match state.node.kind {
-        Kind::File => content::read(&state.at),
+        Kind::File => state.bytes().map(Cow::into_owned),
         Kind::Link => Ok(state.target()?.into_os_string().into_vec()),
         _ => Ok(Vec::new()),
     }

@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 use overlay::acts::{Act, furnish, layers};
 use overlay::{Stack, View, Who, apart, cases, is_apart, view};
 use proptest::prelude::*;
+use whatif_diff::digest::Form;
 use whatif_diff::set::Options;
 use whatif_diff::{Bases, Blocked, Change, ChangeKind, ChangeSet, Depth, Found, Kind, Marks, Scope, State, Tree, between, scan};
 use whatif_patch::{Side, write_patch};
@@ -56,7 +57,9 @@ fn check_patches(layers: &[Vec<Act>]) {
 
 /// With renames, as it is shown.
 fn patch(found: Found, project: &Path) -> Vec<u8> {
-    let set = ChangeSet::of(found, &Options { project, trees: &[], ignore: &[], depth: Depth::Names, tracked: &HashSet::new });
+    let (depth, form) = (Depth::Names, Form::Times);
+    let options = Options { project, trees: &[], ignore: &[], depth, form, seals: false, tracked: &HashSet::new };
+    let set = ChangeSet::of(found, &options);
     let mut patch = Vec::new();
     for change in &set.changes {
         let path = change.path.strip_prefix(project).unwrap();

@@ -7,6 +7,7 @@ mod copy_up;
 mod database;
 mod decide;
 mod finish;
+mod held;
 mod in_place;
 mod look_anew;
 mod marks;
@@ -14,30 +15,34 @@ mod names;
 mod parents;
 mod plan;
 mod select;
+mod sources;
+mod staged;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use whatif_apply::Plan;
 use whatif_diff::base::Record;
+use whatif_diff::digest::{self, Form};
 use whatif_diff::pattern::{Patterns, Scope};
 use whatif_diff::{Depth, Node, Renamed, Unreadable};
-use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
 
 pub(crate) use self::database::is_open_database;
-pub(crate) use self::decide::MARKERS;
 pub use self::decide::{Conflict, Outlook, Side, outlook};
+pub(crate) use self::decide::{MARKERS, can_be_marked};
 pub(crate) use self::finish::{After, Left};
 pub(crate) use self::marks::Mark;
 pub(crate) use self::plan::root_of;
+pub(crate) use self::staged::Staged;
 pub use whatif_apply::{ApplyError, Progress, Stage};
 
-pub use self::select::{HunkChoice, LeftOut, Reason};
+pub use self::select::{HunkChoice, LeftOut, Options, Reason};
 use crate::merge::Looks;
+use crate::still::Still;
 use crate::turn::Turn;
 use crate::{Engine, EngineError, Trouble, now};
 
@@ -72,6 +77,9 @@ pub struct ApplyRequest {
     pub digest: Option<String>,
 }
 
+/// What is left out, by the reason and what would take it.
+pub type ByReason = BTreeMap<(Reason, Options), Vec<LeftOut>>;
+
 /// Everything that will happen, before any of it has.
 #[derive(Debug)]
 pub struct Prepared {
@@ -94,7 +102,7 @@ pub struct Prepared {
     /// Nobody else applies in the project meanwhile. Without one it is waited for later, and the plan may be overtaken.
     turn: Option<Turn>,
     /// Its processes are held still for as long as nobody is asked anything.
-    still: Option<Client>,
+    still: Option<Still>,
 }
 
 /// One thing that will happen, for people.
@@ -156,6 +164,9 @@ pub(crate) struct About {
     /// What its layers need not say any more then.
     #[serde(default)]
     pub marks: Vec<Mark>,
+    /// By the indexes of git that it puts in place.
+    #[serde(default)]
+    pub staged: Vec<Staged>,
 }
 
 /// A renamed directory, and where it was, relative to its tree.
@@ -254,13 +265,14 @@ impl Engine {
         let sandbox = self.refresh(&sandbox)?;
         self.require_current(&sandbox)?;
         let still = self.hold_still(&sandbox)?;
+        let binding = still.binding(request.digest.as_deref());
         let mut found = self.look_closely(&sandbox)?;
         // What could not be looked at is not real afterwards.
         let raw = (found.changes.len() + found.unreadable.len()) as u64;
         let (renamed, behind) = (std::mem::take(&mut found.renamed), std::mem::take(&mut found.behind));
         // Whoever takes everything need not be told what of it is risky.
         let depth = if request.all { Depth::Names } else { Depth::Review };
-        let set = self.sort_out(&sandbox, found, depth)?;
+        let set = self.sort_out(&sandbox, found, depth, binding)?;
         let roots = [sandbox.project.as_path(), self.context.cwd.as_path()];
         let known: Vec<&Path> = set
             .changes
@@ -287,12 +299,20 @@ impl Engine {
         let selection = select::select(&set, request, &review, &config.policy, scope)?;
         let lines = self.context.config.policy.auto_approve.is_some().then(|| selection.lines());
         let was_rebased = sandbox.details.based_at.is_some();
-        let decider = decide::Decider::new(request, scope, was_rebased)?;
-        let decided = decider.all(&selection.chosen)?;
+        let mut decider = decide::Decider::new(request, scope, was_rebased)?;
         let bases = self.bases(&sandbox)?;
         let (left_out, times, uid) = (&selection.left_out, config.apply.times, self.context.uid);
-        let wanted = plan::Scope { sandbox: &sandbox, set: &set, behind: &behind, decider: &decider, left_out, times, uid };
-        let mut planned = plan::plan(&wanted, decided)?;
+        let named = held::Named::by(request, scope, &sandbox.project)?;
+        let mut planned = loop {
+            let wanted = plan::Scope { sandbox: &sandbox, set: &set, behind: &behind, decider: &decider, left_out, times, uid };
+            let planned = plan::plan(&wanted, decider.all(&selection.chosen)?)?;
+            let sources = sources::to_keep(&set, &planned)?;
+            let held = held::to_hold(&set, left_out, &planned, &named)?;
+            // Both count, one after the other.
+            if !(decider.keep(sources) | decider.hold(held)) {
+                break planned;
+            }
+        };
         let whole = in_place::Whole::of(&set, &planned);
         let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();
         let marks = self.marks_to_drop(&sandbox, &renamed, &whole)?;
@@ -318,15 +338,22 @@ impl Engine {
             skipped: Vec::new(),
             in_place,
             marks,
+            staged: Staged::by(&planned.plan),
         };
         planned.plan.about = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &sandbox.project, e.into()))?;
+        // What was settled along with the new name of a rename is not left for later.
+        let has_settled: HashSet<&PathBuf> = planned.settled.iter().collect();
+        // An ignored directory is made all the same if something in it is taken.
+        let has_step: HashSet<&PathBuf> = planned.steps.iter().map(|s| &s.path).collect();
+        let mut left_out = selection.left_out;
+        left_out.retain(|l| !has_settled.contains(&l.path) && !has_step.contains(&l.path));
         let settled = planned.steps.iter().filter(|s| s.what != What::Part).count() + planned.settled.len();
         let settled = settled as u64;
         Ok(Prepared {
             digest: set.digest.clone(),
             steps: planned.steps,
             conflicts: planned.conflicts,
-            left_out: [selection.left_out, planned.left_out].concat(),
+            left_out: [left_out, planned.left_out].concat(),
             unchanged: planned.unchanged,
             lapsed: review.lapsed.into_iter().collect(),
             lines,
@@ -335,7 +362,7 @@ impl Engine {
             sandbox,
             lock,
             turn: None,
-            still,
+            still: Some(still),
         })
     }
 
@@ -347,16 +374,16 @@ impl Engine {
     /// Makes it real. Whatever fails, reality is then as it was before or as it is to be, never between.
     pub fn apply(&self, prepared: Prepared, watch: &mut Watch<'_>) -> Result<Applied, EngineError> {
         if !prepared.conflicts.is_empty() {
-            return Err(EngineError::Conflicts { name: prepared.sandbox.name, conflicts: prepared.conflicts });
+            return Err(EngineError::conflicts(&prepared.sandbox, prepared.conflicts));
         }
         // While somebody was asked, the sandbox went on.
         if prepared.still.is_none() {
             let still = self.hold_still(&prepared.sandbox)?;
-            let now = whatif_diff::digest::of(&self.look_closely(&prepared.sandbox)?.changes);
+            let now = digest::of(&self.look_closely(&prepared.sandbox)?.changes, Form::of(&prepared.digest));
             if now != prepared.digest {
                 return Err(EngineError::Moved { name: prepared.sandbox.name, seen: prepared.digest, now });
             }
-            return self.carry_out(Prepared { still, ..prepared }, watch);
+            return self.carry_out(Prepared { still: Some(still), ..prepared }, watch);
         }
         self.carry_out(prepared, watch)
     }
@@ -454,10 +481,10 @@ impl Prepared {
     }
 
     #[must_use]
-    pub fn left_out_by_reason(&self) -> BTreeMap<Reason, Vec<PathBuf>> {
-        let mut by_reason: BTreeMap<Reason, Vec<PathBuf>> = BTreeMap::new();
+    pub fn left_out_by_reason(&self) -> ByReason {
+        let mut by_reason = ByReason::new();
         for left_out in &self.left_out {
-            by_reason.entry(left_out.reason).or_default().push(left_out.path.clone());
+            by_reason.entry((left_out.reason, left_out.needs)).or_default().push(left_out.clone());
         }
         by_reason
     }

@@ -16,15 +16,16 @@ use whatif_layers::plan::{self, Inputs};
 use whatif_layers::shift::{SPARE_WORK, UNFINISHED_HEAD};
 use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
-use whatif_layers::{masks, remove};
+use whatif_layers::{durable, masks, remove, veil};
 use whatif_provider::{Launch, LaunchError, Launched, Provider};
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
-use whatif_types::boot::{Boot, PROTOCOL_VERSION, Protection, TreeMask, Work};
+use whatif_types::boot::{Boot, Masks, PROTOCOL_VERSION, Protection, Work};
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::Viewed;
 use whatif_types::{Backend, Enforced, Identity, LayerId, NetMode, PlaceKind, Plan, SandboxId};
 
 use crate::choice::Choice;
+use crate::exec::hand_over;
 use crate::limits::Lease;
 use crate::view::viewed_now;
 use crate::{Engine, EngineError, secrets};
@@ -41,6 +42,8 @@ pub(crate) struct Wish<'a> {
     pub known_trees: Option<&'a [PathBuf]>,
     /// The frozen layers under its head, bottom first.
     pub stack: &'a [LayerId],
+    /// What was exposed to the sandbox that these layers come from.
+    pub veiled: &'a [String],
     /// Puts something into fresh heads before anything is mounted over them.
     pub fill: Option<&'a Fill<'a>>,
     pub net: NetMode,
@@ -93,6 +96,7 @@ impl Engine {
         let listener = client::listener(wish.directory)?;
         let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd(), alive: alive.as_fd() };
         let launched = wish.provider.launch(&launch).map_err(|error| self.explain_nesting(error))?;
+        let identity = launched.identity;
         let end = |_: &EngineError| {
             let _ = pidfd_send_signal(&launched.pidfd, Signal::KILL);
         };
@@ -119,7 +123,7 @@ impl Engine {
         Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, plan, viewed, enforced })
     }
 
-    pub(crate) fn describe_boot(&self, wish: &Wish<'_>, plan: Plan, masks: Vec<TreeMask>, identity: Identity, work: Work) -> Boot {
+    pub(crate) fn describe_boot(&self, wish: &Wish<'_>, plan: Plan, masks: Masks, identity: Identity, work: Work) -> Boot {
         Boot {
             version: PROTOCOL_VERSION,
             id: wish.id.clone(),
@@ -169,6 +173,7 @@ impl Engine {
         loop {
             // Sent before the sandbox stands, so that the keeper goes on to it without a pause.
             if let Some((exec, descriptors)) = first {
+                hand_over(booting.identity, descriptors);
                 let _ = booting.client.send(&Request::Exec(Box::new(exec.clone())), descriptors);
             }
             let failed = match booting.client.reply() {
@@ -242,7 +247,7 @@ impl Engine {
         }
     }
 
-    fn prepare_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<(Plan, Vec<TreeMask>), EngineError> {
+    fn prepare_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<(Plan, Masks), EngineError> {
         let (plan, masks) = self.plan_layers(wish, backend)?;
         self.make_heads(wish, &plan, Work::default(), Heads::MayExist)?;
         if let Some(fill) = wish.fill {
@@ -252,7 +257,7 @@ impl Engine {
     }
 
     /// What the sandbox shall see, of reality as it is now.
-    pub(crate) fn plan_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<(Plan, Vec<TreeMask>), EngineError> {
+    pub(crate) fn plan_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<(Plan, Masks), EngineError> {
         let survey = self.survey(wish)?;
         let plan = self.plan(wish, &survey, backend)?;
         let rewrites = &wish.secrets.get()?.rewrites;
@@ -262,6 +267,7 @@ impl Engine {
 
     /// A head and fresh work directories for every tree.
     pub(crate) fn make_heads(&self, wish: &Wish<'_>, plan: &Plan, work: Work, heads: Heads) -> Result<(), EngineError> {
+        let veiled = self.veiled(wish)?;
         for place in &plan.places {
             let (tree, depth) = match place.kind {
                 PlaceKind::Writable { tree } => (tree, (plan.backend == Backend::Copy).then_some(Depth::Tree)),
@@ -293,11 +299,24 @@ impl Engine {
                     &unfinished
                 }
             };
-            let topmost = self.state.parts_of(wish.stack, &tree.to_string())?.pop();
+            let mut layers = self.state.parts_of(wish.stack, &tree.to_string())?;
+            let is_here = |path: &&PathBuf| plan.place_of(path).is_some_and(|p| p.path == place.path);
+            let hidden_again: Vec<&Path> =
+                veiled.iter().filter(is_here).filter_map(|path| path.strip_prefix(&place.path).ok()).collect();
+            if depth.is_none() {
+                for path in &hidden_again {
+                    veil::cover(made, &layers, &place.path, path)?;
+                }
+            }
+            let topmost = layers.pop();
             match (depth, topmost) {
                 // A copied tree is whole in every layer.
                 (Some(_), Some(layer)) => {
-                    if let Some(copied) = copy::copied_layer(&layer, made)? {
+                    let mut copied = copy::copied_layer(&layer, made)?;
+                    for path in &hidden_again {
+                        veil::leave_out(made, copied.as_mut(), path)?;
+                    }
+                    if let Some(copied) = copied {
                         copied.write(&head)?;
                     }
                 }
@@ -320,13 +339,17 @@ impl Engine {
                 }
             }
             if made != &head {
+                if depth.is_some() {
+                    // What it is a copy of may go as soon as the records lead here.
+                    durable::copied(made, &head)?;
+                }
                 fs::rename(made, &head).map_err(|e| EngineError::io("keep", &head, e))?;
             }
         }
         Ok(())
     }
 
-    fn survey(&self, wish: &Wish<'_>) -> Result<Survey, EngineError> {
+    pub(crate) fn survey(&self, wish: &Wish<'_>) -> Result<Survey, EngineError> {
         Ok(survey::take(&Scope {
             as_root: self.context.is_root(),
             home: &self.context.home,
@@ -336,7 +359,7 @@ impl Engine {
         })?)
     }
 
-    fn plan(&self, wish: &Wish<'_>, survey: &Survey, backend: Backend) -> Result<Plan, EngineError> {
+    pub(crate) fn plan(&self, wish: &Wish<'_>, survey: &Survey, backend: Backend) -> Result<Plan, EngineError> {
         // A file that is a mount of its own (as containers have them) cannot be rewritten by a layer; it is hidden instead.
         let known = wish.secrets.get()?;
         let mut secrets = known.hidden.clone();
@@ -366,6 +389,24 @@ impl Engine {
             run_links: &survey.run_links,
         });
         failed.into_inner().map_or(Ok(plan), |error| Err(error.into()))
+    }
+
+    /// What is masked for a sandbox and was not for the one that its layers come from.
+    fn veiled(&self, wish: &Wish<'_>) -> Result<Vec<PathBuf>, EngineError> {
+        if wish.veiled.is_empty() {
+            return Ok(Vec::new());
+        }
+        let were_exposed = secrets::resolved(&self.context, wish.veiled)?;
+        let known = wish.secrets.get()?;
+        let masked = known.hidden.iter().chain(known.rewrites.iter().map(|rewrite| &rewrite.path));
+        let mut veiled = Vec::new();
+        for path in masked.filter(|path| were_exposed.iter().any(|exposed| path.starts_with(exposed))) {
+            // A link hides what it leads to as well.
+            let real = fs::canonicalize(path).or_absent().map_err(|e| EngineError::io("follow", path, e))?;
+            veiled.extend(real.filter(|real| real != path));
+            veiled.push(path.clone());
+        }
+        Ok(veiled)
     }
 
     /// Everything that must not be seen inside; the state directory first of all.
@@ -448,7 +489,9 @@ fn make_work(directory: &Path, name: &str, tree: usize) -> Result<(), EngineErro
 fn rewrite_in_copy(wish: &Wish<'_>, base: &Path, head: &Path, cache: &Path, copied: &mut copy::Copied) -> Result<(), EngineError> {
     for rewrite in &wish.secrets.get()?.rewrites {
         let failed = |e: std::io::Error| EngineError::io("rewrite", &rewrite.path, e);
-        let Ok(inside) = rewrite.path.strip_prefix(base) else { continue };
+        // A link to it may lead to a file of the copy.
+        let Some(real) = fs::canonicalize(&rewrite.path).or_absent().map_err(failed)? else { continue };
+        let Ok(inside) = real.strip_prefix(base) else { continue };
         let copy = head.join(inside);
         if !absence::look(&copy).map_err(failed)?.is_some_and(|found| found.is_file()) {
             continue;

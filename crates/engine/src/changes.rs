@@ -12,22 +12,30 @@ use whatif_diff::{
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::boot::PROTOCOL_VERSION;
-use whatif_types::{Backend, LayerId, Sandbox, Snapshot, Status};
+use whatif_types::{Backend, LayerId, Sandbox, Snapshot};
 
 use crate::git::Git;
 use crate::intact::{expected_heads, is_directory};
 use crate::lineage::Owner;
+use crate::still::Binding;
 use crate::{Engine, EngineError, secrets, view};
 
 impl Engine {
     /// The typed change set of a sandbox. One that runs is held still while it is looked at.
     pub fn change_set(&self, sandbox: &Sandbox, depth: Depth) -> Result<ChangeSet, EngineError> {
-        let found = self.find_changes(sandbox)?;
-        self.sort_out(sandbox, found, depth)
+        let still = self.hold_still(sandbox)?;
+        let found = self.look(sandbox)?;
+        self.sort_out(sandbox, found, depth, still.binding(None))
     }
 
     /// What raw changes mean for the sandbox's project.
-    pub(crate) fn sort_out(&self, sandbox: &Sandbox, found: Found, depth: Depth) -> Result<ChangeSet, EngineError> {
+    pub(crate) fn sort_out(
+        &self,
+        sandbox: &Sandbox,
+        found: Found,
+        depth: Depth,
+        binding: Binding,
+    ) -> Result<ChangeSet, EngineError> {
         let config = self.context.config_for(&sandbox.project)?;
         // Whoever ran in the sandbox may have written the rules that ignore a file, but not reality's index.
         let failed = RefCell::new(None);
@@ -38,7 +46,8 @@ impl Engine {
             })
         };
         let (project, trees) = (&sandbox.project, &sandbox.details.trees);
-        let set = ChangeSet::of(found, &Options { project, trees, ignore: &config.diff.ignore, depth, tracked: &tracked });
+        let (ignore, Binding { form, seals }) = (&config.diff.ignore, binding);
+        let set = ChangeSet::of(found, &Options { project, trees, ignore, depth, form, seals, tracked: &tracked });
         failed.into_inner().map_or(Ok(set), Err)
     }
 
@@ -90,16 +99,6 @@ impl Engine {
     pub(crate) fn find_changes(&self, sandbox: &Sandbox) -> Result<Found, EngineError> {
         let _still = self.hold_still(sandbox)?;
         self.look(sandbox)
-    }
-
-    /// Keeps the processes of a living sandbox from writing until the result is dropped.
-    pub(crate) fn hold_still(&self, sandbox: &Sandbox) -> Result<Option<Client>, EngineError> {
-        if sandbox.status != Status::Active {
-            return Ok(None);
-        }
-        let mut client = self.connect_to_hold(sandbox)?;
-        client.freeze()?;
-        Ok(Some(client))
     }
 
     /// Connects to a keeper that can hold its processes still and be put on other layers, as one of an older version cannot.
@@ -154,6 +153,7 @@ impl Engine {
 
     fn scan_as_recorded(&self, sandbox: &Sandbox, view: View<'_>) -> Result<(Found, Bases), EngineError> {
         let directory = self.directory(sandbox)?;
+        self.recover_rebase_if_free(sandbox, &directory)?;
         let bases = self.bases_of(sandbox, view)?;
         let config = self.context.config_for(&sandbox.project)?;
         let secrets = secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed)?;
@@ -214,7 +214,12 @@ impl Engine {
     /// Keeps what newly changed files started from, if there are any. Called after each command, and now and then during it.
     /// False if somebody else is at it.
     pub fn keep_bases(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
-        if !self.has_news(sandbox)? {
+        let has_news = match self.has_news(sandbox) {
+            // While a sandbox moves to other layers, its head is gone for a moment. What was in it is seen to by that command.
+            Err(EngineError::Incomplete { .. }) if self.record_after_move(sandbox)?.is_some() => return Ok(false),
+            other => other?,
+        };
+        if !has_news {
             return Ok(true);
         }
         // Whoever is changing the sandbox sees to it. Afterwards it may stand somewhere else.
@@ -316,13 +321,7 @@ impl Engine {
         let mut trees = Vec::with_capacity(sandbox.details.trees.len());
         for (number, path) in sandbox.details.trees.iter().enumerate() {
             let copied = sandbox.details.copied_trees.contains(&number);
-            let marks = match sandbox.details.backend {
-                _ if copied => Marks::None,
-                Backend::Copy => Marks::None,
-                Backend::Fuse => Marks::Fuse,
-                Backend::Overlay if !sandbox.details.identity.started_by_root() => Marks::User,
-                Backend::Overlay => Marks::Trusted,
-            };
+            let marks = marks_of(sandbox, number);
             let part = number.to_string();
             let mut layers: Vec<PathBuf> = has_head.then(|| directory.join("head").join(&part)).into_iter().collect();
             for layer in below.iter().map(|layer| layer.join(&part)) {
@@ -334,6 +333,17 @@ impl Engine {
             trees.push(Tree { path: path.clone(), layers, marks, copied });
         }
         Ok(trees)
+    }
+}
+
+/// Who writes the layers of one of a sandbox's trees.
+pub(crate) fn marks_of(sandbox: &Sandbox, tree: usize) -> Marks {
+    match sandbox.details.backend {
+        _ if sandbox.details.copied_trees.contains(&tree) => Marks::None,
+        Backend::Copy => Marks::None,
+        Backend::Fuse => Marks::Fuse,
+        Backend::Overlay if !sandbox.details.identity.started_by_root() => Marks::User,
+        Backend::Overlay => Marks::Trusted,
     }
 }
 

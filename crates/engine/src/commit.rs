@@ -6,6 +6,7 @@
 //! stands; if there is none in the end, the apply is undone.
 
 mod entries;
+mod in_progress;
 mod index;
 mod own;
 mod sign;
@@ -72,12 +73,14 @@ impl Engine {
     /// Reads what will be committed, and keeps others from changing the index.
     pub fn stage_commit(&self, committer: &Committer, prepared: &Prepared) -> Result<Staged, EngineError> {
         let lock = IndexLock::take(&committer.git)?;
+        in_progress::refuse(&committer.git)?;
         let entries = Entries::of(&prepared.plan, &committer.git)?;
         Ok(Staged { entries, lock })
     }
 
     /// Checks whether what is planned can be committed, without writing. How many files that would be.
     pub fn check_commit(&self, committer: &Committer, prepared: &Prepared) -> Result<usize, EngineError> {
+        in_progress::refuse(&committer.git)?;
         Ok(Entries::of(&prepared.plan, &committer.git)?.count)
     }
 

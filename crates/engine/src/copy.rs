@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
@@ -161,28 +161,48 @@ impl Step {
 
     fn take_file(&self, client: &mut Client, replace: Replace, copied: &mut Copied) -> Result<(), EngineError> {
         let failed = |e| EngineError::io("write", &self.outside, e);
-        let there = self.there()?;
-        if there.as_ref().is_some_and(fs::Metadata::is_symlink) && replace == Replace::Anything {
-            fs::remove_file(&self.outside).map_err(failed)?;
-        }
-        let is_device = there.as_ref().is_some_and(|t| t.file_type().is_fifo() || t.file_type().is_char_device());
         let mut options = File::options();
         options.write(true).mode(self.entry.mode & 0o777).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
-        match (replace, &there) {
+        let there = self.there()?;
+        let is_written_to = |there: &fs::Metadata| there.file_type().is_fifo() || there.file_type().is_char_device();
+        let is_same = match (&there, replace) {
+            (Some(there), _) if is_written_to(there) => false,
             // It was found to be the same; if it is not any more, it is someone's work.
-            (Replace::Never, Some(_)) if !is_device => {
-                copied.files += 1;
-                return Ok(());
-            }
-            (Replace::Never, Some(_)) => &mut options,
-            (Replace::Never, None) => options.create_new(true),
-            (Replace::Anything, _) => options.create(true).truncate(true),
+            (Some(_), Replace::Never) => true,
+            // What cannot be read is replaced, too.
+            (Some(there), Replace::Anything) => there.is_file() && self.has_same_bytes(client, there).unwrap_or(false),
+            (None, _) => false,
         };
-        let (mut source, _) = client.open(&self.inside, Access::Read)?;
-        let mut target = options.open(&self.outside).map_err(failed)?;
-        copied.bytes += io::copy(&mut source, &mut target).map_err(failed)?;
+        if !is_same {
+            let (mut source, _) = client.open(&self.inside, Access::Read)?;
+            let written = match there {
+                Some(there) if !is_written_to(&there) => self.put_in_place(&mut source, &there, options),
+                Some(_) => options.open(&self.outside).and_then(|mut target| io::copy(&mut source, &mut target)),
+                None => options.create_new(true).open(&self.outside).and_then(|mut target| io::copy(&mut source, &mut target)),
+            };
+            copied.bytes += written.map_err(failed)?;
+        }
         copied.files += 1;
         Ok(())
+    }
+
+    /// What is in the way goes when the copy is complete. Where the sandbox has changed nothing it shows that very file: to write to it
+    /// would be to write to the source.
+    fn put_in_place(&self, source: &mut File, there: &fs::Metadata, mut options: fs::OpenOptions) -> io::Result<u64> {
+        let name: String = self.outside.file_name().unwrap_or_default().to_string_lossy().chars().take(60).collect();
+        let temporary = self.outside.with_file_name(format!(".{name}.whatif-{}", std::process::id()));
+        let mut target = options.create_new(true).open(&temporary)?;
+        let done = io::copy(source, &mut target).and_then(|bytes| {
+            if there.is_file() {
+                // It stays its owner's, where that is ours to say.
+                let _ = std::os::unix::fs::fchown(&target, Some(there.uid()), Some(there.gid()));
+            }
+            fs::rename(&temporary, &self.outside).map(|()| bytes)
+        });
+        if done.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        done
     }
 
     fn take_link(&self, target: &Path, replace: Replace, copied: &mut Copied) -> Result<(), EngineError> {
@@ -266,7 +286,7 @@ fn into_directory(target: &Path, name: Option<&std::ffi::OsStr>) -> Result<PathB
 }
 
 fn missing(path: &Path) -> EngineError {
-    EngineError::io("find", path, io::ErrorKind::NotFound.into())
+    EngineError::io("find", path, io::Error::new(io::ErrorKind::NotFound, "it is not in the sandbox"))
 }
 
 #[cfg(test)]

@@ -72,6 +72,8 @@ pub(crate) struct Start<'a> {
     pub trees: &'a [PathBuf],
     /// Layers under its head.
     pub position: Position,
+    /// What these layers hold was rebased, so a rebase's markers may be in it.
+    pub is_rebased: bool,
     /// Called with the sandbox's directory when its heads exist and nothing is mounted over them.
     pub fill: Option<&'a Fill<'a>>,
 }
@@ -86,7 +88,7 @@ impl<'a> Start<'a> {
             made_from: Some(template.name.clone()),
             ..Position::default()
         };
-        Self { trees: &template.details.trees, position, fill: None }
+        Self { trees: &template.details.trees, position, is_rebased: template.details.based_at.is_some(), fill: None }
     }
 }
 
@@ -142,11 +144,18 @@ impl Engine {
             return Err(error);
         }
         created.sandbox.details.transient = false;
+        self.flush_copies(&created.sandbox)?;
         self.record(&mut created.sandbox)?;
         self.state.settle(&created.sandbox.id)?;
         self.flush_settled()?;
         self.publish(&created.sandbox);
         Ok(created.sandbox)
+    }
+
+    /// Copied trees are on the disk before a record speaks of them: with half of its files empty a copy would be of no use, and
+    /// without its inventory nobody could tell what was changed in it.
+    pub(crate) fn flush_copies(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        if sandbox.details.copied_trees.is_empty() { Ok(()) } else { Ok(self.state.flush_all()?) }
     }
 
     /// Sandboxes that were settled so far survive a power cut, with their records. In this order: a record whose directory is not
@@ -184,26 +193,14 @@ impl Engine {
         if let Some(given) = &new.name {
             name::validate(given)?;
         }
-        if new.mask.iter().any(|m| matches!(m.as_str(), "/" | "~" | "~/" | "" | ".")) {
-            return Err(EngineError::Usage {
-                message: "--mask cannot hide the whole file system or home".to_owned(),
-                hint: "name what is to be hidden: --mask ~/letters".to_owned(),
-            });
-        }
+        check_masks(&new.mask)?;
         self.check_room()?;
         let template = new.template.as_deref().map(|name| self.template(name)).transpose()?;
         if let Some(template) = &template {
             self.require_layers(&Owner::Template(template.name.clone()), &template.details.position.stack)?;
         }
         let cwd = new.cwd.clone().unwrap_or_else(|| self.context.cwd.clone());
-        let cwd = match std::fs::canonicalize(&cwd) {
-            Ok(real) if absence::is_dir(&real).map_err(|e| EngineError::io("examine", &real, e))? => real,
-            Ok(_) => return Err(EngineError::BadDirectory { path: cwd }),
-            Err(error) if error.means_absent() || error.kind() == std::io::ErrorKind::PermissionDenied => {
-                return Err(EngineError::BadDirectory { path: cwd });
-            }
-            Err(error) => return Err(EngineError::io("examine", &cwd, error)),
-        };
+        let cwd = self.existing_directory(&cwd)?;
         let project = self.context.project_of(&cwd)?;
         if let Some(template) = template.as_ref().filter(|t| t.project != project) {
             return Err(EngineError::Usage {
@@ -215,6 +212,18 @@ impl Engine {
         let (net, network) = self.network_of(new, &config)?;
         let limits = self.limits(&config, &new.limits)?;
         Ok(Validated { cwd, project, config, net, network, template, limits })
+    }
+
+    /// The real path of a directory that somebody named.
+    pub(crate) fn existing_directory(&self, path: &Path) -> Result<PathBuf, EngineError> {
+        match std::fs::canonicalize(path) {
+            Ok(real) if absence::is_dir(&real).map_err(|e| EngineError::io("examine", &real, e))? => Ok(real),
+            Ok(_) => Err(EngineError::BadDirectory { path: path.to_owned() }),
+            Err(error) if error.means_absent() || error.kind() == std::io::ErrorKind::PermissionDenied => {
+                Err(EngineError::BadDirectory { path: path.to_owned() })
+            }
+            Err(error) => Err(EngineError::io("examine", path, error)),
+        }
     }
 
     pub(crate) fn create_with(
@@ -245,12 +254,15 @@ impl Engine {
         let given = [set.clone(), in_place].concat();
         let expiry = self.expiry(&validated.limits)?;
         let reach = reached(&validated.network);
+        let veiled = validated.template.as_ref().map(|t| [t.details.exposed.clone(), t.details.veiled.clone()].concat());
+        let veiled = veiled.unwrap_or_default();
         let wish = Wish {
             id: &id,
             directory: &directory,
             project: &validated.project,
             known_trees: start.map(|s| s.trees),
             stack: start.map_or(&[], |s| &s.position.stack),
+            veiled: &veiled,
             fill: start.and_then(|s| s.fill),
             net: validated.net,
             reach: &reach,
@@ -293,6 +305,7 @@ impl Engine {
             copied_trees: copied_trees(&booting.plan),
             masked: new.mask.clone(),
             exposed: new.expose.clone(),
+            veiled: Vec::new(),
             dropped_env: environment.dropped,
             carried_env: new.env.iter().filter(|e| !e.contains('=')).cloned().collect(),
             set_env: set.iter().map(|(name, _)| name.clone()).collect(),
@@ -305,7 +318,7 @@ impl Engine {
             exit_code: None,
             changed_files: 0,
             size_bytes: 0,
-            based_at: None,
+            based_at: start.filter(|s| s.is_rebased).map(|_| now()),
             position: Position { heads: Some(heads_of(&booting.plan)), ..start.map(|s| s.position.clone()).unwrap_or_default() },
             auto_snapshot: new.auto_snapshot || validated.config.snapshots.auto,
             limits: validated.limits.clone(),
@@ -355,6 +368,16 @@ impl Engine {
             Inserted::Existing(other) => Err(EngineError::Busy { name: other.name }),
         }
     }
+}
+
+pub(crate) fn check_masks(masks: &[String]) -> Result<(), EngineError> {
+    if masks.iter().any(|m| matches!(m.as_str(), "/" | "~" | "~/" | "" | ".")) {
+        return Err(EngineError::Usage {
+            message: "--mask cannot hide the whole file system or home".to_owned(),
+            hint: "name what is to be hidden: --mask ~/letters".to_owned(),
+        });
+    }
+    Ok(())
 }
 
 /// Calls `make` with the given name or with generated ones until one is free.

@@ -7,6 +7,7 @@ use whatif_types::Sandbox;
 
 pub use self::document::{CONTEXT_LINES, Document, Stats};
 
+use crate::still::Binding;
 use crate::{Engine, EngineError};
 
 /// What is compared.
@@ -61,7 +62,7 @@ impl Engine {
             });
         };
         let (old, new) = (from.map(|f| f.1).unwrap_or_default(), to.map(|t| t.1).unwrap_or_default());
-        let set = self.sort_out(&sandbox, between(&old, &new, true), depth)?;
+        let set = self.sort_out(&sandbox, between(&old, &new, true), depth, Binding::LOOSE)?;
         Ok(Diff { sandbox, title, set })
     }
 

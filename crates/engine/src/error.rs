@@ -14,13 +14,14 @@ use whatif_keeper::protocol::{Failed, Reason};
 use whatif_layers::PathError;
 use whatif_provider::{LaunchError, UnknownProvider};
 use whatif_store::StoreError;
-use whatif_types::explain::{EXIT_CANNOT_EXECUTE, EXIT_CONFLICT, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE};
+use whatif_types::explain::{EXIT_CANNOT_EXECUTE, EXIT_CONFLICT, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE, shortage, shortage_of};
 use whatif_types::limits::{Means, Resource};
 use whatif_types::name::InvalidName;
+use whatif_types::sandbox::StopReason;
 use whatif_types::text::Text;
-use whatif_types::{Backend, Explain};
+use whatif_types::{Backend, Explain, Sandbox};
 
-use crate::apply::Conflict;
+use crate::apply::{Conflict, MARKERS};
 use crate::intact::{self, Missing};
 use crate::lineage::Owner;
 use crate::race::RaceError;
@@ -33,6 +34,12 @@ const MOST_NAMED: usize = 5;
 pub enum EngineError {
     #[error("there is no sandbox called '{name}'")]
     NoSuchSandbox { name: String },
+    #[error("sandbox '{name}' was removed meanwhile, by another command")]
+    Removed {
+        name: String,
+        /// Whether a command had begun.
+        has_run: bool,
+    },
     #[error("there is no sandbox of {}", project.display())]
     NoSandboxHere { project: PathBuf },
     #[error("{} is incomplete: {}", owner.described(), intact::in_words(missing))]
@@ -56,16 +63,32 @@ pub enum EngineError {
     InUse { name: String, because: String },
     #[error("the sandbox's layers could not be changed: {message}")]
     Restack { message: String },
+    #[error("a helper cannot be started, so nothing was changed")]
+    Helper {
+        #[source]
+        source: io::Error,
+    },
     #[error("there is no room for more: {why}")]
     NoRoom { why: String },
     #[error("the archive cannot be used: {why}")]
     BadArchive { why: String },
+    #[error("the archive was made for the project {}, and this is {}", theirs.display(), yours.display())]
+    OtherProject { theirs: PathBuf, yours: PathBuf, is_here: bool },
+    #[error("the archive was made with the backend {theirs}, and sandboxes are made with {yours} here")]
+    OtherBackend { theirs: Backend, yours: Backend },
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     #[error("there is no template called '{name}'")]
     NoSuchTemplate { name: String },
     #[error("sandbox '{name}' is stopped")]
     Stopped { name: String },
+    /// With everything that ran in it.
+    #[error("sandbox '{name}' was stopped {}", if *.has_run { "while the command ran" } else { "meanwhile" })]
+    EndedMeanwhile {
+        name: String,
+        /// Whether a command had begun. If not, it may still have: who asked for it was not told.
+        has_run: bool,
+    },
     #[error("the time of sandbox '{name}' is up")]
     Expired { name: String },
     #[error("the limit on {resource} would only be {by}{}", if why.is_empty() { String::new() } else { format!(": {why}") })]
@@ -85,6 +108,13 @@ pub enum EngineError {
     Unreachable { directory: PathBuf },
     #[error("{} cannot be used from inside: the directory does not exist or cannot be entered", path.display())]
     BadDirectory { path: PathBuf },
+    #[error("the project of sandbox '{name}' is not at {} any more: it was moved or deleted", project.display())]
+    ProjectMissing { name: String, project: PathBuf },
+    #[error("the current directory cannot be used: it was deleted, or is closed to you")]
+    NoCurrentDirectory {
+        #[source]
+        source: io::Error,
+    },
     #[error("{}: {message}", path.display())]
     Config { path: PathBuf, message: String },
     #[error("the sandbox could not be set up: {message}")]
@@ -104,7 +134,12 @@ pub enum EngineError {
     #[error("sandbox '{name}' changed since it was looked at (digest {seen}, now {now})")]
     Moved { name: String, seen: String, now: String },
     #[error("{} in conflict with reality: {}", counted(conflicts.len()), listed(conflicts.iter().map(|c| &c.path)))]
-    Conflicts { name: String, conflicts: Vec<Conflict> },
+    Conflicts {
+        name: String,
+        conflicts: Vec<Conflict>,
+        /// Opens a shell in the sandbox.
+        shell: String,
+    },
     #[error("{} {} already", listed(paths), if paths.len() == 1 { "exists" } else { "exist" })]
     WouldReplace { paths: Vec<PathBuf> },
     #[error("there is no apply '{id}'")]
@@ -176,6 +211,11 @@ impl EngineError {
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { action, path: path.to_owned(), source }
     }
+
+    #[must_use]
+    pub fn conflicts(sandbox: &Sandbox, conflicts: Vec<Conflict>) -> Self {
+        Self::Conflicts { name: sandbox.name.clone(), conflicts, shell: shell_command(sandbox) }
+    }
 }
 
 impl From<ClientError> for EngineError {
@@ -193,16 +233,19 @@ impl From<ClientError> for EngineError {
 impl Explain for EngineError {
     fn code(&self) -> &'static str {
         match self {
-            Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } => "not_found",
+            Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } | Self::Removed { .. } => "not_found",
             Self::NoSuchSnapshot { .. } | Self::NoSuchPosition { .. } | Self::NoSuchTemplate { .. } => "not_found",
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } => "ambiguous_name",
             Self::Incomplete { .. } | Self::Behind { .. } => "incomplete",
             Self::NoRoom { .. } => "no_room",
             Self::BadArchive { .. } => "bad_archive",
+            Self::OtherProject { .. } => "other_project",
+            Self::OtherBackend { .. } => "other_backend",
             Self::Archive(error) => error.code(),
             Self::InUse { .. } => "in_use",
-            Self::Restack { .. } => "restack_failed",
+            Self::Restack { .. } | Self::Helper { .. } => "restack_failed",
             Self::Stopped { .. } => "stopped",
+            Self::EndedMeanwhile { .. } => "ended_meanwhile",
             Self::Expired { .. } => "expired",
             Self::LimitsUnavailable { .. } => "limits_unavailable",
             Self::ScopeNeeded { .. } => "limits_unavailable",
@@ -211,7 +254,8 @@ impl Explain for EngineError {
             Self::StillRunning { .. } => "still_running",
             Self::OtherKeeper { .. } => "other_version",
             Self::Unreachable { .. } => "keeper_unreachable",
-            Self::BadDirectory { .. } => "bad_directory",
+            Self::BadDirectory { .. } | Self::NoCurrentDirectory { .. } => "bad_directory",
+            Self::ProjectMissing { .. } => "project_missing",
             Self::Config { .. } => "bad_config",
             Self::Boot { .. } => "setup_failed",
             Self::NoBackend { .. } | Self::Backend { .. } => "no_backend",
@@ -254,11 +298,16 @@ impl Explain for EngineError {
     }
 
     fn hints(&self) -> Vec<String> {
+        let is_of_the_machine =
+            matches!(self, Self::Keeper(_) | Self::Launch(_) | Self::Store(_) | Self::Helper { .. } | Self::Limits(_));
+        if is_of_the_machine && let Some(hint) = shortage(self) {
+            return vec![hint];
+        }
         match self {
             Self::NoSuchSandbox { name } if name.contains('@') => {
                 vec![format!("to work from a snapshot, make a sandbox of it: whatif fork {name}")]
             }
-            Self::NoSuchSandbox { .. } | Self::Ambiguous { .. } => vec!["'whatif ls' lists the sandboxes".to_owned()],
+            Self::NoSuchSandbox { .. } | Self::Ambiguous { .. } | Self::Removed { .. } => vec!["'whatif ls' lists the sandboxes".to_owned()],
             Self::Incomplete { owner, intact, .. } => incomplete_hints(owner, intact),
             Self::Behind { .. } => vec!["nothing was done; take up what its directory says: whatif gc --adopt".to_owned()],
             Self::NoSandboxHere { .. } => {
@@ -271,10 +320,22 @@ impl Explain for EngineError {
             Self::InUse { .. } => vec!["let it end first, or have it ended: --live stop".to_owned()],
             Self::NoRoom { .. } => vec!["'whatif gc --dry-run' shows what could go, and 'whatif du' where it is".to_owned()],
             Self::BadArchive { .. } => vec!["nothing was imported; 'whatif import --list FILE' shows what is in it".to_owned()],
+            Self::OtherProject { theirs, is_here: true, .. } => vec![format!(
+                "nothing was imported; if that directory is the one you mean: whatif import --project {} FILE",
+                quoted(theirs)
+            )],
+            Self::OtherProject { .. } => vec!["nothing was imported; its project must be at the same path here".to_owned()],
+            Self::OtherBackend { theirs, .. } => {
+                vec![format!("nothing was imported; to use that backend for it: whatif import --backend {theirs} FILE")]
+            }
             Self::Archive(error) => error.hints(),
             Self::Race(error) => error.hints(),
+            Self::Helper { source } => io_hints(source),
             Self::Restack { .. } => vec!["nothing is lost; 'whatif start' brings the sandbox up again if it was stopped".to_owned()],
             Self::NoSuchTemplate { .. } => vec!["'whatif template ls' lists them; save one: whatif template save NAME TEMPLATE".to_owned()],
+            Self::EndedMeanwhile { name, .. } => {
+                vec![format!("its changes stay: whatif diff {name}; start it again: whatif start {name}")]
+            }
             Self::Stopped { name } => vec![format!("start it again: whatif start {name}")],
             Self::Expired { name } => vec![
                 format!("its changes are kept: look at them (whatif diff {name}), keep them (whatif apply {name})"),
@@ -292,8 +353,16 @@ impl Explain for EngineError {
             Self::OtherKeeper { name } => vec![format!("start it again, its changes stay: whatif stop {name}; whatif start {name}")],
             Self::Unreachable { .. } => vec!["'whatif show' has its process; 'whatif rm' ends it and removes the sandbox".to_owned()],
             Self::BadDirectory { .. } => vec!["choose another with --cwd".to_owned()],
+            Self::ProjectMissing { name, .. } => {
+                vec![format!("put it back and try again, or take files out of the sandbox: whatif cp {name}:PATH DIRECTORY")]
+            }
+            Self::NoCurrentDirectory { .. } => vec!["go to a directory that exists and try again".to_owned()],
             Self::Config { .. } => vec!["see 'Configuration' in the README for the keys and what a project may set".to_owned()],
             Self::Boot { errno, .. } => boot_hints(*errno),
+            Self::Backend { backend: Backend::Fuse, .. } => vec![
+                "it needs fuse-overlayfs and a /dev/fuse that is open to you ('ls -l /dev/fuse')".to_owned(),
+                "or leave out --backend: whatif takes one that works; 'whatif doctor' tests each of them".to_owned(),
+            ],
             Self::NoBackend { .. } | Self::Backend { .. } => vec![
                 "overlayfs needs a state directory on ext4, xfs, btrfs or tmpfs: set WHATIF_HOME to one (inside a container, to a volume or /dev/shm)".to_owned(),
                 "or install fuse-overlayfs, or choose: --backend copy".to_owned(),
@@ -308,14 +377,7 @@ impl Explain for EngineError {
             Self::Usage { hint, .. } => vec![hint.clone()],
             Self::Pattern(_) => vec!["patterns are written as in .gitignore, and are not empty; quote them for the shell".to_owned()],
             Self::Moved { name, .. } => vec![format!("look again: whatif diff {name}")],
-            Self::Conflicts { name, conflicts } if conflicts.iter().any(|c| c.why == crate::apply::MARKERS) => vec![
-                format!("nothing was written. Edit these files in the sandbox and remove the markers (whatif shell {name})"),
-                "or choose for each path: --ours PATH (reality's), --skip PATH (later)".to_owned(),
-            ],
-            Self::Conflicts { name, .. } => vec![
-                "nothing was written. For each path choose: --theirs PATH (the sandbox's), --ours PATH (reality's), --skip PATH (later)".to_owned(),
-                format!("or bring the sandbox up to date first: whatif rebase {name}"),
-            ],
+            Self::Conflicts { name, conflicts, shell } => conflict_hints(name, conflicts, shell),
             Self::WouldReplace { .. } => vec![
                 "nothing was written. Choose another name, or replace what is there, which cannot be undone: --force".to_owned(),
             ],
@@ -364,6 +426,11 @@ impl Explain for EngineError {
                 vec!["the permissions of that path do not allow it".to_owned()]
             }
             Self::Io { source, .. } => io_hints(source),
+            // Whose directory it is.
+            Self::Path(error) if error.action == "use" => vec![format!(
+                "make it yours alone (chown, chmod go-w {}), or set WHATIF_HOME to a directory that is",
+                quoted(&error.path)
+            )],
             Self::Path(error) => io_hints(&error.source),
             Self::Store(error) => error.hints(),
             Self::Launch(error) => error.hints(),
@@ -412,6 +479,9 @@ impl Explain for EngineError {
             Self::AppliedBut { id, is_undo, .. } => {
                 Some(serde_json::json!({ "applied": true, "id": id, "is_undo": is_undo, "undo": format!("whatif undo {id}") }))
             }
+            Self::EndedMeanwhile { name, has_run: true } | Self::Removed { name, has_run: true } => {
+                Some(serde_json::json!({ "ran": true, "sandbox": name }))
+            }
             Self::RanBut { name, code, .. } => Some(serde_json::json!({ "ran": true, "exit_code": code, "sandbox": name })),
             Self::Race(error) => error.details(),
             _ => None,
@@ -429,6 +499,13 @@ impl Explain for EngineError {
     }
 }
 
+/// As a shell takes it for one word.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+@".contains(c));
+    if is_plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
 fn incomplete_hints(owner: &Owner, intact: &[String]) -> Vec<String> {
     let mut hints =
         vec!["nothing was done; if it was moved or deleted by mistake, put it back or restore it from a backup".to_owned()];
@@ -439,6 +516,36 @@ fn incomplete_hints(owner: &Owner, intact: &[String]) -> Vec<String> {
         Owner::Template(name) => format!("to give it up: whatif template rm {name}"),
     });
     hints
+}
+
+/// What can be done about conflicts depends on their kind: markers are removed in the sandbox, and a rebase helps only where text
+/// collides.
+fn conflict_hints(name: &str, conflicts: &[Conflict], shell: &str) -> Vec<String> {
+    let (marked, others): (Vec<&Conflict>, Vec<&Conflict>) = conflicts.iter().partition(|c| c.why == MARKERS);
+    let mut hints = Vec::new();
+    if !others.is_empty() {
+        hints.push("nothing was written. For each path choose: --theirs PATH (the sandbox's), --ours PATH (reality's), --skip PATH (later)".to_owned());
+    }
+    if others.iter().any(|c| c.can_be_marked()) {
+        hints.push(format!("or bring the sandbox up to date first: whatif rebase {name}"));
+    }
+    if !marked.is_empty() {
+        let which =
+            if others.is_empty() { "nothing was written. Edit".to_owned() } else { "in those with markers, edit".to_owned() };
+        hints.push(format!("{which} the lines between '<<<<<<<' and '>>>>>>>' in the sandbox and remove the markers: {shell}"));
+        hints.push("or choose for these: --ours PATH (reality's), --skip PATH (later)".to_owned());
+    }
+    hints
+}
+
+/// Opens a shell in a sandbox. One that was stopped on request does not start by itself.
+#[must_use]
+pub fn shell_command(sandbox: &Sandbox) -> String {
+    let name = &sandbox.name;
+    match sandbox.details.stop_reason {
+        Some(StopReason::Requested) => format!("whatif start {name} && whatif shell {name}"),
+        _ => format!("whatif shell {name}"),
+    }
 }
 
 /// As people know it.
@@ -483,6 +590,9 @@ fn changed_since(paths: usize) -> String {
 }
 
 fn boot_hints(errno: i32) -> Vec<String> {
+    if let Some(hint) = shortage_of(&io::Error::from_raw_os_error(errno)) {
+        return vec![hint];
+    }
     let mut hints = Vec::new();
     if errno == rustix::io::Errno::PERM.raw_os_error() || errno == rustix::io::Errno::ACCESS.raw_os_error() {
         hints.push("the kernel or a security module forbids it; in a container, more rights may be needed".to_owned());
@@ -492,20 +602,17 @@ fn boot_hints(errno: i32) -> Vec<String> {
 }
 
 fn io_hints(error: &io::Error) -> Vec<String> {
+    if let Some(hint) = shortage_of(error) {
+        return vec![hint];
+    }
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            vec!["the disk is full: 'whatif ls' shows what each sandbox holds, 'whatif rm NAME' frees it".to_owned()]
-        }
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
             vec!["the state directory must be writable: set WHATIF_HOME to one that is".to_owned()]
         }
         io::ErrorKind::IsADirectory => vec!["that is a directory; name a file".to_owned()],
         io::ErrorKind::NotFound => vec!["there is no such file or directory; 'ls' its directory to see what there is".to_owned()],
         io::ErrorKind::StaleNetworkFileHandle => vec!["it changed while it was looked at; try again".to_owned()],
-        io::ErrorKind::OutOfMemory => vec!["the machine is out of memory; free some and try again".to_owned()],
         _ => match Errno::from_io_error(error) {
-            Some(Errno::MFILE) => vec!["raise the limit of open files and try again: ulimit -n 4096".to_owned()],
-            Some(Errno::NFILE) => vec!["the machine has too many files open; close some programs and try again".to_owned()],
             Some(Errno::IO) => vec!["the disk or its file system reports an error; 'dmesg' may say more".to_owned()],
             _ => Vec::new(),
         },

@@ -14,6 +14,7 @@ use whatif_types::network::NetWish;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Identity, NetMode, Sandbox, Span, Status};
 
+use crate::ended::has_ended;
 use crate::lifetime::last_words;
 use crate::network::secrets;
 use crate::{Engine, EngineError};
@@ -136,10 +137,6 @@ pub(crate) fn hand_over(identity: Identity, descriptors: &[BorrowedFd<'_>]) {
     }
 }
 
-fn has_ended(error: &ClientError) -> bool {
-    matches!(error, ClientError::NotRunning | ClientError::Channel(_))
-}
-
 impl Engine {
     /// `whatif exec`: starts a command in the foreground.
     pub fn exec(&self, entered: Entered, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Foreground, EngineError> {
@@ -173,7 +170,7 @@ impl Engine {
             match entered.client.exec(exec.clone(), descriptors) {
                 Ok(started) => return Ok((entered, started)),
                 Err(error) if self.is_going_to_rest(&entered.sandbox, &error) && Instant::now() < deadline => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(self.explain_end(&entered.sandbox, error)),
             }
             std::thread::sleep(REST_PATIENCE / 200);
             entered = self.enter(Some(&entered.sandbox.name))?;
@@ -240,7 +237,9 @@ impl Engine {
     fn enter_published(&self, name: &str) -> Option<Entered> {
         let (directory, record) = self.state.published(name)?;
         let client = Client::connect(&directory).ok()?;
-        Some(Entered { sandbox: serde_json::from_slice(&record).ok()?, client })
+        let sandbox = serde_json::from_slice(&record).ok()?;
+        self.subject.note(&sandbox);
+        Some(Entered { sandbox, client })
     }
 
     pub(crate) fn connect(&self, sandbox: &Sandbox) -> Result<Client, EngineError> {
@@ -260,10 +259,9 @@ impl Engine {
     fn exec_request(&self, sandbox: &Sandbox, spec: &CommandSpec, detached: bool) -> Result<Exec, EngineError> {
         let config = self.context.config_for(&sandbox.project)?;
         let carried = sandbox.details.carried_env.iter().chain(&spec.env).cloned().collect::<Vec<_>>();
-        let cwd = spec.cwd.clone().unwrap_or_else(|| {
-            // Where the caller stands, if that is within the sandbox's project; else where the sandbox was made.
-            if self.context.cwd.starts_with(&sandbox.project) { self.context.cwd.clone() } else { sandbox.details.cwd.clone() }
-        });
+        // Where the caller stands, if that is within the sandbox's project; else where the sandbox was made.
+        let here = if self.context.cwd.starts_with(&sandbox.project) { &self.context.cwd } else { &sandbox.details.cwd };
+        let cwd = spec.cwd.as_ref().map_or_else(|| here.clone(), |chosen| here.join(chosen));
         let timeout = spec.timeout.or(sandbox.details.limits.timeout.map(Span::duration));
         let spec = CommandSpec { env: carried, timeout, ..spec.clone() };
         let mut exec = self.request(&config, Surroundings::of(sandbox, &cwd), &spec, detached);

@@ -20,6 +20,8 @@ pub struct Fork<'a> {
     pub source: &'a str,
     pub name: Option<&'a str>,
     pub count: usize,
+    /// What to show although it is masked; what was shown to the source is not, unless it is named here.
+    pub expose: &'a [String],
     pub live: Live,
 }
 
@@ -92,8 +94,9 @@ impl Forks<'_> {
                 Some(name) if self.fork.count > 1 => Some(format!("{name}-{}", self.made.len() + 1)),
                 other => other.map(str::to_owned),
             };
-            let planted =
-                with_a_name(given.as_deref(), |name| self.engine.plant(plot, parent, name, position.clone(), Some(&origin(from))));
+            let planted = with_a_name(given.as_deref(), |name| {
+                self.engine.plant(plot, parent, name, position.clone(), self.fork.expose, Some(&origin(from)))
+            });
             match planted {
                 Ok(sandbox) => self.made.push(sandbox),
                 Err(error) => {

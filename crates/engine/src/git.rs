@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use whatif_sys::absence;
+use whatif_sys::programs::{Programs, USUAL};
 
 use crate::EngineError;
 
@@ -20,6 +21,8 @@ pub(crate) struct Git {
     home: PathBuf,
     /// Root works in somebody else's repository as that somebody.
     owner: Option<(u32, u32)>,
+    /// Where git and what it starts are looked for: never in the project.
+    programs: Programs,
 }
 
 /// In the place of a mode.
@@ -40,8 +43,10 @@ pub(crate) enum InIndex {
     },
 }
 
-/// Keeps git from running what a repository's configuration names.
-const SAFE: [&str; 4] = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "gc.auto=0"];
+/// Keeps git from running what a repository's configuration names. Told about a file in a directory that a sparse index has as one
+/// entry, git would list that file twice, so the index is expanded; the next command of the user's makes it sparse again.
+const SAFE: [&str; 5] =
+    ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "gc.auto=0", "index.sparse=false"];
 
 impl Git {
     pub(crate) fn find(project: &Path, home: &Path, as_root: bool) -> Result<Self, EngineError> {
@@ -58,7 +63,9 @@ impl Git {
         let metadata = std::fs::metadata(root).map_err(|e| EngineError::io("examine", root, e))?;
         let owner = (as_root && metadata.uid() != 0).then(|| (metadata.uid(), metadata.gid()));
         let home = owner.and_then(|(uid, _)| home_of(uid)).unwrap_or_else(|| home.to_owned());
-        Ok(Some(Self { root: root.to_owned(), home, owner }))
+        let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL.into());
+        let programs = Programs::new(&path, &home, root);
+        Ok(Some(Self { root: root.to_owned(), home, owner, programs }))
     }
 
     /// Mode, id and path of every file in the last commit, relative to the root.
@@ -79,6 +86,16 @@ impl Git {
             Some((if is_unmerged(line) { UNMERGED.to_owned() } else { mode }, id, path))
         };
         Ok(listed.split(|b| *b == 0).filter_map(one).collect())
+    }
+
+    /// Files of the index that are not to be in the work tree, as in a sparse checkout.
+    pub(crate) fn skipped(&self) -> Result<Vec<PathBuf>, EngineError> {
+        let listed = self.bytes(&["ls-files", "-v", "-z"])?;
+        let path = |line: &[u8]| match line {
+            [b'S' | b's', b' ', path @ ..] => Some(PathBuf::from(OsString::from_vec(path.to_vec()))),
+            _ => None,
+        };
+        Ok(listed.split(|b| *b == 0).filter_map(path).collect())
     }
 
     fn has_commit(&self) -> bool {
@@ -135,9 +152,10 @@ impl Git {
     }
 
     fn command_with(&self, settings: &[&str], arguments: &[&str]) -> Command {
-        let mut command = Command::new("git");
-        command.env_clear();
-        for name in ["PATH", "LANG", "LC_ALL", "TZ"] {
+        // Where there is none, the error says so of the usual place.
+        let mut command = Command::new(self.programs.find("git").unwrap_or_else(|| PathBuf::from("/usr/bin/git")));
+        command.env_clear().env("PATH", self.programs.search_path());
+        for name in ["LANG", "LC_ALL", "TZ"] {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }

@@ -7,12 +7,13 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use whatif_cgroup::Meters;
 use whatif_keeper::protocol::{Failed, PassedGroup, Reason, Reply, Request};
-use whatif_keeper::server::{self, Group, Parts};
+use whatif_keeper::server::{self, Census, Group, Parts};
 use whatif_keeper::{Channel, ChannelError};
 use whatif_layers::assemble::{self, AssembleError, Assembled, Cause};
 use whatif_provider::native::network::{self, Listeners};
 use whatif_provider::native::{self, Prepared, Reach};
 use whatif_sys::overlay::Overlay;
+use whatif_sys::peer;
 use whatif_types::boot::{Boot, KeeperLimits, PROTOCOL_VERSION, Protection};
 use whatif_types::{NetMode, environment};
 
@@ -20,8 +21,12 @@ use whatif_types::{NetMode, environment};
 ///
 /// Errors are told to whoever waits at the other end of the birth socket; if nobody does, there is nobody to tell.
 ///
-/// `alive` is a directory, locked: nobody else can take that lock while this process lives. `net` is known beforehand.
-pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd, net: NetMode) -> Result<(), KeeperError> {
+/// `locked` are a directory and the file of ids: nobody else can take their locks while this process lives. `net` is known
+/// beforehand.
+pub fn live(birth: OwnedFd, listener: OwnedFd, locked: [OwnedFd; 2], net: NetMode) -> Result<(), KeeperError> {
+    let [alive, ids] = locked;
+    // Not for a program that serves files.
+    rustix::io::fcntl_setfd(&ids, rustix::io::FdFlags::CLOEXEC).map_err(io::Error::from)?;
     // 0. Should we fail in a way nobody thought of, whoever waits for us is told how.
     tell_of_panics(&birth)?;
 
@@ -30,8 +35,11 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd, net: NetMode) -> 
     let _ = rustix::thread::set_name(c"whatif-keeper");
     // Looked up at first use, in a file that is closed to us later (before Linux 6.4 there is no other way).
     let _ = rustix::param::page_size();
+    // Who connects later is told by the procfs outside, of which nothing else stays within our reach.
+    let descriptors = peer::own_descriptors()?;
 
-    // 2. The network is made while whoever starts us still plans the layers.
+    // 2. The network is made while whoever starts us still plans the layers; so is what depends on nothing else.
+    native::bound_own_namespace();
     let listeners = make_network(net);
 
     // 3. What to become.
@@ -42,10 +50,10 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd, net: NetMode) -> 
     let prepared = if prepared { Some(Prepared { user: descriptor()?, holder: descriptor()? }) } else { None };
 
     // 4. Become it, or say what went wrong.
-    let became = become_sandbox(&boot, prepared.as_ref(), listeners);
+    let became = become_sandbox(&boot, prepared.as_ref(), listeners, &descriptors, bounded);
     // It was sent meanwhile; whoever could not has gone.
     let bounds = if bounded { take_bounds(&mut birth)? } else { Bounds::default() };
-    let Became { head, overlays, listeners, .. } = match became {
+    let Became { head, overlays, listeners, sockets, .. } = match became {
         Ok(became) => {
             birth.send(&Reply::Booted { version: PROTOCOL_VERSION, protection: became.protection.clone() }, &[])?;
             became
@@ -58,23 +66,28 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, alive: OwnedFd, net: NetMode) -> 
     drop(prepared);
 
     // 5. Serve.
-    let Boot { mut environment, .. } = *boot;
+    let Boot { mut environment, identity, .. } = *boot;
     environment.extend(proxy_hints(listeners.port));
     let Bounds { limits, group, farewell } = bounds;
     let network = listeners.all;
-    Ok(server::serve(Parts {
+    let served = server::serve(Parts {
         listener,
         birth,
         child_signals,
         environment,
         limits,
+        shares_uid: identity.is_shared_with_host(),
         group,
         near_head: alive,
         head,
+        sockets,
+        descriptors,
         farewell,
         network,
         overlays,
-    })?)
+    });
+    drop(ids);
+    Ok(served?)
 }
 
 fn make_network(net: NetMode) -> Result<Listeners, Failed> {
@@ -139,20 +152,29 @@ struct Became {
     head: Option<OwnedFd>,
     overlays: Vec<Overlay>,
     listeners: Listeners,
+    sockets: Option<Census>,
 }
 
-fn become_sandbox(boot: &Boot, prepared: Option<&Prepared>, listeners: Result<Listeners, Failed>) -> Result<Became, Failed> {
+fn become_sandbox(
+    boot: &Boot,
+    prepared: Option<&Prepared>,
+    listeners: Result<Listeners, Failed>,
+    descriptors: &OwnedFd,
+    is_bounded: bool,
+) -> Result<Became, Failed> {
     let mut listeners = listeners?;
     native::join(prepared).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
     network::listen_for_host(&mut listeners, &boot.reach).map_err(|e| failed("listen for a service of the host", &e))?;
     let Assembled { mut protection, overlays, underlay, project, head } =
         assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
     native::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
+    let sockets = if is_bounded && boot.net.is_own() { Some(Census::open()) } else { None };
+    let sockets = sockets.transpose().map_err(|e| failed("count what lies in sockets", &e))?;
     let (often_used, listed) = (project.as_ref().map(AsFd::as_fd), head.as_ref().map(AsFd::as_fd));
-    let reach = Reach { beneath: underlay.as_fd(), often_used, listed };
+    let reach = Reach { beneath: underlay.as_fd(), often_used, listed, read: descriptors.as_fd() };
     let confinement = native::confine(boot.identity, reach).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;
-    Ok(Became { protection, head, overlays, listeners })
+    Ok(Became { protection, head, overlays, listeners, sockets })
 }
 
 fn not_assembled(error: &AssembleError) -> Failed {

@@ -17,6 +17,7 @@ pub mod copy;
 mod create;
 pub mod diff;
 pub mod doctor;
+mod ended;
 pub mod error;
 mod exec;
 pub mod export;
@@ -25,6 +26,7 @@ mod gc;
 mod git;
 mod git_identity;
 pub mod history;
+pub mod import;
 pub mod inside;
 pub mod intact;
 mod label;
@@ -45,6 +47,7 @@ pub mod rebase;
 mod recover;
 mod reject;
 mod remove;
+mod removed;
 mod resolve;
 pub mod review;
 pub mod rollback;
@@ -58,6 +61,7 @@ pub mod stack;
 mod start;
 mod stats;
 pub mod status;
+mod still;
 mod stop;
 pub mod template;
 mod trial;
@@ -74,6 +78,7 @@ use whatif_store::Store;
 use whatif_store::sqlite::SqliteStore;
 
 use self::ledger::Ledger;
+use self::removed::Subject;
 
 pub use self::adopt::{Adopted, Left};
 pub use self::context::Context;
@@ -87,7 +92,6 @@ pub use self::run::{Finished, Keep, Run};
 pub use self::show::Shown;
 pub use self::stats::Used;
 pub use self::stop::DEFAULT_GRACE;
-pub use whatif_diff::content::read_up_to;
 pub use whatif_diff::granted;
 pub use whatif_diff::text::Content;
 pub use whatif_diff::{
@@ -106,6 +110,7 @@ pub struct Engine {
     store: Box<dyn Store>,
     /// What recovery has to tell.
     pub troubles: Vec<Trouble>,
+    subject: Subject,
 }
 
 impl Engine {
@@ -113,7 +118,7 @@ impl Engine {
     pub fn open(context: Context) -> Result<Self, EngineError> {
         let state = StateDir::open(&context.state_dir)?;
         let store = Box::new(SqliteStore::at(state.database()).watched_by(Box::new(Ledger::of(&state))));
-        let mut engine = Self { context, state, store, troubles: Vec::new() };
+        let mut engine = Self { context, state, store, troubles: Vec::new(), subject: Subject::default() };
         engine.troubles = engine.recover()?;
         Ok(engine)
     }

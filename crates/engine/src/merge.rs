@@ -5,7 +5,7 @@ mod looks;
 
 use whatif_diff::base::LONGEST_KEPT;
 use whatif_diff::content::LONGEST_TEXT;
-use whatif_diff::{Kind, State};
+use whatif_diff::{Kind, State, git_index};
 use whatif_patch::{Merge, Region};
 
 pub(crate) use self::looks::{Looks, Prefer};
@@ -92,7 +92,8 @@ fn content(
     after: &State,
     hunks: Option<&[usize]>,
 ) -> Result<Result<Content, Clash>, EngineError> {
-    let clash = |why| Ok(Err(Clash { why, regions: Vec::new(), marked: None }));
+    let clash_of = |why| Err(Clash { why, regions: Vec::new(), marked: None });
+    let clash = |why| Ok(clash_of(why));
     let is_same = |a: Option<&State>, b: &State| a.map_or(Ok(false), |a| a.has_same_content(b));
     if now.node.kind == Kind::Directory {
         return Ok(Ok(Content::Reality));
@@ -103,6 +104,9 @@ fn content(
         }
         if is_same(before, now)? {
             return Ok(Ok(Content::Sandbox));
+        }
+        if git_index::is_one(&now.at) {
+            return Ok(index(before, now, after)?.map_or_else(|| clash_of(INDEX), Ok));
         }
     }
     if now.node.kind == Kind::Link {
@@ -139,6 +143,25 @@ fn content(
     })
 }
 
+/// Whose index counts, if not both sides changed what is staged. A stale one would make the next commit take back what the other
+/// side committed, so nothing is left to chance.
+fn index(before: Option<&State>, now: &State, after: &State) -> Result<Option<Content>, EngineError> {
+    let was_same = |side: &State| before.map_or(Ok(false), |before| stages_the_same(before, side));
+    Ok(if stages_the_same(now, after)? || was_same(after)? {
+        Some(Content::Reality)
+    } else if was_same(now)? {
+        Some(Content::Sandbox)
+    } else {
+        None
+    })
+}
+
+/// Whether these are two versions of git's index that mean the same.
+pub(crate) fn stages_the_same(one: &State, two: &State) -> Result<bool, EngineError> {
+    let is_read = |state: &State| state.node.kind == Kind::File && state.node.size <= git_index::LONGEST;
+    Ok(is_read(one) && is_read(two) && git_index::mean_the_same(&bytes(one)?, &bytes(two)?))
+}
+
 /// Why two files could not be merged whatever they started from, which is why that was not kept.
 pub(crate) fn unmergeable(now: &State, after: &State) -> Result<Option<&'static str>, EngineError> {
     if now.node.kind != Kind::File || after.node.kind != Kind::File {
@@ -152,6 +175,7 @@ pub(crate) fn unmergeable(now: &State, after: &State) -> Result<Option<&'static 
 }
 
 const TOO_LARGE: &str = "both changed it, and it is too large to be merged";
+const INDEX: &str = "both changed what is staged in git's index; commit or unstage it on one side, or choose a side";
 const NOT_TEXT: &str = "both changed it, and it is not text";
 pub(crate) const UNKNOWN: &str = "both changed it, and what the sandbox started from is not known";
 

@@ -19,7 +19,7 @@ pub(crate) use self::ports::Published;
 pub(crate) use self::supervise::{end as end_supervisor, forget as forget_supervisor};
 pub(crate) use self::wish::usual;
 pub use whatif_supervisor::control::Answering;
-pub use whatif_supervisor::control::protocol::Ask;
+pub use whatif_supervisor::control::protocol::{Ask, Asked};
 
 /// What belongs to the network, in a sandbox's directory.
 fn directory(sandbox: &Path) -> PathBuf {

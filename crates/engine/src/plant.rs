@@ -48,17 +48,21 @@ impl Engine {
         Ok(Plot { state: self.state.clone(), id, directory, is_recorded: false, _lock: lock })
     }
 
-    /// Records a sandbox that begins at a position, like the one it comes from in everything else. It is started when needed.
+    /// Records a sandbox that begins at a position, like the one it comes from in everything but what is exposed to it. It is started
+    /// when needed.
     pub(crate) fn plant(
         &self,
         plot: &mut Plot,
         like: &Sandbox,
         name: &str,
         position: Position,
+        expose: &[String],
         origin: Option<&Origin<'_>>,
     ) -> Result<Sandbox, EngineError> {
         let mut details = like.details.clone();
         details.position = Position { heads: Some(Vec::new()), ..position };
+        let exposed = std::mem::replace(&mut details.exposed, expose.to_vec());
+        details.veiled.extend(exposed);
         details.labels.clear();
         details.keeper_pid = None;
         details.stop_reason = Some(StopReason::NotStarted);

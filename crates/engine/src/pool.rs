@@ -26,6 +26,7 @@ use whatif_types::{Backend, Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId
 
 use crate::boot::Wish;
 use crate::create::{Created, NewSandbox, Validated, with_a_name};
+use crate::exec::hand_over;
 use crate::limits::Lease;
 use crate::network::usual;
 use crate::recover::end_keeper_in;
@@ -141,6 +142,7 @@ impl Engine {
             if let Some((exec, descriptors)) = first {
                 // The keeper has the umask, limits and priority of whoever filled the pool.
                 let exec = Exec { settings: Some(Settings::own()), ..exec.clone() };
+                hand_over(sandbox.details.identity, descriptors);
                 client.send(&Request::Exec(Box::new(exec)), descriptors)?;
             }
             return Ok(Some(Created { sandbox, lock, client, pidfd }));
@@ -291,6 +293,7 @@ impl Engine {
             project: &validated.project,
             known_trees: None,
             stack: &[],
+            veiled: &[],
             fill: None,
             net: validated.net,
             reach: &[],
@@ -303,7 +306,7 @@ impl Engine {
         };
         let (plan, mut masks) = self.plan_layers(&wish, self.first_choice(backend).backend)?;
         // When directories on the way to what is masked were last touched matters to nobody.
-        for directory in masks.iter_mut().flat_map(|m| &mut m.directories) {
+        for directory in masks.trees.iter_mut().flat_map(|m| &mut m.directories) {
             directory.attributes.mtime = (0, 0);
         }
         let copied = copied_state(&plan)?;

@@ -5,19 +5,20 @@
 //! collides, it gets conflict markers, as git writes them, to be settled inside. Everything else that collides stays as it is and
 //! is listed as open.
 //!
-//! The head's version is replaced and on the disk before the record says that it stands on reality. So a rebase that is cut short
-//! leaves a version that is merged again, or that collides, but none that counts as newer than it is.
+//! The head's version is replaced and on the disk before the record says that it stands on reality, and what it will say is written
+//! down before that (`intent.rs`). So a rebase that is cut short leaves each version with what it starts from.
 
 mod copies;
 mod head;
+mod intent;
 mod names;
 mod reality;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_diff::base::{Made, NewBase};
-use whatif_diff::{Base, Change, Kind, State, Unreadable, content};
+use whatif_diff::base::{Made, NewBase, hash_of};
+use whatif_diff::{Base, Change, Kind, State, Time, Unchanged, Unreadable, content, git_index, is_in_repository};
 use whatif_sys::absence;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
@@ -59,13 +60,18 @@ enum Outcome {
 
 impl Engine {
     pub fn rebase(&self, name: Option<&str>) -> Result<Rebased, EngineError> {
-        let sandbox = self.with_heads(self.resolve(name)?)?;
+        let sandbox = self.resolve(name)?;
+        self.require_project(&sandbox)?;
+        let sandbox = self.with_heads(sandbox)?;
         let _lock = self.lock(&sandbox)?;
         let mut sandbox = self.refresh(&sandbox)?;
         self.rest(&mut sandbox)?;
         let directory = self.directory(&sandbox)?;
         self.refresh_copies(&sandbox, &directory)?;
         let found = self.look(&sandbox)?.complete(&sandbox.project)?;
+        // Before the first marker is written: an apply looks for them only where there was a rebase.
+        let was_rebased = sandbox.details.based_at.replace(now()).is_some();
+        self.store.update(&mut sandbox)?;
         let mut rebased = Rebased { sandbox: sandbox.clone(), merged: Vec::new(), marked: Vec::new(), open: Vec::new() };
         let mut trees: HashMap<PathBuf, Tree> = HashMap::new();
         let layers = sandbox.details.position.stack.iter().rev().map(|id| self.state.layer_path(id)).collect();
@@ -80,18 +86,21 @@ impl Engine {
             let names = [change].into_iter().chain(following.iter().copied()).map(|c| c.path.clone());
             match carry_out(&mut head, change, outcome, following)? {
                 Done::Merged(base) => {
-                    bases.push(base);
+                    bases.extend(base.map(|base| *base));
                     rebased.merged.extend(names);
                 }
-                Done::Marked(base) => {
-                    bases.push(base);
-                    rebased.marked.extend(names);
-                }
+                Done::Marked => rebased.marked.extend(names),
                 Done::Open(why) => rebased.open.push((change.path.clone(), why)),
             }
         }
+        for same in &found.agreed {
+            if let Some(tree) = hold(&mut trees, &sandbox, &same.now.at)? {
+                bases.extend(agreed(same, tree)?);
+            }
+        }
+        bases.extend(self.gone_for_both(&sandbox, &found.gone)?);
         // Those of an earlier rebase are to be settled still, although reality did not move.
-        if sandbox.details.based_at.is_some() {
+        if was_rebased {
             for change in found.changes.iter().filter(|c| !c.has_drifted()) {
                 if has_markers(change)? {
                     rebased.marked.push(change.path.clone());
@@ -105,6 +114,21 @@ impl Engine {
         self.recount(&mut sandbox)?;
         self.store.update(&mut sandbox)?;
         Ok(Rebased { sandbox, ..rebased })
+    }
+
+    /// Should reality get again what both sides deleted, the sandbox goes on without it, and that is no change of its own. What an
+    /// apply took away is known, and a copy's inventory forgets what neither has.
+    fn gone_for_both(&self, sandbox: &Sandbox, gone: &[PathBuf]) -> Result<Vec<NewBase>, EngineError> {
+        let (known, mut absent) = (self.bases(sandbox)?, HashSet::new());
+        for path in gone.iter().filter(|path| !known.was_absent(path) && !lies_in_copy(sandbox, path)) {
+            // What is mounted there, or came a moment ago, was not looked at.
+            if !absence::exists(path).map_err(|e| EngineError::io("examine", path, e))? {
+                absent.insert(path.as_path());
+            }
+        }
+        let is_below = |path: &&Path| path.ancestors().skip(1).any(|above| absent.contains(above));
+        let below: Vec<NewBase> = known.paths().filter(is_below).map(|path| NewBase::Forget { path: path.to_owned() }).collect();
+        Ok(below.into_iter().chain(absent.into_iter().map(|path| NewBase::Absent { path: path.to_owned() })).collect())
     }
 
     /// A sandbox whose layers changed while it was stopped has no heads until it starts, and nothing can be put into one before.
@@ -161,15 +185,28 @@ fn outcome(change: &Change, tree: &Tree) -> Result<Outcome, EngineError> {
         (Found::Nothing, None) => return Ok(Outcome::Open("reality deleted it")),
         (Found::TooLong, _) => return Ok(Outcome::Open("both changed it, and it is too large to be merged")),
         // What the sandbox started from was found out for the version that was there then.
-        (Found::There(now), Some(seen)) if is_same_version(&now, seen) => now,
+        (Found::There(now), Some(seen)) if is_same_version(&now, seen) => *now,
         _ => return Ok(Outcome::Open("it is being changed in reality; rebase once more")),
     };
     let before = change.before.as_ref().filter(|_| change.base == Base::Kept).map(|before| steady(before, &now)).transpose()?;
     Ok(match merge(before.as_ref(), &now, after, None)? {
         Ok(Merged { content, looks }) => Outcome::Merged { content, looks, now },
+        // Git could not read a branch with markers in it.
+        Err(Collision { marked: Some(_), .. }) if is_in_repository(&change.path) => Outcome::Open(
+            "both changed it, and it is git's own; settle it with git, or choose a side with apply --ours or --theirs",
+        ),
         Err(Collision { marked: Some(marked), .. }) => Outcome::Marked { bytes: marked.bytes, looks: marked.looks, now },
         Err(Collision { why, .. }) => Outcome::Open(why),
     })
+}
+
+/// Where both sides have the same by now, what either does next is relative to that: reality may go back to what it was.
+fn agreed(same: &Unchanged, tree: &Tree) -> Result<Option<NewBase>, EngineError> {
+    let path = &same.now.at;
+    match tree.read(path).map_err(|e| EngineError::io("read", path, e))? {
+        Found::There(now) if is_same_version(&now, &same.now.node) => base(path.clone(), &now, same.equal_to()).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// The sandbox has what it started from.
@@ -195,8 +232,9 @@ fn steady(before: &State, now: &State) -> Result<State, EngineError> {
 }
 
 enum Done {
-    Merged(NewBase),
-    Marked(NewBase),
+    /// With what it starts from, if that is not written down.
+    Merged(Option<Box<NewBase>>),
+    Marked,
     Open(&'static str),
 }
 
@@ -211,7 +249,7 @@ fn carry_out(head: &mut Head<'_>, change: &Change, outcome: Outcome, following: 
             }
             // Nothing of reality shows through a copy: should reality get it again, the sandbox has not deleted it.
             let is_copied = lies_in_copy(head.sandbox, &path);
-            Ok(Done::Merged(if is_copied { NewBase::Absent { path } } else { NewBase::Forget { path } }))
+            Ok(Done::Merged(Some(Box::new(if is_copied { NewBase::Absent { path } } else { NewBase::Forget { path } }))))
         }
         (Outcome::Merged { content, looks, now }, Some(after)) => {
             let is_there = match &content {
@@ -233,36 +271,40 @@ fn carry_out(head: &mut Head<'_>, change: &Change, outcome: Outcome, following: 
                     }
                     _ => New::Same,
                 };
-                head.rewrite(change, after, &new, &looks, following)?;
+                head.rewrite(change, after, &new, &looks, base(path, &now, None)?, following)?;
+                return Ok(Done::Merged(None));
             }
-            Ok(Done::Merged(base(path, &now)?))
+            Ok(Done::Merged(Some(Box::new(base(path, &now, None)?))))
         }
         (Outcome::Marked { bytes, looks, now }, Some(after)) => {
-            head.rewrite(change, after, &New::Bytes(&bytes), &looks, following)?;
-            Ok(Done::Marked(base(path, &now)?))
+            head.rewrite(change, after, &New::Bytes(&bytes), &looks, base(path, &now, None)?, following)?;
+            Ok(Done::Marked)
         }
         (_, None) => Ok(Done::Open("the sandbox deleted it, reality changed it")),
     }
 }
 
-/// Reality is what the sandbox starts from: the version that was read, with its bytes if they are text.
-fn base(path: PathBuf, now: &State) -> Result<NewBase, EngineError> {
+/// Reality is what the sandbox starts from: the version that was read, with its bytes if they are text. `equal_to`: the head's inode and
+/// its time of change, if that is the same.
+fn base(path: PathBuf, now: &State, equal_to: Option<(u64, Time)>) -> Result<NewBase, EngineError> {
     let (node, attributes) = (now.node.clone(), Some(now.attributes()?.clone()));
+    let mut hash = None;
     if node.kind == Kind::File {
         let bytes = now.bytes().map_err(|e| EngineError::io("read", &path, e))?;
-        if !whatif_patch::is_binary(&bytes) {
+        if git_index::is_one(&path) || !whatif_patch::is_binary(&bytes) {
             let bytes = bytes.into_owned();
             return Ok(NewBase::Content { path, node, attributes, bytes, reconciled: false, made: Made::Nothing });
         }
+        hash = Some(hash_of(&bytes));
     }
-    Ok(NewBase::Identity { path, node, attributes, hash: None, reconciled: false, equal_to: None, made: Made::Nothing })
+    Ok(NewBase::Identity { path, node, attributes, hash, reconciled: false, equal_to, made: Made::Nothing })
 }
 
 /// Whether a collision that a rebase marked has not been settled.
 pub(crate) fn has_markers(change: &Change) -> Result<bool, Unreadable> {
     let is_text = |s: &&State| s.node.kind == Kind::File && s.node.size <= content::LONGEST_TEXT;
     let Some(after) = change.after.as_ref().filter(is_text) else { return Ok(false) };
-    let bytes = content::read(&after.at).map_err(|error| Unreadable::of(&change.path, &error))?;
+    let bytes = after.bytes().map_err(|error| Unreadable::of(&change.path, &error))?;
     let begins = |marker: &str, side: &str| {
         let line = format!("{marker} {side}");
         bytes.split(|b| *b == b'\n').any(|l| l.strip_suffix(b"\r").unwrap_or(l) == line.as_bytes())

@@ -33,7 +33,7 @@ impl Engine {
             self.store.delete(&sandbox.id)?;
             return Ok(sandbox);
         }
-        let lock = self.lock_as_it_is(&sandbox)?;
+        let Some(lock) = self.lock_to_end(&sandbox, Duration::ZERO)? else { return Ok(sandbox) };
         // What a killed snapshot left in the middle of things would name its layer for ever.
         let _ = self.recover_shift(&self.state.shift_note(&sandbox.id), &lock);
         self.remove_locked(sandbox, lock)

@@ -68,11 +68,16 @@ impl Engine {
     /// The same for a command that only looks. A sandbox recorded as active whose keeper is gone (killed, or the machine restarted)
     /// is stopped; if another command holds its lock, that one writes the record.
     pub(crate) fn refreshed(&self, sandbox: Sandbox) -> Result<Sandbox, EngineError> {
+        self.subject.note(&sandbox);
         if sandbox.status != Status::Active || self.is_alive(&sandbox)? {
             return Ok(sandbox);
         }
         let lock = self.state.find(&sandbox.id)?.map(|directory| SandboxLock::take(&directory)).transpose()?.flatten();
-        if lock.is_some() { self.refresh(&sandbox) } else { self.as_stopped(self.reread(&sandbox)?) }
+        match lock.map(|_lock| self.refresh(&sandbox)) {
+            // It can be looked at and removed all the same.
+            None | Some(Err(EngineError::Store(StoreError::Full))) => self.as_stopped(self.reread(&sandbox)?),
+            Some(refreshed) => refreshed,
+        }
     }
 
     /// The record of an active sandbox without a keeper as it will be. One that changed since it was found so is left as it is.
@@ -117,10 +122,12 @@ impl Engine {
         }
     }
 
-    /// The right to change a sandbox, waiting a while for whoever has it. A move that was interrupted is at its end then.
+    /// The right to change a sandbox, waiting a while for whoever has it. A move or a rebase that was interrupted is at its
+    /// end then.
     pub(crate) fn lock(&self, sandbox: &Sandbox) -> Result<SandboxLock, EngineError> {
         let lock = self.lock_as_it_is(sandbox)?;
         self.recover_shift(&self.state.shift_note(&sandbox.id), &lock)?;
+        self.recover_rebase(sandbox, &lock)?;
         Ok(lock)
     }
 

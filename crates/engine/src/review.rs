@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use whatif_diff::digest::Form;
 use whatif_diff::text::Content;
 use whatif_diff::{Change, ChangeSet, digest};
 use whatif_types::Sandbox;
@@ -70,7 +71,7 @@ impl Review {
         }
         match verdict {
             Some(verdict) => {
-                let decision = Decision { stamp: stamp(change, &verdict), verdict, applied: false };
+                let decision = Decision { stamp: stamp(change, &verdict, form(change)), verdict, applied: false };
                 self.decisions.insert(change.path.clone(), decision);
             }
             None => {
@@ -90,7 +91,7 @@ impl Review {
         let mut lapsed = BTreeSet::new();
         self.decisions.retain(|path, decision| {
             let Some(change) = set.find(path) else { return !decision.applied };
-            let holds = stamp(change, &decision.verdict) == decision.stamp;
+            let holds = stamp(change, &decision.verdict, Form::of(&decision.stamp)) == decision.stamp;
             if !holds && !decision.applied {
                 lapsed.insert(path.clone());
             }
@@ -103,13 +104,18 @@ impl Review {
 }
 
 /// What a decision is bound to. The numbers of hunks mean something only together with what the file was before.
-fn stamp(change: &Change, verdict: &Verdict) -> String {
-    let of_change = digest::hex(&digest::stamp(change));
+fn stamp(change: &Change, verdict: &Verdict, form: Form) -> String {
+    let of_change = digest::stamp(change, form);
     let Verdict::Hunks(_) = verdict else { return of_change };
     match change.content() {
         Content::Text { before, .. } => format!("{of_change}:{}", digest::of_bytes(&before)),
         _ => of_change,
     }
+}
+
+/// Where something was alive, what was looked at was read once and for all, and that is what the decision is about.
+fn form(change: &Change) -> Form {
+    if change.after.as_ref().is_some_and(|after| after.sealed().is_some()) { Form::Content } else { Form::Times }
 }
 
 impl Engine {

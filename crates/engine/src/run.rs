@@ -72,7 +72,6 @@ impl Engine {
         let timeout = spec.timeout.or(validated.limits.timeout.map(Span::duration));
         let spec = CommandSpec { env: asked_for, timeout, ..spec.clone() };
         let command: Vec<String> = spec.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
-        hand_over(self.context.identity(), descriptors);
         // With secrets, whom to trust must be known before anything runs.
         let may_begin = validated.network.secrets.is_empty();
         let created = validated.with_network(|validated| {
@@ -87,6 +86,7 @@ impl Engine {
         let mut served = self.serve_from_the_start(&sandbox, published);
         if served.is_ok() && !may_begin {
             let exec = self.request(&validated.config, Surroundings::of(&sandbox, &validated.cwd), &spec, false);
+            hand_over(sandbox.details.identity, descriptors);
             served = client.send(&Request::Exec(Box::new(exec)), descriptors).map_err(EngineError::from);
         }
         if let Err(error) = served {
@@ -131,6 +131,7 @@ impl Engine {
         if !crate::stop::wait_until_ended(&pidfd, LAST_MOMENTS) {
             return Err(EngineError::StillRunning { name: sandbox.name });
         }
+        self.flush_copies(&sandbox)?;
         self.record(&mut sandbox)?;
         self.state.settle(&sandbox.id)?;
         drop(lock);
@@ -188,6 +189,7 @@ impl Engine {
                 return Err(EngineError::StillRunning { name: sandbox.name });
             }
         }
+        self.flush_copies(&sandbox)?;
         self.record(&mut sandbox)?;
         self.state.settle(&sandbox.id)?;
         if left_processes {

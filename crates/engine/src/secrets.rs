@@ -93,6 +93,11 @@ pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose
     Ok(Secrets { hidden, rewrites })
 }
 
+/// The paths that options such as `--expose` name.
+pub(crate) fn resolved(context: &Context, entries: &[String]) -> Result<Vec<PathBuf>, Unreadable> {
+    Ok(credentials::resolve_all(&homes(context)?, entries))
+}
+
 fn exists(path: &Path) -> Result<bool, Unreadable> {
     absence::exists(path).map_err(|error| Unreadable::of(path, &error))
 }

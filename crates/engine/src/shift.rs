@@ -17,7 +17,7 @@ use whatif_keeper::protocol::Process;
 use whatif_layers::shift::{NextHead, Note, Shift};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_sys::absence;
-use whatif_types::boot::{Boot, TreeMask};
+use whatif_types::boot::{Boot, Masks};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Backend, LayerId, Plan, Sandbox, SandboxId, Status};
 
@@ -450,6 +450,7 @@ impl Engine {
             project: &sandbox.project,
             known_trees: Some(&sandbox.details.trees),
             stack,
+            veiled: &sandbox.details.veiled,
             fill: None,
             net: sandbox.details.net,
             reach: &reach,
@@ -476,7 +477,7 @@ impl Engine {
 pub(crate) struct View {
     keeper: Option<u32>,
     plan: Plan,
-    masks: Vec<TreeMask>,
+    masks: Masks,
 }
 
 impl View {

@@ -1,8 +1,10 @@
 //! Everything about one sandbox.
 
 use serde::Serialize;
+use whatif_keeper::Client;
 use whatif_keeper::protocol::{Exited, Process, Stats};
 use whatif_types::boot::{PROTOCOL_VERSION, Protection};
+use whatif_types::network::Publish;
 use whatif_types::sandbox::Details;
 use whatif_types::{Sandbox, Status};
 
@@ -31,6 +33,8 @@ pub struct Shown {
     pub changes: Summary,
     /// The label of the snapshot it was last at.
     pub at: Option<String>,
+    /// Published ports that another program has.
+    pub taken_ports: Vec<Publish>,
 }
 
 impl Engine {
@@ -39,7 +43,7 @@ impl Engine {
         let sandbox = self.resolve(name)?;
         let processes = self.processes_of(&sandbox)?;
         let (stats, ended) = match sandbox.status {
-            Status::Active => (Some(self.connect(&sandbox)?.stats()?), self.ended_of(&sandbox)?),
+            Status::Active => (self.ask(&sandbox, Client::stats)?, self.ended_of(&sandbox)?),
             _ => (None, Vec::new()),
         };
         let remaining_ms = self.remaining_ms(&sandbox)?;
@@ -52,7 +56,9 @@ impl Engine {
             Some(id) => self.store.get_snapshot(id)?.map(|s| s.label),
             None => None,
         };
+        let taken_ports = self.missing_ports(&sandbox);
         Ok(Shown {
+            taken_ports,
             at,
             updated_at: whatif_types::timestamp::rfc3339(sandbox.updated_at),
             version: sandbox.version,
@@ -80,14 +86,15 @@ impl Engine {
     fn ended_of(&self, sandbox: &Sandbox) -> Result<Vec<Exited>, EngineError> {
         // One of an earlier version does not remember them.
         let remembers = sandbox.details.keeper_version == PROTOCOL_VERSION;
-        if sandbox.status == Status::Active && remembers { Ok(self.connect(sandbox)?.ended()?) } else { Ok(Vec::new()) }
+        let is_asked = sandbox.status == Status::Active && remembers;
+        if is_asked { Ok(self.ask(sandbox, Client::ended)?.unwrap_or_default()) } else { Ok(Vec::new()) }
     }
 
     fn processes_of(&self, sandbox: &Sandbox) -> Result<Vec<Process>, EngineError> {
         if sandbox.status != Status::Active {
             return Ok(Vec::new());
         }
-        let mut processes = self.connect(sandbox)?.list()?;
+        let mut processes = self.ask(sandbox, Client::list)?.unwrap_or_default();
         if let Some(keeper) = sandbox.details.keeper_pid {
             command_lines::fill_in(keeper, &mut processes);
         }
@@ -100,6 +107,6 @@ impl Engine {
         if sandbox.status != Status::Active {
             return Err(EngineError::Stopped { name: sandbox.name });
         }
-        Ok(self.connect(&sandbox)?.signal(pid, signal)?)
+        self.connect(&sandbox)?.signal(pid, signal).map_err(|error| self.explain_end(&sandbox, error))
     }
 }

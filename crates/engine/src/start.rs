@@ -57,6 +57,9 @@ impl Engine {
         if is_expired(&sandbox)? {
             return Err(EngineError::Expired { name: sandbox.name });
         }
+        if let Some(expiry) = sandbox.details.expiry.take() {
+            sandbox.details.expiry = Some(expiry.in_this_boot(&clock()?));
+        }
         sandbox.status.check_move_to(Status::Active).map_err(whatif_store::StoreError::from)?;
         self.require_whole(&sandbox)?;
         self.drop_marks(&mut sandbox)?;
@@ -75,6 +78,8 @@ impl Engine {
         sandbox.details.position.mounted = sandbox.details.position.stack.clone();
         sandbox.details.position.work = Work::default();
         sandbox.details.position.viewed = Some(booting.viewed);
+        // Its heads are made, and hide it from here on.
+        sandbox.details.veiled.clear();
         sandbox.details.protection = protection;
         sandbox.details.keeper_pid = Some(booting.pid);
         sandbox.details.keeper_version = PROTOCOL_VERSION;

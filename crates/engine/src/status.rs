@@ -10,10 +10,11 @@ use whatif_diff::{Base, Bases, Depth, Kind, Marks, Node, State, Time, Unreadable
 use whatif_sys::absence::MeansAbsent;
 use whatif_types::{Sandbox, text};
 
-use crate::apply::{Outlook, outlook};
+use crate::apply::{Outlook, can_be_marked, outlook};
 use crate::changes::seconds;
 use crate::git::Git;
 use crate::rebase::has_markers;
+use crate::still::Binding;
 use crate::{Engine, EngineError, now};
 
 #[derive(Debug)]
@@ -48,6 +49,9 @@ pub struct Drift {
     pub base: Option<Base>,
     /// It may have happened before the sandbox was made.
     pub perhaps_before: bool,
+    /// A rebase puts both sides of the conflict into the file.
+    #[serde(skip)]
+    pub can_be_marked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -71,17 +75,29 @@ impl Standing {
 }
 
 impl Engine {
+    fn has_project(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        Ok(Node::of(&sandbox.project)?.is_some_and(|n| n.kind == Kind::Directory))
+    }
+
+    /// A project that was moved or deleted says nothing about the sandbox's changes.
+    pub(crate) fn require_project(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        match self.has_project(sandbox)? {
+            true => Ok(()),
+            false => Err(EngineError::ProjectMissing { name: sandbox.name.clone(), project: sandbox.project.clone() }),
+        }
+    }
+
     pub fn status(&self, name: Option<&str>) -> Result<Standing, EngineError> {
         let sandbox = self.resolve(name)?;
         let found = self.find_changes(&sandbox)?.complete(&sandbox.project)?;
         let gone: HashSet<PathBuf> = found.gone.iter().cloned().collect();
-        let set = self.sort_out(&sandbox, found, Depth::Names)?;
+        let set = self.sort_out(&sandbox, found, Depth::Names, Binding::LOOSE)?;
         let since = sandbox.details.based_at.unwrap_or(sandbox.created_at);
         let files = || set.changes.iter().filter(|c| !c.is_directory());
         let changes = files().count();
         let outside = files().filter(|c| c.outside).count();
         let ignored = files().filter(|c| c.ignored && !c.outside).count();
-        if Node::of(&sandbox.project)?.is_none_or(|n| n.kind != Kind::Directory) {
+        if !self.has_project(&sandbox)? {
             let age_ms = now().saturating_sub(since);
             let (unsettled, drift, unreadable) = (Vec::new(), Vec::new(), set.unreadable);
             let project_is_missing = true;
@@ -110,16 +126,21 @@ impl Engine {
             perhaps_before.remove(path);
         }
         let mut colliding: BTreeMap<&Path, (Outlook, Base)> = BTreeMap::new();
+        let mut markable: HashSet<&Path> = HashSet::new();
         for change in &set.changes {
             for part in change.drifted_parts() {
                 drift.insert(part.path.clone(), if part.reality.is_some() { Moved::Changed } else { Moved::Deleted });
                 let whole = if change.has_lost_its_source() { change } else { part };
                 colliding.insert(&part.path, (outlook(whole), part.base));
+                if can_be_marked(whole) {
+                    markable.insert(&part.path);
+                }
             }
         }
         let drift = drift.into_iter().map(|(path, kind)| {
             let (collides, base) = colliding.get(path.as_path()).copied().unzip();
-            Drift { collides, base, perhaps_before: perhaps_before.contains(&path), path, kind }
+            let can_be_marked = markable.contains(path.as_path());
+            Drift { collides, base, perhaps_before: perhaps_before.contains(&path), can_be_marked, path, kind }
         });
         let drift = drift.collect();
         let mut unsettled = Vec::new();

@@ -8,11 +8,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
-use whatif_layers::state_dir::AliveLock;
+use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_provider::native::KEEPER_COMMAND;
 use whatif_store::StoreError;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Sandbox, SandboxId, Status};
+use whatif_types::{Sandbox, SandboxId, Status, experiment};
 
 use crate::network::{LAST_WORDS, end_supervisor};
 use crate::{Engine, EngineError, now};
@@ -26,7 +26,9 @@ impl Engine {
     /// `whatif stop`. A sandbox that is stopped already stays so.
     pub fn stop(&self, name: Option<&str>, grace: Duration) -> Result<Sandbox, EngineError> {
         let sandbox = self.resolve(name)?;
-        let _lock = self.lock_as_it_is(&sandbox)?;
+        let Some(_lock) = self.lock_to_end(&sandbox, grace)? else {
+            return Ok(Sandbox { status: Status::Deleted, ..sandbox });
+        };
         let mut sandbox = self.refresh(&sandbox)?;
         if sandbox.status == Status::Active {
             self.stop_processes(&sandbox, grace)?;
@@ -35,6 +37,27 @@ impl Engine {
         sandbox.status.check_move_to(Status::Stopped).map_err(StoreError::from)?;
         self.note_end(&mut sandbox, StopReason::Requested)?;
         Ok(sandbox)
+    }
+
+    /// The lock of a sandbox that is to end. The `run` that made it holds the lock until its command has ended, so the command
+    /// is ended first. `None`: that run found nothing worth keeping.
+    pub(crate) fn lock_to_end(&self, sandbox: &Sandbox, grace: Duration) -> Result<Option<SandboxLock>, EngineError> {
+        let directory = self.directory(sandbox)?;
+        if let Some(lock) = SandboxLock::take(&directory)? {
+            return Ok(Some(lock));
+        }
+        // An attempt is its race's to end.
+        let is_run = |now: Sandbox| {
+            now.details.transient && now.status == Status::Active && !now.details.labels.contains_key(experiment::LABEL)
+        };
+        let was_run = self.store.get(&sandbox.id)?.is_none_or(is_run);
+        if was_run {
+            self.stop_keeper(sandbox, &directory, grace)?;
+        }
+        match self.lock_as_it_is(sandbox) {
+            Err(_) if was_run && self.state.find(&sandbox.id)?.is_none() => Ok(None),
+            other => other.map(Some),
+        }
     }
 
     /// Counts what the sandbox changed, for its record: of one that rests, that is what `ls` and `gc` go by. Every command that

@@ -43,7 +43,7 @@ impl Engine {
             let filling = Filling { sandbox, heads: directory.join("head"), plan };
             filling.run().map_err(|e| EngineError::io("prepare", directory, e))
         };
-        let start = Start { trees: &sandbox.details.trees, position: Position::default(), fill: Some(&fill) };
+        let start = Start { trees: &sandbox.details.trees, position: Position::default(), is_rebased: false, fill: Some(&fill) };
         with_a_name(new.name.as_deref(), |name| self.create_with(name, new, &validated, Vec::new(), None, Some(&start)))
     }
 }
@@ -123,6 +123,7 @@ impl Filling<'_> {
             Source::File(from) | Source::Original(from) => {
                 fs::copy(from, &place)?;
             }
+            Source::Approved(approved) => approved.copy_to(&place)?,
             Source::Bytes(bytes) => fs::write(&place, bytes)?,
             Source::Link(target) => symlink(target, &place)?,
             Source::Directory if is_kept => {}

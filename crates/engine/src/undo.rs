@@ -1,5 +1,7 @@
 //! `whatif undo`: the reverse of an apply, as a transaction of its own.
 
+mod objects;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +11,9 @@ use whatif_diff::base::Record;
 use whatif_diff::pattern::{Patterns, Scope};
 use whatif_types::SandboxId;
 
-use crate::apply::{About, BaseAfter, Left, Watch, is_open_database};
+use self::objects::AddedObjects;
+pub use self::objects::is_git_object;
+use crate::apply::{About, BaseAfter, Left, Staged, Watch, is_open_database};
 use crate::history::Page;
 use crate::turn::Turn;
 use crate::{Engine, EngineError, now};
@@ -45,6 +49,13 @@ impl PreparedUndo {
     #[must_use]
     pub fn notes(&self) -> &[String] {
         self.turn.as_ref().map_or(&[], |turn| &turn.notes)
+    }
+
+    /// Of what is taken back, what was not there before and goes.
+    #[must_use]
+    pub fn removed(&self) -> HashSet<PathBuf> {
+        let goes = |o: &&Operation| matches!(o.change, Act::Remove);
+        self.plan.operations.iter().filter(goes).map(|o| o.absolute(&self.plan.roots)).collect()
     }
 }
 
@@ -100,14 +111,18 @@ impl Engine {
         if let Some(message) = mistake {
             return Err(EngineError::Usage { message, hint: "'whatif history --json' has the paths of each apply".to_owned() });
         }
-        let (mut plan, changed) = whatif_apply::undo_plan_without(&directory, &|path| skip.matches(path))?;
+        let objects = AddedObjects::of(&found, page.at, !request.skip.is_empty());
+        let is_added_object = |path: &Path| objects.stay(path);
+        let stays = |path: &Path| skip.matches(path) || is_added_object(path);
+        let about: About = serde_json::from_value(done.about.clone()).map_err(|e| EngineError::io("read", &directory, e.into()))?;
+        let means_the_same = |path: &Path| Staged::is_same(&about.staged, path);
+        let (mut plan, changed) = whatif_apply::undo_plan_without(&directory, &stays, &means_the_same)?;
         if !changed.is_empty() {
             return Err(EngineError::ChangedSince {
                 id: page.id,
                 changed: changed.into_iter().map(|c| with_backup(c, &done)).collect(),
             });
         }
-        let about: About = serde_json::from_value(done.about.clone()).map_err(|e| EngineError::io("read", &directory, e.into()))?;
         let undone: HashSet<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
         let mut opened = Vec::new();
         for path in plan.operations.iter().filter(|o| !matches!(o.change, Act::Set { .. })).map(|o| o.absolute(&plan.roots)) {
@@ -120,8 +135,8 @@ impl Engine {
         if !opened.is_empty() {
             return Err(EngineError::ChangedSince { id: page.id, changed: opened });
         }
-        let stays = |path: &&PathBuf| !request.skip.is_empty() && !undone.contains(*path);
-        let mut skipped: Vec<PathBuf> = found.keys().filter(stays).cloned().collect();
+        let is_skipped = |path: &&PathBuf| (!request.skip.is_empty() || is_added_object(path)) && !undone.contains(*path);
+        let mut skipped: Vec<PathBuf> = found.keys().filter(is_skipped).cloned().collect();
         skipped.sort();
         let undo = About {
             id: crate::create::new_id()?.to_string(),
@@ -133,6 +148,7 @@ impl Engine {
             bases_before: self.bases_now(&about, &undone)?,
             only_times: undone.iter().filter(|path| !found.contains_key(*path)).cloned().collect(),
             skipped: skipped.clone(),
+            staged: Staged::by(&plan),
             ..about
         };
         let id = undo.id.clone();

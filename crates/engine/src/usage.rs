@@ -11,6 +11,7 @@ use whatif_layers::measure;
 use whatif_types::{LayerId, Sandbox};
 
 use crate::lineage::{LayerUse, Lineage, Owner, sizes};
+use crate::still::Binding;
 use crate::{Engine, EngineError};
 
 /// A directory that holds at least this share of a sandbox's changes is worth a word.
@@ -200,7 +201,7 @@ impl Engine {
     }
 
     fn heaviest_of(&self, sandbox: &Sandbox, found: Found) -> Result<Option<Hint>, EngineError> {
-        let set = self.sort_out(sandbox, found, Depth::Names)?;
+        let set = self.sort_out(sandbox, found, Depth::Names, Binding::LOOSE)?;
         Ok(heaviest_directory(&set, &sandbox.project))
     }
 }

@@ -2,8 +2,12 @@
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::mask::{Masker, Part};
 use crate::response::{self, Framing, ResponseError};
 use crate::upload::{Incoming, write};
+
+/// The longest secret, cut into chunks of a few bytes each.
+const MOST_HELD: usize = 256 * 1024;
 
 /// What the connection is good for after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +35,12 @@ pub(crate) struct Asked {
     pub(crate) is_websocket: bool,
 }
 
-/// Passes interim answers and the final one on.
+/// Passes interim answers and the final one on, without the secrets in them.
 pub(crate) async fn receive<R, W>(
     server: &mut Incoming<R>,
     client: &mut W,
     asked: Asked,
+    masker: &mut Masker<'_>,
     received: &mut u64,
 ) -> Result<After, DownloadError>
 where
@@ -53,12 +58,15 @@ where
         if head.status == 101 && !asked.is_websocket {
             return Err(DownloadError::Switches);
         }
-        pass(server, client, head.length, received).await?;
+        masker.push(Part::Text, &server.buffer[..head.length]);
+        masker.finish();
+        server.buffer.drain(..head.length);
+        pass(masker, client, received).await?;
         match head.status {
             101 => return Ok(After::Switched),
             100..=199 => {}
             _ => {
-                body(server, client, head.framing, received).await?;
+                body(server, client, head.framing, masker, received).await?;
                 // What the server says out of turn must not become the answer to a later request.
                 let is_clean = head.keeps && server.buffer.is_empty();
                 return Ok(if is_clean { After::AnotherRequest } else { After::Nothing });
@@ -67,32 +75,51 @@ where
     }
 }
 
-async fn body<R, W>(server: &mut Incoming<R>, client: &mut W, mut framing: Framing, received: &mut u64) -> Result<(), DownloadError>
+async fn body<R, W>(
+    server: &mut Incoming<R>,
+    client: &mut W,
+    mut framing: Framing,
+    masker: &mut Masker<'_>,
+    received: &mut u64,
+) -> Result<(), DownloadError>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     loop {
-        let (count, is_end) = framing.advance(&server.buffer).map_err(DownloadError::Malformed)?;
-        pass(server, client, count, received).await?;
-        if is_end {
-            return Ok(());
+        let advanced = framing.advance(&server.buffer, |part, bytes| masker.push(part, bytes));
+        let (count, mut is_end) = advanced.map_err(DownloadError::Malformed)?;
+        server.buffer.drain(..count);
+        if !is_end {
+            pass(masker, client, received).await?;
+            if masker.held() > MOST_HELD {
+                return Err(DownloadError::Malformed(ResponseError::TooScattered));
+            }
+            match server.fill().await {
+                Ok(1..) => {}
+                Ok(0) if matches!(framing, Framing::UntilClose) => is_end = true,
+                _ => {
+                    let _ = write(client, masker.little()).await;
+                    return Err(DownloadError::Server);
+                }
+            }
         }
-        match server.fill().await {
-            Ok(1..) => {}
-            Ok(0) if matches!(framing, Framing::UntilClose) => return Ok(()),
-            _ => return Err(DownloadError::Server),
+        if is_end {
+            masker.finish();
+            return pass(masker, client, received).await;
         }
     }
 }
 
-async fn pass<R, W>(server: &mut Incoming<R>, client: &mut W, count: usize, received: &mut u64) -> Result<(), DownloadError>
+async fn pass<W>(masker: &mut Masker<'_>, client: &mut W, received: &mut u64) -> Result<(), DownloadError>
 where
     W: AsyncWrite + Unpin,
 {
+    let ready = masker.ready();
+    let count = ready.len();
     if count > 0 {
-        write(client, &server.buffer[..count]).await.map_err(|_| DownloadError::Client)?;
-        server.buffer.drain(..count);
+        write(client, ready).await.map_err(|_| DownloadError::Client)?;
+        masker.pass(count);
         *received += u64::try_from(count).unwrap_or(u64::MAX);
     }
     Ok(())

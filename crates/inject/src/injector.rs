@@ -20,7 +20,9 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::authority::{Authority, AuthorityError};
 use crate::destination::{Destination, DestinationError, Transport};
+use crate::fields::{self, FieldError};
 use crate::known::{self, Known, ValueError};
+use crate::mask::Masks;
 use crate::placeholder;
 use crate::prefixed::Prefixed;
 use crate::relay::Relay;
@@ -54,6 +56,8 @@ pub enum InjectError {
     Value { name: String, source: ValueError },
     #[error("the secret {name} cannot be used: {source}")]
     Destination { name: String, source: DestinationError },
+    #[error("the secret {name} cannot be used: {source}")]
+    Field { name: String, source: FieldError },
     #[error("the placeholder of the secret {name} is not one that whatif makes")]
     Placeholder { name: String },
     #[error("the secrets {name} and {other} have the same placeholder for the same host")]
@@ -125,7 +129,7 @@ impl Injector {
         J: FnMut(&Head) -> Result<(), String>,
     {
         let secrets = self.secrets.get(to).map(Vec::as_slice).unwrap_or_default();
-        let relay = Relay { to, secrets, judge, totals: Totals::default() };
+        let relay = Relay { to, secrets, masks: Masks::of(secrets), judge, totals: Totals::default() };
         let client = Prefixed::new(already_read, client);
         if to.transport == Transport::Plain {
             return Ok(relay.run(client, Ok(server)).await);
@@ -203,10 +207,14 @@ fn check(secret: &Secret) -> Result<(Destination, Known), InjectError> {
     if !placeholder::is_sound(&secret.placeholder) {
         return Err(InjectError::Placeholder { name });
     }
+    let fields = match secret.fields.iter().map(|field| fields::parse(field)).collect() {
+        Ok(fields) => fields,
+        Err(source) => return Err(InjectError::Field { name, source }),
+    };
     match known::check(&secret.value) {
         Ok(()) => {
             let value = Zeroizing::new(secret.value.as_bytes().to_vec());
-            Ok((destination, Known { name, placeholder: secret.placeholder.as_bytes().to_vec(), value }))
+            Ok((destination, Known { name, placeholder: secret.placeholder.as_bytes().to_vec(), value, fields }))
         }
         Err(source) => Err(InjectError::Value { name, source }),
     }
@@ -252,7 +260,7 @@ mod tests {
 
     fn secret(value: &str, host: &str) -> Secret {
         let placeholder = placeholder::placeholder().unwrap();
-        Secret { name: "TOKEN".to_owned(), placeholder, value: value.to_owned(), host: host.to_owned() }
+        Secret { name: "TOKEN".to_owned(), placeholder, value: value.to_owned(), host: host.to_owned(), fields: Vec::new() }
     }
 
     fn injector(secrets: Vec<Secret>) -> Result<Injector, InjectError> {

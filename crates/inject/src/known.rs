@@ -4,6 +4,8 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
+use crate::fields;
+
 /// Longer ones do not fit in the head of a request that servers accept.
 pub(crate) const LONGEST_VALUE: usize = 8 * 1024;
 
@@ -12,6 +14,14 @@ pub(crate) struct Known {
     pub(crate) name: String,
     pub(crate) placeholder: Vec<u8>,
     pub(crate) value: Zeroizing<Vec<u8>>,
+    /// Fields it is sent in besides those that carry credentials, in lower case.
+    pub(crate) fields: Vec<String>,
+}
+
+impl Known {
+    pub(crate) fn belongs_in(&self, field: &[u8]) -> bool {
+        fields::carries_credentials(field) || self.fields.iter().any(|own| field.eq_ignore_ascii_case(own.as_bytes()))
+    }
 }
 
 impl fmt::Debug for Known {
@@ -83,7 +93,12 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_printed() {
-        let known = Known { name: "TOKEN".to_owned(), placeholder: b"p".to_vec(), value: Zeroizing::new(b"hunter2".to_vec()) };
+        let known = Known {
+            name: "TOKEN".to_owned(),
+            placeholder: b"p".to_vec(),
+            value: Zeroizing::new(b"hunter2".to_vec()),
+            fields: Vec::new(),
+        };
         assert!(!format!("{known:?}").contains("hunter2"));
     }
 }

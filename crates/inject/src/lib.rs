@@ -2,11 +2,11 @@
 //!
 //! Connections to that host, and no others, come here. TLS ends here, with a certificate of an [`Authority`] that only this
 //! sandbox trusts and whose key is only in memory; each request is read as strictly as plain HTTP is elsewhere
-//! ([`whatif_netpolicy::http`]), placeholders in the values of its fields become secrets (`rewrite`), and it goes on over TLS
-//! to the real host, whose certificate has to be one that this machine trusts ([`Roots`]).
+//! ([`whatif_netpolicy::http`]), placeholders in fields that carry credentials ([`fields`]) become secrets (`rewrite`), and
+//! it goes on over TLS to the real host, whose certificate has to be one that this machine trusts ([`Roots`]).
 //!
-//! Bodies, request lines and all that comes back are passed on as they are. What the host answers is its own affair: if it
-//! repeats a secret, the sandbox reads it.
+//! Request lines and bodies of requests are passed on as they are. In what comes back, a secret that the host repeats is
+//! crossed out (`mask`).
 //!
 //! [`wish`] reads what a person asks for, [`trust`] says how programs inside come to trust the authority. Nothing here reads
 //! the environment or prints.
@@ -17,8 +17,10 @@ mod answer;
 mod authority;
 mod destination;
 mod download;
+pub mod fields;
 mod injector;
 mod known;
+mod mask;
 mod pem;
 mod placeholder;
 mod prefixed;

@@ -17,6 +17,7 @@ use crate::answer::{self, Refusal};
 use crate::destination::Destination;
 use crate::download::{self, After, Asked, DownloadError};
 use crate::known::Known;
+use crate::mask::{Masker, Masks, Part};
 use crate::request::{self, Request};
 use crate::rewrite;
 use crate::totals::{Outcome, Totals};
@@ -32,10 +33,15 @@ const MOST_AHEAD: usize = 32 * 1024;
 const LINGER: Duration = Duration::from_secs(2);
 const MOST_LINGERED: usize = 1024 * 1024;
 
+/// A server that says nothing for so long may be waiting for an answer.
+const QUIET: Duration = Duration::from_millis(100);
+
 /// What is known about the connection before its first request.
 pub(crate) struct Relay<'a, J> {
     pub(crate) to: &'a Destination,
     pub(crate) secrets: &'a [Known],
+    /// What is crossed out of the answers.
+    pub(crate) masks: Masks,
     pub(crate) judge: J,
     pub(crate) totals: Totals,
 }
@@ -107,6 +113,10 @@ impl<J: FnMut(&Head) -> Result<(), String>> Relay<'_, J> {
                 }
             };
             self.totals.replaced += rewritten.replaced;
+            rewritten.encoded.iter().for_each(|text| self.masks.add(text));
+            if let Some(left) = rewritten.left.filter(|_| self.totals.left.is_none()) {
+                self.totals.left = Some(left.to_string());
+            }
             match self.exchange(client, server, &request, &rewritten.head).await {
                 Ok(After::AnotherRequest) => {}
                 Ok(After::Nothing) => return Ending::Clean,
@@ -199,7 +209,8 @@ impl<J: FnMut(&Head) -> Result<(), String>> Relay<'_, J> {
         let asked = Asked { is_head, is_websocket: request.head.upgrade == Some(Upgrade::WebSocket) };
         let (mut sent, mut received) = (0, 0);
         let outcome = {
-            let download = pin!(download::receive(&mut server.reads, &mut client.writes, asked, &mut received));
+            let mut masker = Masker::new(&self.masks);
+            let download = pin!(download::receive(&mut server.reads, &mut client.writes, asked, &mut masker, &mut received));
             let upload =
                 Upload { client: &mut client.reads, server: &mut server.writes, head, body: request.head.body, sent: &mut sent };
             upload.beside(download).await
@@ -233,7 +244,8 @@ impl<J: FnMut(&Head) -> Result<(), String>> Relay<'_, J> {
         S: AsyncRead + AsyncWrite,
     {
         let up = pump(&mut client.reads, &mut server.writes, &mut self.totals.sent);
-        let down = pump(&mut server.reads, &mut client.writes, &mut self.totals.received);
+        let masker = Masker::new(&self.masks);
+        let down = pump_masked(&mut server.reads, &mut client.writes, masker, &mut self.totals.received);
         match tokio::try_join!(up, down) {
             Ok(_) => Ending::Clean,
             Err(error) => Ending::Broken(error.to_string()),
@@ -357,6 +369,39 @@ where
             from.buffer.clear();
         }
         if from.fill().await? == 0 {
+            return to.shutdown().await;
+        }
+    }
+}
+
+/// The same without the secrets in it. In a conversation one side may wait for the other, so a byte that a secret could begin
+/// with is not held back for long.
+async fn pump_masked<R, W>(from: &mut Incoming<R>, to: &mut W, mut masker: Masker<'_>, counted: &mut u64) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    loop {
+        masker.push(Part::Text, &from.buffer);
+        from.buffer.clear();
+        let ready = masker.ready().len();
+        upload::write(to, masker.ready()).await?;
+        masker.pass(ready);
+        *counted += count(ready);
+        let filled = match timeout(QUIET, from.fill()).await {
+            Ok(filled) => filled?,
+            Err(_) => {
+                let little = masker.little().len();
+                upload::write(to, masker.little()).await?;
+                masker.pass(little);
+                *counted += count(little);
+                from.fill().await?
+            }
+        };
+        if filled == 0 {
+            masker.finish();
+            upload::write(to, masker.ready()).await?;
+            *counted += count(masker.ready().len());
             return to.shutdown().await;
         }
     }

@@ -1,4 +1,4 @@
-//! Finds where a server's answer ends. It is passed on as it is; nothing in it is judged.
+//! Finds where a server's answer ends. Nothing in it is judged.
 //!
 //! The server is the one the user trusts with the secret, so this reader takes what clients take. Where it cannot tell the end,
 //! the answer goes on until the connection closes.
@@ -6,6 +6,8 @@
 mod chunks;
 
 use chunks::Chunks;
+
+use crate::mask::Part;
 
 /// Some servers send very large cookies and policies.
 pub(crate) const LONGEST_HEAD: usize = 64 * 1024;
@@ -37,6 +39,9 @@ pub(crate) enum ResponseError {
     Length,
     #[error("its chunks are malformed")]
     Chunk,
+    /// The server cuts what looks like a secret into far too many chunks.
+    #[error("too much of it lies between two pieces of what may be a secret")]
+    TooScattered,
 }
 
 /// Reads a head from the beginning of `buffer`; `None` while it is not whole.
@@ -148,16 +153,20 @@ impl Fields {
 }
 
 impl Framing {
-    /// How many of these bytes belong to the body, and whether it ends there.
-    pub(crate) fn advance(&mut self, bytes: &[u8]) -> Result<(usize, bool), ResponseError> {
+    /// How many of these bytes belong to the body, and whether it ends there. `each` gets all of them, by what they are.
+    pub(crate) fn advance(&mut self, bytes: &[u8], mut each: impl FnMut(Part, &[u8])) -> Result<(usize, bool), ResponseError> {
         match self {
             Self::Left(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                each(Part::Text, &bytes[..count]);
                 *left -= u64::try_from(count).unwrap_or(u64::MAX);
                 Ok((count, *left == 0))
             }
-            Self::Chunked(chunks) => chunks.advance(bytes),
-            Self::UntilClose => Ok((bytes.len(), false)),
+            Self::Chunked(chunks) => chunks.advance(bytes, each),
+            Self::UntilClose => {
+                each(Part::Text, bytes);
+                Ok((bytes.len(), false))
+            }
         }
     }
 }

@@ -1,81 +1,43 @@
-//! Puts secrets in the place of placeholders: in the values of a request's fields, and nowhere else.
+//! Puts secrets in the place of placeholders: in the values of fields that carry credentials, and nowhere else.
+//!
+//! Answers to such a request are searched for the secret, which works only if the server does not compress them. So a request
+//! that a secret was put in does not offer that.
+
+use std::fmt;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use zeroize::Zeroizing;
 
+use crate::fields;
 use crate::known::Known;
 
 /// A head with its secrets in. Servers seldom accept half of that.
 pub(crate) const LONGEST: usize = 32 * 1024;
 
-/// Fields that servers repeat in what they answer or show to others. No server takes a credential from them, so a placeholder
-/// there is a mistake at best.
-const REPEATED: &[&str] = &[
-    "accept",
-    "accept-charset",
-    "accept-encoding",
-    "accept-language",
-    "access-control-request-headers",
-    "access-control-request-method",
-    "connection",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "content-length",
-    "content-location",
-    "content-type",
-    "correlation-id",
-    "date",
-    "destination",
-    "expect",
-    "forwarded",
-    "from",
-    "host",
-    "idempotency-key",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "keep-alive",
-    "origin",
-    "prefer",
-    "range",
-    "referer",
-    "request-id",
-    "sec-websocket-extensions",
-    "sec-websocket-key",
-    "sec-websocket-protocol",
-    "te",
-    "trace-id",
-    "traceparent",
-    "tracestate",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "user-agent",
-    "via",
-    "x-amzn-trace-id",
-    "x-b3-spanid",
-    "x-b3-traceid",
-    "x-client-request-id",
-    "x-cloud-trace-context",
-    "x-correlation-id",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-original-url",
-    "x-real-ip",
-    "x-request-id",
-    "x-requested-with",
-    "x-rewrite-url",
-    "x-trace-id",
-];
-
 /// A head as it goes to the server. It is cleared from memory afterwards.
 pub(crate) struct Rewritten {
     pub(crate) head: Zeroizing<Vec<u8>>,
     pub(crate) replaced: u64,
+    /// What the secrets became in `Basic`: a server may repeat that as well.
+    pub(crate) encoded: Vec<Zeroizing<Vec<u8>>>,
+    /// A placeholder in a field that its secret does not belong in.
+    pub(crate) left: Option<Left>,
+}
+
+/// A placeholder that stayed, for a hint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    secret: String,
+    field: String,
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { secret, field } = self;
+        write!(f, "{secret} was not put into the field {field}")?;
+        if fields::parse(field).is_ok() { write!(f, "; to send it there: --field {secret}={field}") } else { Ok(()) }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,27 +46,54 @@ pub(crate) struct TooLong;
 
 /// Rewrites a head that [`whatif_netpolicy::http::parse`] accepted: every line ends in CR LF and none is folded.
 pub(crate) fn rewrite(head: &[u8], secrets: &[Known]) -> Result<Rewritten, TooLong> {
-    // Never grown, or the allocator would leave copies behind.
-    let mut out = Output { head: Zeroizing::new(Vec::with_capacity(LONGEST)), replaced: 0 };
+    let as_asked = write(head, secrets, Compression::AsAsked)?;
+    if as_asked.replaced == 0 { Ok(as_asked) } else { write(head, secrets, Compression::Refused) }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compression {
+    AsAsked,
+    Refused,
+}
+
+/// How a field is written when the answer must not be compressed.
+fn uncompressed(name: &[u8]) -> Option<&'static [u8]> {
+    let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+    if is("accept-encoding") {
+        Some(b"Accept-Encoding: identity\r\n")
+    } else if is("te") || is("sec-websocket-extensions") {
+        Some(b"")
+    } else {
+        None
+    }
+}
+
+fn write(head: &[u8], secrets: &[Known], compression: Compression) -> Result<Rewritten, TooLong> {
+    let mut out = Rewritten::empty();
     for (index, line) in head.split_inclusive(|byte| *byte == b'\n').enumerate() {
         match line.iter().position(|byte| *byte == b':').filter(|_| index > 0) {
             Some(colon) => {
                 let (name, value) = line.split_at(colon + 1);
-                out.push(name)?;
-                out.field(&name[..colon], value, secrets)?;
+                match uncompressed(&name[..colon]).filter(|_| compression == Compression::Refused) {
+                    Some(other) => out.push(other)?,
+                    None => {
+                        out.push(name)?;
+                        out.field(&name[..colon], value, secrets)?;
+                    }
+                }
             }
             None => out.push(line)?,
         }
     }
-    Ok(Rewritten { head: out.head, replaced: out.replaced })
+    Ok(out)
 }
 
-struct Output {
-    head: Zeroizing<Vec<u8>>,
-    replaced: u64,
-}
+impl Rewritten {
+    fn empty() -> Self {
+        // Never grown, or the allocator would leave copies behind.
+        Self { head: Zeroizing::new(Vec::with_capacity(LONGEST)), replaced: 0, encoded: Vec::new(), left: None }
+    }
 
-impl Output {
     fn push(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         if self.head.len() + bytes.len() > LONGEST {
             return Err(TooLong);
@@ -115,27 +104,38 @@ impl Output {
 
     /// `value` has the white space around it and the line's end.
     fn field(&mut self, name: &[u8], value: &[u8], secrets: &[Known]) -> Result<(), TooLong> {
-        if REPEATED.iter().any(|repeated| name.eq_ignore_ascii_case(repeated.as_bytes())) {
-            return self.push(value);
-        }
+        let belong: Vec<&Known> = secrets.iter().filter(|known| known.belongs_in(name)).collect();
+        self.note_left(name, value, secrets);
         if name.eq_ignore_ascii_case(b"authorization")
             && let Some(basic) = Basic::open(value)
         {
-            let mut inner = Self { head: Zeroizing::new(Vec::with_capacity(LONGEST)), replaced: 0 };
-            inner.replace(&basic.credentials, secrets)?;
+            let mut inner = Self::empty();
+            inner.replace(&basic.credentials, &belong)?;
             if inner.replaced > 0 {
                 self.replaced += inner.replaced;
                 self.push(basic.before)?;
                 // A string of the right capacity from the beginning.
-                self.push(Zeroizing::new(BASE64_STANDARD.encode(inner.head.as_slice())).as_bytes())?;
+                let encoded = Zeroizing::new(BASE64_STANDARD.encode(inner.head.as_slice()).into_bytes());
+                self.push(&encoded)?;
+                self.encoded.push(encoded);
                 return self.push(basic.after);
             }
         }
-        self.replace(value, secrets)
+        self.replace(value, &belong)
+    }
+
+    fn note_left(&mut self, name: &[u8], value: &[u8], secrets: &[Known]) {
+        let stands_in = |known: &&Known| value.windows(known.placeholder.len()).any(|window| window == known.placeholder);
+        if self.left.is_none()
+            && let Some(known) = secrets.iter().filter(|known| !known.belongs_in(name)).find(stands_in)
+        {
+            let field = String::from_utf8_lossy(name).to_ascii_lowercase();
+            self.left = Some(Left { secret: known.name.clone(), field });
+        }
     }
 
     /// From left to right, the longest placeholder first, and never in what was just put in.
-    fn replace(&mut self, text: &[u8], secrets: &[Known]) -> Result<(), TooLong> {
+    fn replace(&mut self, text: &[u8], secrets: &[&Known]) -> Result<(), TooLong> {
         let mut rest = text;
         let mut plain = 0;
         while plain < rest.len() {

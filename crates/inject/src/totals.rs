@@ -9,6 +9,8 @@ pub struct Totals {
     pub requests: u64,
     /// How many placeholders became secrets.
     pub replaced: u64,
+    /// The first placeholder that was left in a field, and what would fill it in.
+    pub left: Option<String>,
     pub outcome: Outcome,
 }
 

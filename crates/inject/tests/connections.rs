@@ -40,7 +40,7 @@ fn read_answer(stream: &mut impl std::io::Read) -> String {
 fn the_server_gets_the_value_and_the_client_never_sees_it() {
     let stage = Stage::new();
     let fields = format!(
-        "Authorization: Bearer {}\r\nX-Other: untouched\r\nX-Both: {}+{}\r\n",
+        "Authorization: Bearer {}\r\nX-Other: untouched\r\nX-Auth-Token: {}+{}\r\n",
         stage.placeholder(0),
         stage.placeholder(1),
         stage.placeholder(0)
@@ -49,7 +49,7 @@ fn the_server_gets_the_value_and_the_client_never_sees_it() {
     stream.write_all(request("GET /a?b=c", &fields).as_bytes()).unwrap();
     let answer = read_answer(&mut stream);
     assert_eq!(answer, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n");
-    let got = "Authorization: Bearer s3cret-value\r\nX-Other: untouched\r\nX-Both: other-value+s3cret-value\r\n";
+    let got = "Authorization: Bearer s3cret-value\r\nX-Other: untouched\r\nX-Auth-Token: other-value+s3cret-value\r\n";
     assert_eq!(stage.requests(), [request("GET /a?b=c", got)]);
     assert_eq!(stream.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
     drop(stream);

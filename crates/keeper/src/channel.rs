@@ -11,6 +11,7 @@ use rustix::net::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use whatif_sys::shares::send_in_any_case;
 
 /// A frame holds a command line with its environment (2 MiB at most) in JSON; nothing sensible is larger.
 const LARGEST_FRAME: usize = 16 << 20;
@@ -143,8 +144,8 @@ impl Channel {
         if !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
             return Err(ChannelError::TooLarge(descriptors.len()));
         }
-        let sent = retry_on_intr(|| sendmsg(&self.socket, &[IoSlice::new(&frame)], &mut control, SendFlags::NOSIGNAL));
-        let sent = sent.map_err(unsent)?;
+        let mut send = || retry_on_intr(|| sendmsg(&self.socket, &[IoSlice::new(&frame)], &mut control, SendFlags::NOSIGNAL));
+        let sent = send_in_any_case(&mut send).map_err(unsent)?;
         self.outgoing.extend_from_slice(&frame[sent..]);
         self.flush_with(flags)
     }

@@ -37,6 +37,7 @@ use self::freeze::Frozen;
 pub use self::group::Group;
 use self::lifetime::Lifetime;
 use self::network::Network;
+pub use self::watch::Census;
 use self::watch::{Head, Watch};
 use crate::channel::Channel;
 use crate::protocol::{Failed, Farewell, Process, Reason, Reply, Request, Stats};
@@ -64,11 +65,17 @@ pub struct Parts {
     /// Variables every command gets unless it sets them itself.
     pub environment: Vec<(String, String)>,
     pub limits: KeeperLimits,
+    /// Whether the host has processes of the sandbox's uid.
+    pub shares_uid: bool,
     pub group: Option<Group>,
     /// Any directory in the file system of the head.
     pub near_head: OwnedFd,
     /// The sandbox's directory, if the room in it is limited.
     pub head: Option<OwnedFd>,
+    /// Tells what lies in sockets, if the sandbox has limits and a network of its own.
+    pub sockets: Option<Census>,
+    /// Our `/proc/self/fdinfo` outside: it tells who connects.
+    pub descriptors: OwnedFd,
     /// Where a keeper that ends by itself says why.
     pub farewell: Option<OwnedFd>,
     /// What a supervisor of the sandbox's network needs.
@@ -107,13 +114,13 @@ struct Stopping {
 
 /// Serves until the sandbox is told to stop.
 pub fn serve(parts: Parts) -> io::Result<()> {
-    let rule = PeerRule::learn_from(&parts.birth)?;
-    let watch = Watch::new(&parts.limits, Head { near: parts.near_head, directory: parts.head });
+    let rule = PeerRule::learn_from(&parts.birth, parts.descriptors)?;
+    let watch = Watch::new(&parts.limits, Head { near: parts.near_head, directory: parts.head }, parts.sockets);
     let mut server = Server {
         listener: parts.listener,
         child_signals: parts.child_signals,
         connections: Connections::new(rule, parts.birth),
-        commands: Commands::new(parts.environment, own_bounds(&parts.limits), parts.group, watch),
+        commands: Commands::new(parts.environment, own_bounds(&parts.limits, parts.shares_uid), parts.group, watch),
         lifetime: Lifetime::new(&parts.limits, parts.farewell),
         network: Network::new(parts.network),
         overlays: parts.overlays,
@@ -135,7 +142,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
     Ok(())
 }
 
-fn own_bounds(limits: &KeeperLimits) -> OwnBounds {
+fn own_bounds(limits: &KeeperLimits, shares_uid: bool) -> OwnBounds {
     let reserved = |limit: u64| limit.saturating_mul(RESERVED_PART).max(limit.saturating_add(RESERVED_LEAST));
     // The keeper is one of its user's processes too.
     OwnBounds {
@@ -143,6 +150,7 @@ fn own_bounds(limits: &KeeperLimits) -> OwnBounds {
         data: limits.memory.map(reserved),
         processors: limits.processors,
         file_size: limits.room.bytes.map(|limit| limit.max(LARGEST_UNSEEN)),
+        shares_uid,
     }
 }
 

@@ -56,8 +56,12 @@ fn step_of<E: Into<io::Error>>(cause: Cause, name: impl Into<String>) -> impl Fn
 }
 
 /// Where the new root is put together, relative to the stage or to the underlay.
-const ROOT: &str = "root";
+///
+/// Like the other names in the underlay, none that the path of a state directory could begin with.
+const ROOT: &str = ".root";
 const UNDERLAY: &str = "underlay";
+/// An empty directory of the underlay.
+const NOTHING: &str = ".nothing";
 const STATE: &str = "state";
 const LAYERS: &str = "layers";
 const MASKS: &str = "masks";
@@ -96,7 +100,7 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
 
     // 3. A stage over the sandbox's own directory, which nothing else needs by its path, and on it the place for the root.
     set_stage(&raise_stage(&boot.directory)?, &clones)?;
-    let underlay = lay_underlay().map_err(step("make an underlay"))?;
+    let underlay = lay_underlay(boot.plan.backend).map_err(step("make an underlay"))?;
 
     // 4. The places of the plan, and what the kernel shows of itself.
     mask_layers::make(&boot.masks, boot.identity)?;
@@ -106,13 +110,14 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
     }
     make_runtime_dir(boot, &root)?;
     devices::mount(boot, &root)?;
-    kernel_views::mount_proc(&root)?;
+    kernel_views::mount_proc(&root, boot.identity)?;
     kernel_views::mount_sys(&root, boot.net.is_own())?;
 
     if boot.plan.backend == Backend::Fuse {
-        // Who serves the file systems in user space will find itself at the underlay, and works by way of /proc.
+        // Who serves the file systems in user space will find itself at the underlay, and works by way of /proc and by paths.
         let proc = clone_at(&root, Path::new("proc"), Reach::Recursive).map_err(step("clone /proc"))?;
         attach(&proc, CWD, &Path::new(UNDERLAY).join("proc")).map_err(step("mount a /proc for fuse-overlayfs"))?;
+        fuse::keep_paths(&underlay).map_err(step("keep the head where fuse-overlayfs finds it"))?;
     }
 
     let head = if boot.measures_head { Some(head_to_look_at().map_err(step("open the head"))?) } else { None };
@@ -121,8 +126,8 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
     rustix::process::fchdir(&underlay).map_err(step("enter the underlay"))?;
     rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
     unmount(".", UnmountFlags::DETACH).map_err(step("detach the old root"))?;
-    if boot.identity.started_by_root() {
-        cover(&underlay, &root).map_err(step("cover the underlay"))?;
+    if boot.identity.started_by_root() || boot.plan.backend == Backend::Fuse {
+        cover(&underlay).map_err(step("cover the underlay"))?;
     }
     rustix::process::fchdir(&root).map_err(step("enter the new root"))?;
     rustix::process::chroot(".").map_err(step("enter the new root"))?;
@@ -142,10 +147,13 @@ fn open_project(boot: &Boot, root: &OwnedFd, protection: &Protection) -> Option<
 }
 
 /// Mounted on the stage; the new root is mounted in it.
-fn lay_underlay() -> io::Result<OwnedFd> {
+fn lay_underlay(backend: Backend) -> io::Result<OwnedFd> {
     let underlay = detached_tmpfs("mode=0755,size=4k", 0)?;
-    for directory in [ROOT, "proc"] {
+    for directory in [ROOT, "proc", NOTHING] {
         rustix::fs::mkdirat(&underlay, directory, Mode::from_raw_mode(0o755))?;
+    }
+    if backend == Backend::Fuse {
+        fuse::make_room(&underlay)?;
     }
     make_read_only(&underlay, Reach::One)?;
     rustix::fs::mkdir(UNDERLAY, Mode::RWXU)?;
@@ -160,11 +168,11 @@ fn head_to_look_at() -> io::Result<OwnedFd> {
     Ok(clone)
 }
 
-/// Whoever enters the namespace without the sandbox's root, as debugging tools do, finds a read-only view of it at `/`.
-fn cover(underlay: &OwnedFd, root: &OwnedFd) -> io::Result<()> {
-    let view = clone_of(root)?;
-    make_read_only(&view, Reach::One)?;
-    Ok(attach_on(&view, underlay)?)
+/// Root inside may call chroot, and so can leave the root that it has. What lies behind it is an empty directory that cannot be
+/// written: no other view of the sandbox, in which places and masks would be missing, and nothing of reality.
+fn cover(underlay: &OwnedFd) -> io::Result<()> {
+    let nothing = clone_at(underlay, Path::new(NOTHING), Reach::One)?;
+    Ok(attach_on(&nothing, underlay)?)
 }
 
 /// A file system in memory on which everything is laid out.
@@ -214,6 +222,7 @@ fn put_together(
             },
         }
     }
+    mask_layers::cover_files(&boot.masks, &root)?;
     Ok((root, mounted))
 }
 

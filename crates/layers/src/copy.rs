@@ -1,11 +1,13 @@
 //! Copies trees into a head where the kernel cannot overlay them: shared blocks where the file system can, bytes where not.
 
+mod archived;
 mod attributes;
 mod content;
 mod inventory;
+mod layer;
+mod planned;
 mod refresh;
 
-use std::collections::HashMap;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -16,6 +18,8 @@ use whatif_types::copied::Attributes;
 
 pub use self::attributes::{copy_attributes, copy_looks};
 pub use self::inventory::Copied;
+pub use self::layer::layer;
+pub use self::planned::complete;
 pub use self::refresh::{Refresh, Stale, staging};
 use crate::{PathError, on};
 
@@ -89,40 +93,6 @@ fn copy_original(from: &Path, to: &Path, metadata: &Metadata) -> Result<Option<(
     content::copy(&source, &metadata, to).map_err(on("copy", from))?;
     let attributes = attributes::of_file(&source, to, &metadata).map_err(on("copy the attributes of", from))?;
     Ok(Some((metadata, attributes)))
-}
-
-/// Copies one tree of a layer into the existing, empty directory `to`, marks and all.
-pub fn layer(from: &Path, to: &Path) -> Result<(), PathError> {
-    let mut links: HashMap<u64, PathBuf> = HashMap::new();
-    let top = fs::symlink_metadata(from).map_err(on("examine", from))?;
-    let mut pending = vec![(from.to_owned(), to.to_owned())];
-    let mut made = vec![(from.to_owned(), to.to_owned(), top.clone())];
-    while let Some((source, target)) = pending.pop() {
-        for entry in fs::read_dir(&source).map_err(on("list", &source))? {
-            let entry = entry.map_err(on("list", &source))?;
-            let (path, copy) = (entry.path(), target.join(entry.file_name()));
-            let metadata = fs::symlink_metadata(&path).map_err(on("examine", &path))?;
-            if metadata.is_dir() {
-                fs::DirBuilder::new().mode(0o700).create(&copy).map_err(on("create", &copy))?;
-                if metadata.dev() == top.dev() {
-                    pending.push((path.clone(), copy.clone()));
-                }
-                made.push((path, copy, metadata));
-            } else if let Some(first) = links.get(&metadata.ino()).filter(|_| metadata.nlink() > 1) {
-                fs::hard_link(first, &copy).map_err(on("link", &copy))?;
-            } else {
-                copy_entry(&path, &copy, &metadata)?;
-                // Hard links of one layer are one file.
-                if metadata.nlink() > 1 {
-                    links.insert(metadata.ino(), copy);
-                }
-            }
-        }
-    }
-    for (path, copy, metadata) in made.iter().rev() {
-        copy_attributes(path, copy, metadata)?;
-    }
-    Ok(())
 }
 
 fn copy_entry(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), PathError> {

@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use rustix::fs::{fstatfs, syncfs};
+use whatif_sys::absence::OrAbsent;
+use whatif_types::copied;
 
 use crate::{PathError, on};
 
@@ -31,6 +33,14 @@ pub fn names_in(directory: &Path) -> Result<(), PathError> {
 pub fn all_around(directory: &Path) -> Result<(), PathError> {
     let opened = File::open(directory).map_err(on("open", directory))?;
     syncfs(&opened).map_err(on("flush", directory))
+}
+
+/// A copy of a tree, and the inventory next to the place where it will be.
+pub fn copied(copy: &Path, place: &Path) -> Result<(), PathError> {
+    let inventory = copied::beside(place);
+    let listed = File::open(&inventory).or_absent().map_err(on("open", &inventory))?;
+    listed.map_or(Ok(()), |file| file.sync_all()).map_err(on("flush", &inventory))?;
+    tree(copy)
 }
 
 /// The bytes and names of a new tree.

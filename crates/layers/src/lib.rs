@@ -18,6 +18,7 @@ mod spares;
 pub mod squash;
 pub mod state_dir;
 pub mod survey;
+pub mod veil;
 
 pub use state_dir::StateDir;
 

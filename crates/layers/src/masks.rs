@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use whatif_sys::absence::MeansAbsent;
-use whatif_types::boot::{Attributes, MaskDirectory, MaskFile, TreeMask};
+use whatif_types::boot::{Attributes, MaskDirectory, MaskFile, Masks, TreeMask};
 use whatif_types::mountinfo::{Mount, aliases_of};
 use whatif_types::{Place, PlaceKind, Plan};
 
@@ -26,14 +26,8 @@ pub struct Rewrite {
 }
 
 /// Describes the mask layers for a plan. `cache` is a directory in which a rewrite may remember what was costly to find out.
-pub fn describe(
-    plan: &Plan,
-    mounts: &[Mount],
-    hidden: &[PathBuf],
-    rewrites: &[Rewrite],
-    cache: &Path,
-) -> Result<Vec<TreeMask>, PathError> {
-    let mut masks = Masks { plan, trees: BTreeMap::new() };
+pub fn describe(plan: &Plan, mounts: &[Mount], hidden: &[PathBuf], rewrites: &[Rewrite], cache: &Path) -> Result<Masks, PathError> {
+    let mut masks = Described { plan, trees: BTreeMap::new(), files: Vec::new() };
     for path in hidden {
         masks.hide(path)?;
         // A link to the secret must not leave the secret itself in the open.
@@ -47,13 +41,19 @@ pub fn describe(
         }
     }
     for rewrite in rewrites {
-        let Some(metadata) = reachable(fs::symlink_metadata(&rewrite.path), &rewrite.path)? else { continue };
+        // Under its real name: a file that a link leads to is as much in the open as any other.
+        let Some(real) = reachable(fs::canonicalize(&rewrite.path), &rewrite.path)? else { continue };
+        let Some(metadata) = reachable(fs::symlink_metadata(&real), &real)? else { continue };
         if metadata.is_file() {
             let content = (rewrite.content)(&rewrite.path, cache).map_err(on("read", &rewrite.path))?;
-            masks.rewrite(&rewrite.path, content, &metadata)?;
+            for alias in aliases_of(mounts, &real) {
+                masks.rewrite(&alias, content.clone(), &metadata)?;
+            }
+            masks.rewrite(&real, content, &metadata)?;
         }
     }
-    Ok(masks.trees.into_iter().map(|(tree, mask)| TreeMask { tree, ..mask.into_mask() }).collect())
+    let trees = masks.trees.into_iter().map(|(tree, mask)| TreeMask { tree, ..mask.into_mask() }).collect();
+    Ok(Masks { trees, files: masks.files })
 }
 
 /// What this user cannot reach is not reached inside either, and needs no mask. After any other error a secret might be left in
@@ -69,9 +69,10 @@ fn leads_nowhere(error: &io::Error) -> bool {
     error.means_absent() || Errno::from_io_error(error) == Some(Errno::LOOP)
 }
 
-struct Masks<'a> {
+struct Described<'a> {
     plan: &'a Plan,
     trees: BTreeMap<usize, OneTree>,
+    files: Vec<MaskFile>,
 }
 
 #[derive(Default)]
@@ -82,7 +83,7 @@ struct OneTree {
     rewritten: Vec<MaskFile>,
 }
 
-impl Masks<'_> {
+impl Described<'_> {
     fn hide(&mut self, path: &Path) -> Result<(), PathError> {
         if let Some((tree, relative)) = self.locate(path)? {
             self.trees.entry(tree).or_default().hidden.push(relative);
@@ -91,8 +92,11 @@ impl Masks<'_> {
     }
 
     fn rewrite(&mut self, path: &Path, content: String, metadata: &Metadata) -> Result<(), PathError> {
-        if let Some((tree, path)) = self.locate(path)? {
-            let file = MaskFile { path, content, attributes: attributes(metadata) };
+        let attributes = attributes(metadata);
+        if self.plan.place_of(path).is_some_and(|place| place.kind == PlaceKind::ReadOnly && place.path != path) {
+            self.files.push(MaskFile { path: path.to_owned(), content, attributes });
+        } else if let Some((tree, path)) = self.locate(path)? {
+            let file = MaskFile { path, content, attributes };
             self.trees.entry(tree).or_default().rewritten.push(file);
         }
         Ok(())

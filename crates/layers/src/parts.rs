@@ -16,7 +16,8 @@ use whatif_sys::absence::OrAbsent;
 use crate::{PathError, on};
 
 const PARTS: &str = "user.whatif.parts";
-const FILE: &str = "parts";
+/// The file that says which parts there are.
+pub const FILE: &str = "parts";
 /// The part with what the files of a layer started from.
 pub const BASE: &str = "base";
 /// Enough for the numbers of a thousand trees.
@@ -44,9 +45,15 @@ pub fn sealed(layer: &Path) -> Result<Option<BTreeSet<String>>, PathError> {
     };
     let path = layer.join(FILE);
     let file = fs::read(&path).or_absent().map_err(on("read", &path))?.unwrap_or_default();
-    let parts: BTreeSet<String> = attribute.union(&names(&file)).cloned().collect();
+    let parts: BTreeSet<String> = attribute.union(&names(whole(&file))).cloned().collect();
     // No layer is frozen without parts: such a note was damaged, and says nothing.
     Ok((!parts.is_empty()).then_some(parts))
+}
+
+/// What the file says, if its bytes are there: nothing waits for them to reach the disk, so after a power cut it may have its
+/// length and nothing but zeros. The attribute is as durable as the layer's own name.
+fn whole(file: &[u8]) -> &[u8] {
+    if file.ends_with(b"\n") && !file.contains(&0) { file } else { &[] }
 }
 
 fn names(text: &[u8]) -> BTreeSet<String> {
@@ -83,6 +90,8 @@ mod tests {
         seal(layer).unwrap();
         rustix::fs::removexattr(layer, PARTS).unwrap();
         assert_eq!(sealed(layer).unwrap(), all, "by the file");
+        fs::write(layer.join(FILE), [0; 7]).unwrap();
+        assert_eq!(sealed(layer).unwrap(), None, "its bytes never reached the disk");
         fs::remove_dir_all(layer).unwrap();
     }
 }

@@ -305,6 +305,12 @@ impl StateDir {
         }
     }
 
+    /// Whether a command that removes the sandbox has taken it out of sight.
+    pub fn is_being_deleted(&self, id: &SandboxId) -> bool {
+        let is_there = |path: PathBuf| absence::exists(&path).unwrap_or(true);
+        !is_there(self.settled_path(id)) && is_there(self.transient_path(id)) && !self.was_being_made(id)
+    }
+
     /// Says of the directory of a new sandbox that it holds nothing of its own until it has a record.
     pub fn mark_filled(directory: &Path) -> Result<(), PathError> {
         File::create(directory.join(FILLED)).map(drop).map_err(on("mark", directory))
@@ -519,12 +525,12 @@ fn ids_in(directory: &Path) -> Result<Vec<SandboxId>, PathError> {
 
 /// Whoever else could write here could put heads and records under us.
 fn check_owner(root: &Path, metadata: &fs::Metadata) -> Result<(), PathError> {
-    let refuse = |why: &str| Err(on("use", root)(io::Error::new(io::ErrorKind::PermissionDenied, why.to_owned())));
+    let refuse = |why: &str| Err(on("use", root)(io::Error::other(why.to_owned())));
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return refuse("the state directory belongs to another user");
     }
     if metadata.mode() & 0o022 != 0 {
-        return refuse("others can write the state directory (chmod go-w it)");
+        return refuse("others can write the state directory");
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use whatif_types::{Explain, Identity, NetMode, SandboxId};
 #[derive(Debug)]
 pub struct Launch<'a> {
     pub id: &'a SandboxId,
+    /// Of a mapped one the provider chooses the base.
     pub identity: Identity,
     pub net: NetMode,
     /// Where the keeper will listen; it inherits this.
@@ -28,6 +29,7 @@ pub struct Launch<'a> {
 pub struct Launched {
     pub pid: u32,
     pub pidfd: OwnedFd,
+    pub identity: Identity,
     /// Our end of the socket it was born with.
     pub birth: OwnedFd,
     /// Holds namespaces made beforehand; to be kept until the keeper has joined them.

@@ -3,6 +3,7 @@
 //! `launch` runs outside; `join` and `confine` run inside the keeper, before and after the sandbox's view is put together.
 
 mod confine;
+pub mod ids;
 mod join;
 pub mod network;
 
@@ -15,17 +16,20 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use whatif_sys::holder::Holder;
 use whatif_sys::keeper::{self, Start};
 use whatif_types::Identity;
+use whatif_types::boot::{COMMON_IDS, OWN_IDS};
 
 pub use self::confine::{Confinement, confine};
-pub use self::join::{Prepared, enter_user_namespace, join, join_user_namespace, make_network};
+use self::ids::Reserved;
+pub use self::join::{Prepared, bound_own_namespace, enter_user_namespace, join, join_user_namespace, make_network};
 use crate::{Launch, LaunchError, Launched, Provider};
 pub use whatif_sys::landlock::Reach;
 
 pub const NAME: &str = "native";
 /// How the command line of a keeper begins after the program: `whatif keeper <id> <network>`.
 pub const KEEPER_COMMAND: &str = "keeper";
-/// The ids a sandbox of root has outside: above every range that system tools hand out, below the sign bit.
-pub const MAPPED: Identity = Identity::Mapped { base: 0x7000_0000, count: 0x0F00_0000 };
+/// What a sandbox of root is, before it has ids of its own.
+pub const MAPPED: Identity = Identity::Mapped { base: COMMON_IDS, count: COUNT };
+const COUNT: u32 = 0x0F00_0000;
 
 #[derive(Debug)]
 pub struct Native;
@@ -47,6 +51,13 @@ impl Provider for Native {
             c_string(launch.id.as_str()).map_err(failed("name the keeper"))?,
             c_string(launch.net.to_string()).map_err(failed("name the keeper"))?,
         ];
+        // Nobody else has them as long as the keeper lives.
+        let reserved = launch.identity.started_by_root().then(|| Reserved::for_sandbox(launch.id));
+        let owner = reserved.as_ref().map_or(0, Reserved::base);
+        let identity = match launch.identity {
+            Identity::Mapped { count, .. } => Identity::Mapped { base: owner, count },
+            other => other,
+        };
         let maps = match launch.identity {
             Identity::Own { uid, gid } => Some((
                 c_string(format!("{uid} {uid} 1\n")).map_err(failed("map the user"))?,
@@ -57,28 +68,35 @@ impl Provider for Native {
         let start = Start {
             executable: &executable,
             arguments: &arguments,
-            passed: &[theirs.as_fd(), launch.listener, launch.alive],
+            passed: &[
+                theirs.as_fd(),
+                launch.listener,
+                launch.alive,
+                reserved.as_ref().and_then(|r| r.lock()).unwrap_or(launch.alive),
+            ],
             own_user_namespace: maps.as_ref().map(|(u, g)| (u.as_c_str(), g.as_c_str())),
         };
         let started = keeper::start(&start).map_err(|e| LaunchError { step: e.step, source: e.error })?;
         // Whoever waits for the keeper must see it if it dies: nobody else may hold its end.
         drop(theirs);
         // While the keeper loads, the namespaces root's sandboxes need beforehand are made.
-        let holder = hold_namespaces(launch).map_err(failed("make the sandbox's namespaces"));
+        let holder = hold_namespaces(identity, owner).map_err(failed("make the sandbox's namespaces"));
         if holder.is_err() {
             let _ = rustix::process::pidfd_send_signal(&started.pidfd, rustix::process::Signal::KILL);
         }
-        Ok(Launched { pid: started.pid, pidfd: started.pidfd, birth: ours, holder: holder? })
+        Ok(Launched { pid: started.pid, pidfd: started.pidfd, identity, birth: ours, holder: holder? })
     }
 }
 
-fn hold_namespaces(launch: &Launch<'_>) -> io::Result<Option<Holder>> {
-    let (base, count) = match launch.identity {
+fn hold_namespaces(identity: Identity, owner: u32) -> io::Result<Option<Holder>> {
+    let map = match identity {
         Identity::Own { .. } => return Ok(None),
-        Identity::Mapped { base, count } => (base, count),
-        Identity::Same => (0, u32::MAX),
+        Identity::Mapped { base, count } => {
+            format!("0 {base} {OWN_IDS}\n{OWN_IDS} {} {}\n", COMMON_IDS + OWN_IDS, count - OWN_IDS)
+        }
+        Identity::Same => format!("0 0 {}\n", u32::MAX),
     };
-    Holder::start(base, count).map(Some)
+    Holder::start(&map, owner).map(Some)
 }
 
 fn c_string(text: impl Into<Vec<u8>>) -> io::Result<CString> {

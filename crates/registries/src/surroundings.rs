@@ -1,9 +1,10 @@
 //! Where tools are looked for and what they are told, without anything that leads into the project.
 
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+use whatif_sys::programs::Programs;
 
 use crate::Asker;
 use crate::ask::PATIENCE;
@@ -42,27 +43,18 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) variables: Vec<(&'a str, &'a str)>,
     /// When the last answer must be there.
     pub(crate) deadline: Instant,
-    directories: Vec<PathBuf>,
-    /// The project, as it was named and as it is; empty if it holds the user's own home: what is set up there is the user's.
-    closed: Vec<PathBuf>,
+    programs: Programs,
 }
 
 impl<'a> Surroundings<'a> {
     pub(crate) fn new(asker: &Asker<'a>) -> Self {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let (home, project) = (real(asker.home), real(asker.project));
-        let closed = if home.starts_with(&project) { Vec::new() } else { vec![project, asker.project.to_owned()] };
         let mut surroundings = Self {
             home: asker.home,
             project: asker.project,
             variables: Vec::new(),
             deadline: Instant::now() + PATIENCE,
-            directories: Vec::new(),
-            closed,
+            programs: Programs::new(asker.path, asker.home, asker.project),
         };
-        // A name relative to wherever one is would be looked up in the project.
-        let directories = std::env::split_paths(asker.path).filter(|directory| directory.is_absolute());
-        surroundings.directories = directories.filter(|directory| surroundings.is_open(directory)).collect();
         let is_ours = |name: &str| VARIABLES.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family));
         let variables = asker.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let variables = variables.filter(|(name, value)| is_ours(name) && !name.contains('=') && !value.contains('\0'));
@@ -72,8 +64,7 @@ impl<'a> Surroundings<'a> {
 
     /// Whether the path does not lead into the project.
     pub(crate) fn is_open(&self, path: &Path) -> bool {
-        let real = path.canonicalize().unwrap_or_else(|_| lexically_normal(path));
-        !self.closed.iter().any(|closed| real.starts_with(closed) || path.starts_with(closed))
+        self.programs.is_open(path)
     }
 
     fn is_open_list(&self, value: &str) -> bool {
@@ -93,27 +84,10 @@ impl<'a> Surroundings<'a> {
 
     /// The program a shell would run, unless it lies in the project.
     pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
-        self.directories.iter().map(|directory| directory.join(name)).find(|path| {
-            let metadata = std::fs::metadata(path);
-            metadata.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0) && self.is_open(path)
-        })
+        self.programs.find(name)
     }
 
     pub(crate) fn search_path(&self) -> OsString {
-        std::env::join_paths(&self.directories).unwrap_or_default()
+        self.programs.search_path()
     }
-}
-
-/// For what does not exist.
-fn lexically_normal(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut normal, component| {
-        match component {
-            Component::ParentDir => {
-                normal.pop();
-            }
-            Component::CurDir => {}
-            other => normal.push(other),
-        }
-        normal
-    })
 }

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use whatif_types::experiment::Attempt;
+use whatif_types::explain::DISK_FULL;
 use whatif_types::state::IllegalTransition;
 use whatif_types::{Experiment, ExperimentId, Explain, LayerFacts, LayerId, Sandbox, SandboxId, Snapshot, SnapshotId, Template};
 
@@ -155,6 +156,8 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
+    #[error("nothing can be recorded: the disk of the state directory is full")]
+    Full,
     #[error("failed to use the records")]
     Database(#[source] rusqlite::Error),
 }
@@ -180,7 +183,7 @@ impl Explain for StoreError {
             Self::TooNew { .. } => "records_too_new",
             Self::Malformed(_) => "records_malformed",
             Self::Transition(_) => "illegal_transition",
-            Self::Database(_) | Self::NotFlushed { .. } => "records_failed",
+            Self::Full | Self::Database(_) | Self::NotFlushed { .. } => "records_failed",
         }
     }
 
@@ -197,9 +200,14 @@ impl Explain for StoreError {
             Self::OriginGone => vec!["'whatif snapshots' shows what there is".to_owned()],
             Self::Conflict { .. } | Self::ExperimentConflict { .. } => vec!["run the command again".to_owned()],
             Self::TooNew { .. } => vec!["use the newer whatif, or another state directory: WHATIF_HOME=…".to_owned()],
+            Self::Full => vec![DISK_FULL.to_owned()],
             Self::Database(_) if self.is_damage() => {
                 vec!["the sandboxes are still there; put it aside and rebuild the records from them: whatif gc --adopt".to_owned()]
             }
+            Self::Database(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) => vec![
+                "may enough files be open? 'ulimit -n' says how many, 'ulimit -n 4096' raises it".to_owned(),
+                "'whatif doctor' checks the state directory and its free space".to_owned(),
+            ],
             Self::Database(_) | Self::Malformed(_) | Self::NotFlushed { .. } => {
                 vec!["'whatif doctor' checks the state directory and its free space".to_owned()]
             }

@@ -2,12 +2,12 @@
 
 mod experiments;
 mod json;
+mod room;
 mod snapshots;
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -97,8 +97,6 @@ const MIGRATIONS: [&str; 4] = [
 const COLUMNS: &str = "id, name, status, version, created_at, updated_at, project, provider, details";
 /// A command that is the only one reads the whole log when it opens the records.
 const LONGEST_LOG: u64 = 96 << 10;
-/// Enough for the log, its index and a few rows.
-const RESERVE: usize = 512 << 10;
 /// Longer than any of our transactions; two commands at once take turns.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -138,14 +136,6 @@ impl SqliteStore {
             let _ = self.connection.set(opened);
         }
         self.connection.get().ok_or_else(|| StoreError::Malformed("the records cannot be opened".to_owned()))
-    }
-
-    /// Does the work, and once more with the reserve released if the disk is full: what frees space must not need any.
-    fn with_room<T>(&self, mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
-        match work() {
-            Err(StoreError::Database(error)) if is_full(&error) && std::fs::remove_file(reserve_of(&self.path)).is_ok() => work(),
-            other => other,
-        }
     }
 
     fn query_one(&self, condition: &str, parameter: &str) -> Result<Option<Sandbox>, StoreError> {
@@ -214,7 +204,7 @@ fn open_once(path: &Path) -> Result<Connection, StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     migrate(&mut connection, path)?;
-    keep_reserve(path);
+    room::keep_reserve(path);
     if fresh {
         for suffix in ["", "-wal", "-shm"] {
             let mut file = path.as_os_str().to_owned();
@@ -229,25 +219,6 @@ fn open_for_reading(path: &Path) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
     Ok(connection)
-}
-
-fn reserve_of(path: &Path) -> PathBuf {
-    path.with_file_name("reserve")
-}
-
-/// Space that is given up when the disk is full. A reserve that cannot be made now is made by a later command.
-fn keep_reserve(path: &Path) {
-    let reserve = reserve_of(path);
-    if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&reserve)
-        && file.write_all(&vec![0; RESERVE]).is_err()
-    {
-        let _ = std::fs::remove_file(&reserve);
-    }
-}
-
-fn is_full(error: &rusqlite::Error) -> bool {
-    // Without room even for its index, SQLite cannot open the log.
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
@@ -397,9 +368,11 @@ impl Store for SqliteStore {
 
     fn delete(&self, id: &SandboxId) -> Result<(), StoreError> {
         self.with_room(|| {
-            self.connection()?.prepare_cached("DELETE FROM sandboxes WHERE id = ?1")?.execute([id.as_str()])?;
-            self.connection()?.prepare_cached("DELETE FROM snapshots WHERE sandbox = ?1")?.execute([id.as_str()])?;
-            Ok(())
+            self.in_transaction(|connection| {
+                connection.prepare_cached("DELETE FROM sandboxes WHERE id = ?1")?.execute([id.as_str()])?;
+                connection.prepare_cached("DELETE FROM snapshots WHERE sandbox = ?1")?.execute([id.as_str()])?;
+                Ok(())
+            })
         })
     }
 
@@ -582,6 +555,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Result<Sandbox, StoreError>> {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error)
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full,
+            _ => Self::Database(error),
+        }
     }
 }

@@ -60,6 +60,7 @@ fn sandbox(number: u8, name: &str) -> Sandbox {
             copied_trees: Vec::new(),
             masked: Vec::new(),
             exposed: Vec::new(),
+            veiled: Vec::new(),
             dropped_env: Vec::new(),
             carried_env: Vec::new(),
             set_env: Vec::new(),

@@ -11,8 +11,10 @@ use whatif_netpolicy::Host;
 use whatif_types::network::Protocol;
 
 use crate::connection::{Connection, Manner, Stop, WhoAsks};
+use crate::connections::Connections;
 use crate::original_destination::{self, canonical};
 use crate::relay::{end_well, reset};
+use crate::slots::Slots;
 use crate::supervisor::Supervisor;
 use crate::verdict::Denial;
 use crate::{dial, proxy};
@@ -28,15 +30,19 @@ pub(crate) fn listener(descriptor: OwnedFd) -> io::Result<TcpListener> {
 }
 
 /// Hands every connection to `serve`, each with a place of its own. What exceeds the places is reset.
-pub(crate) async fn each<F>(supervisor: Arc<Supervisor>, listener: TcpListener, serve: impl Fn(Arc<Supervisor>, TcpStream) -> F)
-where
+pub(crate) async fn each<F>(
+    supervisor: Arc<Supervisor>,
+    listener: TcpListener,
+    places: fn(&Connections) -> &Slots,
+    serve: impl Fn(Arc<Supervisor>, TcpStream) -> F,
+) where
     F: Future<Output = ()> + Send + 'static,
 {
     loop {
         match listener.accept().await {
-            Ok((client, _)) => match supervisor.connections.slot() {
+            Ok((client, _)) => match places(&supervisor.connections).take() {
                 Some(slot) => {
-                    dial::prepare(&client);
+                    dial::prepare(&client, supervisor.connections.buffer());
                     // In a box of its own: the task would hold it twice.
                     let served = Box::pin(serve(Arc::clone(&supervisor), client));
                     tokio::spawn(async move {

@@ -1,5 +1,7 @@
 //! Questions to a person: may the sandbox go there? The connection waits for the answer.
 
+mod rate;
+
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,13 +9,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use whatif_netpolicy::{Host, Rule};
 
-use crate::control::protocol::Ask;
+use self::rate::Rate;
+use crate::control::protocol::{Ask, Asked};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// For somebody to join who was announced when the supervisor started: the first connection is older than the supervisor.
 const JOIN_PATIENCE: Duration = Duration::from_secs(3);
-/// At once. A person who gets more of them answers none.
-const MOST_QUESTIONS: usize = 64;
 /// No person says no more often.
 const MOST_REFUSED: usize = 1024;
 
@@ -28,8 +29,11 @@ struct State {
     /// Until then somebody may join who was announced.
     expected_until: Option<Instant>,
     /// Those who answer, by a number of their own.
-    answerers: HashMap<u64, mpsc::UnboundedSender<Ask>>,
+    answerers: HashMap<u64, mpsc::UnboundedSender<Asked>>,
     open: HashMap<(Host, u16), Question>,
+    rate: Rate,
+    /// The first of those that were not asked about because there were too many questions, until there is room again.
+    unasked: Option<Ask>,
     /// What somebody has said no to, and who. It holds for as long as they are there: a program that tries again does not nag.
     refused: HashMap<(Host, u16), u64>,
 }
@@ -47,25 +51,26 @@ impl Asks {
         Self { state: Mutex::new(State { expected_until, ..State::default() }) }
     }
 
-    /// Whether somebody allows it. No when nobody is there, or nobody answers.
+    /// Whether somebody allows it. No when nobody is there, nobody answers, or too much is asked. A question for which no
+    /// connection waits any more is withdrawn: drop this when the client gives up.
     pub(crate) async fn ask(&self, host: &Host, port: u16) -> bool {
-        let Some(mut answer) = self.question(host, port) else { return false };
+        let Some(mut waiting) = self.question(host, port) else { return false };
         let awaited = self.state().awaited();
         if let Some(until) = awaited {
-            let _ = tokio::time::timeout_at(until.into(), answer.wait_for(Option::is_some)).await;
+            let _ = tokio::time::timeout_at(until.into(), waiting.answer.wait_for(Option::is_some)).await;
             if self.answerers() == 0 {
                 self.settle_host(host, port, false);
             }
         }
-        let answered = tokio::time::timeout(PATIENCE, answer.wait_for(Option::is_some)).await.is_ok();
+        let answered = tokio::time::timeout(PATIENCE, waiting.answer.wait_for(Option::is_some)).await.is_ok();
         if !answered {
             self.settle_host(host, port, false);
         }
-        *answer.borrow() == Some(true)
+        *waiting.answer.borrow() == Some(true)
     }
 
     /// The open question about this host, or a new one.
-    fn question(&self, host: &Host, port: u16) -> Option<watch::Receiver<Option<bool>>> {
+    fn question(&self, host: &Host, port: u16) -> Option<Waiting<'_>> {
         let mut state = self.state();
         if state.answerers.is_empty() && state.awaited().is_none() {
             return None;
@@ -75,28 +80,36 @@ impl Asks {
             return None;
         }
         if let Some(question) = state.open.get(&key) {
-            return Some(question.answer.subscribe());
-        }
-        if state.open.len() >= MOST_QUESTIONS {
-            return None;
+            return Some(Waiting { asks: self, answer: question.answer.subscribe(), key });
         }
         state.next += 1;
         let rule = Rule::for_host(host, port).to_string();
         let ask = Ask { id: state.next, host: host.to_string(), port, rule };
-        state.answerers.retain(|_, answerer| answerer.send(ask.clone()).is_ok());
-        let (answer, answered) = watch::channel(None);
-        state.open.insert(key, Question { ask, answer });
-        Some(answered)
+        if !state.rate.take(Instant::now()) {
+            if state.unasked.is_none() {
+                state.tell(&Asked::TooMany(ask.clone()));
+                state.unasked = Some(ask);
+            }
+            return None;
+        }
+        state.unasked = None;
+        state.tell(&Asked::Question(ask.clone()));
+        let (sender, answer) = watch::channel(None);
+        state.open.insert(key.clone(), Question { ask, answer: sender });
+        Some(Waiting { asks: self, answer, key })
     }
 
     /// Somebody is there to answer; what is open is asked again.
-    pub(crate) fn join(&self) -> (u64, mpsc::UnboundedReceiver<Ask>) {
+    pub(crate) fn join(&self) -> (u64, mpsc::UnboundedReceiver<Asked>) {
         let (answerer, asked) = mpsc::unbounded_channel();
         let mut state = self.state();
         state.next += 1;
         let number = state.next;
         for question in state.open.values() {
-            let _ = answerer.send(question.ask.clone());
+            let _ = answerer.send(Asked::Question(question.ask.clone()));
+        }
+        if let Some(ask) = &state.unasked {
+            let _ = answerer.send(Asked::TooMany(ask.clone()));
         }
         state.answerers.insert(number, answerer);
         state.expected_until = None;
@@ -135,7 +148,8 @@ impl Asks {
     }
 
     pub(crate) fn settle_host(&self, host: &Host, port: u16, allow: bool) {
-        if let Some(question) = self.state().open.remove(&(host.clone(), port)) {
+        let mut state = self.state();
+        if let Some(question) = state.close(&(host.clone(), port)) {
             question.answer.send_replace(Some(allow));
         }
     }
@@ -145,7 +159,36 @@ impl Asks {
     }
 }
 
+/// A connection that waits for an answer.
+struct Waiting<'a> {
+    asks: &'a Asks,
+    key: (Host, u16),
+    answer: watch::Receiver<Option<bool>>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.asks.state();
+        // This receiver is still one of those that are counted. Of a settled question there is another, or none.
+        let is_last = |question: &Question| question.answer.receiver_count() <= 1;
+        if self.answer.borrow().is_none() && state.open.get(&self.key).is_some_and(is_last) {
+            state.close(&self.key);
+        }
+    }
+}
+
 impl State {
+    fn tell(&mut self, asked: &Asked) {
+        self.answerers.retain(|_, answerer| answerer.send(asked.clone()).is_ok());
+    }
+
+    /// Nobody need answer it any more, on no terminal.
+    fn close(&mut self, key: &(Host, u16)) -> Option<Question> {
+        let question = self.open.remove(key)?;
+        self.tell(&Asked::Withdrawn(question.ask.id));
+        Some(question)
+    }
+
     /// How long somebody who was announced is waited for.
     fn awaited(&self) -> Option<Instant> {
         self.expected_until.filter(|until| *until > Instant::now())

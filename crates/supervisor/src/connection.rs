@@ -8,6 +8,7 @@
 //! A question mark is a decision; a no is recorded and then answered. The client's bytes stay here until they were judged.
 
 pub(crate) mod endings;
+mod gone;
 mod held;
 mod naming;
 
@@ -132,11 +133,23 @@ impl Connection<'_> {
     pub(crate) async fn permit(&mut self) -> Result<String, Stop> {
         let outcome = match self.judge_connect() {
             Err(denial) if denial.may_ask && self.supervisor.rules.asks() => {
-                if Box::pin(self.supervisor.asks.ask(&self.host, self.port)).await { self.judge_connect() } else { Err(denial) }
+                if Box::pin(self.ask_a_person()).await {
+                    self.judge_connect()
+                } else {
+                    Err(denial)
+                }
             }
             other => other,
         };
         outcome.map_err(|denial| Stop::Denied { denial, protocol: Protocol::Tcp })
+    }
+
+    /// A client that gives up meanwhile takes its question with it.
+    async fn ask_a_person(&self) -> bool {
+        tokio::select! {
+            is_allowed = self.supervisor.asks.ask(&self.host, self.port) => is_allowed,
+            () = gone::is_gone(&self.client, &self.supervisor.keeper) => false,
+        }
     }
 
     fn judge_connect(&self) -> Result<String, Denial> {
@@ -180,6 +193,7 @@ impl Connection<'_> {
             who: None,
             sent: 0,
             received: 0,
+            repeats: 0,
         }
     }
 

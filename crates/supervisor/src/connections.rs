@@ -2,30 +2,34 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 use whatif_netpolicy::tls::ClientHello;
 use whatif_netpolicy::{Host, Request};
 use whatif_types::network::{Event, EventKind, Who};
 
+use crate::allowance::Allowance;
 use crate::log::{Log, now_ms};
 use crate::relay::Traffic;
 use crate::rules::LiveRules;
+use crate::slots::Slots;
 use crate::verdict::{Denial, judge};
 
-/// At once. Whoever comes then is turned away.
-const MOST: usize = 4096;
+/// At once, that come in by published ports. They have places of their own: clients outside that stay at a silent server
+/// must not keep the sandbox from connecting.
+const MOST_PUBLISHED: usize = 512;
+const SHARE_PUBLISHED: usize = 8;
 /// Descriptors for all else: listeners, pipes, questions for names.
 const OTHER_DESCRIPTORS: usize = 192;
 
 #[derive(Debug)]
 pub(crate) struct Connections {
     live: Mutex<HashMap<u64, Live>>,
-    slots: Arc<Semaphore>,
-    most: usize,
-    turned_away: AtomicU64,
+    pub(crate) outgoing: Slots,
+    pub(crate) published: Slots,
+    allowance: Allowance,
     log: Arc<Log>,
 }
 
@@ -96,18 +100,11 @@ pub(crate) struct Open {
 
 impl Connections {
     /// Each connection takes two of the descriptors that this process may have.
-    pub(crate) fn new(log: Arc<Log>, descriptors: usize) -> Arc<Self> {
-        let most = MOST.min(descriptors.saturating_sub(OTHER_DESCRIPTORS) / 2).max(1);
-        Arc::new(Self { live: Mutex::default(), slots: Arc::new(Semaphore::new(most)), most, turned_away: AtomicU64::new(0), log })
-    }
-
-    /// A place for one more, for as long as the answer lives.
-    pub(crate) fn slot(&self) -> Option<OwnedSemaphorePermit> {
-        let slot = Arc::clone(&self.slots).try_acquire_owned().ok();
-        if slot.is_none() {
-            self.turned_away.fetch_add(1, Ordering::Relaxed);
-        }
-        slot
+    pub(crate) fn new(log: Arc<Log>, allowance: Allowance, descriptors: usize) -> Arc<Self> {
+        let places = (descriptors.saturating_sub(OTHER_DESCRIPTORS) / 2).max(2);
+        let published = MOST_PUBLISHED.min(places / SHARE_PUBLISHED).max(1);
+        let outgoing = Slots::new(allowance.connections.min(places - published));
+        Arc::new(Self { live: Mutex::default(), outgoing, published: Slots::new(published), allowance, log })
     }
 
     pub(crate) fn log(&self) -> Arc<Log> {
@@ -115,11 +112,16 @@ impl Connections {
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.most - self.slots.available_permits()
+        self.outgoing.taken() + self.published.taken()
+    }
+
+    /// How large the buffers of the next socket may be.
+    pub(crate) fn buffer(&self) -> usize {
+        self.allowance.buffer(self.count())
     }
 
     pub(crate) fn turned_away(&self) -> u64 {
-        self.turned_away.load(Ordering::Relaxed)
+        self.outgoing.turned_away() + self.published.turned_away()
     }
 
     /// Records that a connection was allowed, and keeps it in view.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use tokio::net::{UnixListener, UnixStream};
 use whatif_netpolicy::Rule;
+use whatif_sys::peer;
 
 pub use self::client::{Answering, ControlClient, ControlError};
 use self::lines::Lines;
@@ -45,9 +46,11 @@ pub(crate) async fn serve(supervisor: Arc<Supervisor>, listener: UnixListener) {
     }
 }
 
-/// The socket lies in a directory of the user's own, but whoever was handed a descriptor of it is not the user.
+/// The socket lies in a directory of the user's own, but a process that was handed a descriptor of it is not the user, and one in a
+/// sandbox may have the user's uid.
 fn is_ours(supervisor: &Supervisor, stream: &UnixStream) -> bool {
-    whatif_sys::peer::of(stream.as_fd()).is_ok_and(|peer| peer.uid == supervisor.started_by || peer.uid == 0)
+    let is_user = peer::of(stream.as_fd()).is_ok_and(|peer| peer.uid == supervisor.started_by || peer.uid == 0);
+    is_user && peer::is_in_namespace(stream.as_fd(), &supervisor.descriptors).is_ok_and(|is_outside| is_outside)
 }
 
 struct Conversation<'s> {
@@ -106,8 +109,8 @@ impl Conversation<'_> {
             self.lines.send(&Reply::done()).await?;
             loop {
                 tokio::select! {
-                    ask = questions.recv() => match ask {
-                        Some(ask) => self.lines.send(&Reply::Ask { ask }).await?,
+                    asked = questions.recv() => match asked {
+                        Some(asked) => self.lines.send(&Reply::from(asked)).await?,
                         None => return Ok(()),
                     },
                     line = self.lines.next() => {
@@ -136,6 +139,7 @@ fn settle(supervisor: &Supervisor, number: u64, answer: Answer) {
 }
 
 fn status(supervisor: &Supervisor) -> Status {
+    supervisor.log.settle();
     let (allowed, denied, omitted) = supervisor.log.counts();
     let published = supervisor.published.list().into_iter().map(|(inside, at)| PublishedPort { inside, at }).collect();
     Status {

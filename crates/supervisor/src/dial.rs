@@ -61,7 +61,7 @@ async fn to_address(supervisor: &Supervisor, address: IpAddr, port: u16) -> Resu
     let host = Host::Address(address);
     match supervisor.upstream.for_connection(&host, port).filter(|_| whatif_netpolicy::address::is_public(address)) {
         Some(proxy) => through(supervisor, proxy, &host, port).await,
-        None => first_of(&[address], port).await,
+        None => first_of(supervisor, &[address], port).await,
     }
 }
 
@@ -86,7 +86,7 @@ async fn to_name(supervisor: &Supervisor, name: &HostName, port: u16, only: Opti
     // A network without IPv6 is more common than one without IPv4.
     allowed.sort_by_key(IpAddr::is_ipv6);
     allowed.truncate(MOST_ADDRESSES);
-    first_of(&allowed, port).await
+    first_of(supervisor, &allowed, port).await
 }
 
 /// What is never dialled, whatever rules say.
@@ -104,17 +104,17 @@ async fn through(supervisor: &Supervisor, proxy: &Proxy, host: &Host, port: u16)
         Host::Address(address) => vec![*address],
         Host::Name(name) => supervisor.resolver.resolve(name).await.map_err(|error| failed(&error))?,
     };
-    let dialled = first_of(&addresses, proxy.port).await?;
+    let dialled = first_of(supervisor, &addresses, proxy.port).await?;
     proxy.tunnel(&dialled.stream, host, port).await.map_err(|error| failed(&error))?;
     Ok(Dialled { address: None, ..dialled })
 }
 
-async fn first_of(addresses: &[IpAddr], port: u16) -> Result<Dialled, DialError> {
+async fn first_of(supervisor: &Supervisor, addresses: &[IpAddr], port: u16) -> Result<Dialled, DialError> {
     let mut failure = String::new();
     for address in addresses {
         match timeout(PATIENCE, TcpStream::connect(SocketAddr::new(*address, port))).await {
             Ok(Ok(stream)) => {
-                prepare(&stream);
+                prepare(&stream, supervisor.connections.buffer());
                 return Ok(Dialled { stream, address: Some(*address) });
             }
             Ok(Err(error)) => failure = format!("{address}: {}", in_words(&error)),
@@ -125,14 +125,16 @@ async fn first_of(addresses: &[IpAddr], port: u16) -> Result<Dialled, DialError>
 }
 
 /// A port of this machine's own loopback.
-pub(crate) async fn loopback(port: u16) -> Result<Dialled, DialError> {
-    first_of(&[std::net::Ipv4Addr::LOCALHOST.into(), std::net::Ipv6Addr::LOCALHOST.into()], port).await
+pub(crate) async fn loopback(supervisor: &Supervisor, port: u16) -> Result<Dialled, DialError> {
+    first_of(supervisor, &[std::net::Ipv4Addr::LOCALHOST.into(), std::net::Ipv6Addr::LOCALHOST.into()], port).await
 }
 
-/// Bytes go on at once, the silent death of the other end is noticed, and an end that nobody has planned is a reset.
-pub(crate) fn prepare(stream: &TcpStream) {
+/// Bytes go on at once and do not pile up, the silent death of the other end is noticed, and an end that nobody has planned is a reset.
+pub(crate) fn prepare(stream: &TcpStream, buffer: usize) {
     reset(stream);
     let _ = stream.set_nodelay(true);
+    let _ = sockopt::set_socket_recv_buffer_size(stream.as_fd(), buffer);
+    let _ = sockopt::set_socket_send_buffer_size(stream.as_fd(), buffer);
     let _ = sockopt::set_socket_keepalive(stream.as_fd(), true);
     let _ = sockopt::set_tcp_keepidle(stream.as_fd(), SILENCE);
 }

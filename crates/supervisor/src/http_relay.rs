@@ -138,6 +138,8 @@ pub(crate) async fn requests(parties: Parties<'_>, first: Option<Head>, mut buff
         is_first = false;
         forward(parties, &mut buffer, head.length).await?;
         forward_body(parties, &mut buffer, head.body).await?;
+        // One who sends thousands at once does not keep others from their turn.
+        tokio::task::yield_now().await;
     }
 }
 

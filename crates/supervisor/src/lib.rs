@@ -6,7 +6,7 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `accept` | takes connections in and finds out what they are for |
+//! | `accept`, `slots` | takes connections in and finds out what they are for |
 //! | `connection` | the way of one connection through the decisions, and how it ends |
 //! | `http_relay`, `relay` | bytes, read or unread |
 //! | `proxy`, `reach`, `published` | clients that know of the proxy; the host's loopback; ports from outside in |
@@ -18,6 +18,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod accept;
+mod allowance;
 mod answers;
 mod asks;
 mod confine;
@@ -34,11 +35,13 @@ mod original_destination;
 mod pipes;
 mod proxy;
 mod published;
+mod quota;
 mod reach;
 mod relay;
 pub mod resolver;
 mod rules;
 mod secrets;
+mod slots;
 mod start;
 mod supervisor;
 mod upstream;

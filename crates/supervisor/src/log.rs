@@ -1,16 +1,25 @@
-//! The record of decisions: one line of JSON each, on disk before whoever is inside can notice the decision.
+//! The record of decisions: one line of JSON each, on disk before whoever is inside can notice the decision. What repeats too
+//! often is collapsed, so that a flood of one thing does not hide another.
+
+mod repeats;
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use whatif_types::network::{Event, EventKind, Protocol};
 
-/// What is recorded altogether. A sandbox that makes more of it only hides its own repetitions.
+use self::repeats::{Fate, Repeats};
+
+/// What is recorded altogether.
 const LARGEST_LOG: u64 = 8 << 20;
+/// Of this many parts of it, one is kept for connections that are allowed: those are what a reader needs to know most.
+const PARTS: u64 = 4;
+/// What was collapsed is written down for those who ask, but not more often than this.
+const SETTLE_INTERVAL: Duration = Duration::from_secs(5);
 /// Reasons repeat what a client sent, for example a path.
 const LONGEST_TEXT: usize = 512;
 
@@ -27,6 +36,8 @@ struct Writer {
     file: File,
     length: u64,
     largest: u64,
+    repeats: Repeats,
+    settled_at: Option<Instant>,
     /// Lines left out since the last line that says so, and altogether.
     omitted: u64,
     omitted_ever: u64,
@@ -48,7 +59,17 @@ impl Log {
         // An earlier supervisor of this sandbox has used smaller numbers.
         let first_id = (now_ms() / 1000) << 20;
         Ok(Self {
-            writer: Mutex::new(Writer { file, length, largest, omitted: 0, omitted_ever: 0, next_notice: 1, is_torn: false }),
+            writer: Mutex::new(Writer {
+                file,
+                length,
+                largest,
+                repeats: Repeats::default(),
+                settled_at: None,
+                omitted: 0,
+                omitted_ever: 0,
+                next_notice: 1,
+                is_torn: false,
+            }),
             next_id: AtomicU64::new(first_id),
             allowed: AtomicU64::new(0),
             denied: AtomicU64::new(0),
@@ -72,12 +93,24 @@ impl Log {
         }
         shorten(&mut event.because);
         event.hint.iter_mut().for_each(shorten);
-        self.writer().record(&event);
+        self.writer().record(event);
     }
 
-    /// Says how much was left out at the end.
+    /// Writes down what was collapsed so far, for a reader.
+    pub(crate) fn settle(&self) {
+        let mut writer = self.writer();
+        let now = Instant::now();
+        if writer.settled_at.is_none_or(|at| now.saturating_duration_since(at) >= SETTLE_INTERVAL) {
+            writer.settled_at = Some(now);
+            writer.settle();
+        }
+    }
+
+    /// The same at the end, and how much was left out.
     pub(crate) fn finish(&self) {
-        self.writer().notice();
+        let mut writer = self.writer();
+        writer.settle();
+        writer.notice();
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -86,12 +119,31 @@ impl Log {
 }
 
 impl Writer {
-    fn record(&mut self, event: &Event) {
-        if self.length < self.largest && self.append(event).is_ok() {
-            return;
+    fn record(&mut self, event: Event) {
+        match self.repeats.decide(event, Instant::now()) {
+            Fate::Write(event) => self.write(&event),
+            Fate::Collapsed => {}
+            Fate::Omit => self.omit(1),
         }
-        self.omitted += 1;
-        self.omitted_ever += 1;
+    }
+
+    fn settle(&mut self) {
+        for event in self.repeats.take() {
+            self.write(&event);
+        }
+    }
+
+    fn write(&mut self, event: &Event) {
+        let is_connection = event.allowed && matches!(event.kind, EventKind::Connect | EventKind::Closed);
+        let room = if is_connection { self.largest } else { self.largest - self.largest / PARTS };
+        if self.length >= room || self.append(event).is_err() {
+            self.omit(event.times());
+        }
+    }
+
+    fn omit(&mut self, lines: u64) {
+        self.omitted += lines;
+        self.omitted_ever += lines;
         if self.omitted >= self.next_notice {
             self.notice();
         }
@@ -132,6 +184,7 @@ fn omission(lines: u64) -> Event {
         who: None,
         sent: lines,
         received: 0,
+        repeats: 0,
     }
 }
 
@@ -188,5 +241,31 @@ mod tests {
         let (log, path) = log_of(1 << 20);
         log.record(event(&"ä".repeat(10_000)));
         assert!(lines(&path)[0].because.len() <= LONGEST_TEXT + "…".len());
+    }
+
+    #[test]
+    fn a_flood_is_collapsed_and_hides_nothing_else() {
+        let (log, path) = log_of(1 << 21);
+        for _ in 0..100_000 {
+            log.record(event("no rule"));
+        }
+        log.record(Event { host: "late.test".to_owned(), ..event("no rule") });
+        log.record(Event { host: "fine.test".to_owned(), allowed: true, id: 7, ..event("fine.test") });
+        log.finish();
+        assert_eq!(log.counts(), (1, 100_001, 0), "nothing is left out");
+        let lines = lines(&path);
+        assert!(lines.len() < 1000, "{} lines", lines.len());
+        assert_eq!(lines.iter().filter(|line| line.host.is_empty()).map(Event::times).sum::<u64>(), 100_000);
+        assert!(["late.test", "fine.test"].iter().all(|host| lines.iter().any(|line| line.host == *host)));
+    }
+
+    #[test]
+    fn room_is_kept_for_connections_that_are_allowed() {
+        let (log, path) = log_of(40_000);
+        for number in 0..100_000 {
+            log.record(Event { host: format!("{number}.test"), ..event("no rule") });
+        }
+        log.record(Event { host: "fine.test".to_owned(), allowed: true, id: 7, ..event("fine.test") });
+        assert!(lines(&path).iter().any(|line| line.host == "fine.test"));
     }
 }

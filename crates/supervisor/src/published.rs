@@ -1,9 +1,12 @@
 //! Ports inside that can be reached from outside, on listeners that somebody else has bound.
 
+mod idle;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -59,7 +62,7 @@ pub(crate) fn add(supervisor: &Arc<Supervisor>, descriptor: OwnedFd, inside: u16
         return Err(io::Error::other(format!("no more than {MOST} ports can be published")));
     }
     let serve = move |supervisor, client| carry_in(supervisor, client, inside);
-    let accepting = tokio::spawn(accept::each(Arc::clone(supervisor), listener, serve)).abort_handle();
+    let accepting = tokio::spawn(accept::each(Arc::clone(supervisor), listener, |all| &all.published, serve)).abort_handle();
     listeners.entry(inside).or_default().push(Listening { at, accepting });
     Ok(())
 }
@@ -67,10 +70,28 @@ pub(crate) fn add(supervisor: &Arc<Supervisor>, descriptor: OwnedFd, inside: u16
 /// From outside to a server inside. Who comes in is no decision of the rules, which are about what goes out.
 async fn carry_in(supervisor: Arc<Supervisor>, outside: TcpStream, inside: u16) {
     let Some(server) = connect_inside(&supervisor, inside).await else { return reset(&outside) };
-    prepare(&server);
-    if relay::both_ways(&outside, &server, &Traffic::default(), &supervisor.pipes).await.is_ok() {
-        end_well(&outside);
-        end_well(&server);
+    prepare(&server, supervisor.connections.buffer());
+    let (traffic, has_half_ended) = (Traffic::default(), AtomicBool::new(false));
+    let up = async {
+        relay::one_way(&outside, &server, &traffic.sent, &supervisor.pipes).await?;
+        has_half_ended.store(true, Ordering::Relaxed);
+        Ok(())
+    };
+    let down = async {
+        relay::gather(&server).await?;
+        relay::one_way(&server, &outside, &traffic.received, &supervisor.pipes).await?;
+        has_half_ended.store(true, Ordering::Relaxed);
+        io::Result::Ok(())
+    };
+    tokio::select! {
+        outcome = async { tokio::try_join!(up, down) } => if outcome.is_ok() {
+            end_well(&outside);
+            end_well(&server);
+        },
+        () = idle::is_idle(&traffic, &has_half_ended, &idle::LIMITS) => {
+            reset(&outside);
+            reset(&server);
+        }
     }
 }
 

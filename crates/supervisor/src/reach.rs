@@ -38,13 +38,20 @@ pub(crate) async fn serve(supervisor: Arc<Supervisor>, client: TcpStream, port: 
         supervisor.log.record(Event { allowed: false, who, ..event });
         return reset(&connection.client);
     }
-    match dial::loopback(port).await {
+    let injected = match Box::pin(connection.injected_on_loopback()).await {
+        Ok(injected) => injected,
+        Err(_) => return reset(&connection.client),
+    };
+    match dial::loopback(&supervisor, port).await {
         Ok(server) => {
             let because = format!("--reach localhost:{port}");
             let event = named(connection.event(EventKind::Connect, Protocol::Tcp, because));
             let who = connection.who.now();
             let open = supervisor.connections.open(Event { address: server.address, who, ..event }, judged);
-            connection.carry(open, &server.stream).await;
+            match injected {
+                Some((injector, to)) => Box::pin(connection.carry_injected(open, injector, &to, server)).await,
+                None => connection.carry(open, &server.stream).await,
+            }
         }
         Err(DialError::Failed(because)) => {
             let event = connection.event(EventKind::Failed, Protocol::Tcp, because);

@@ -5,10 +5,13 @@ use std::net::Ipv6Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
+use rustix::fs::{Mode, OFlags};
 use whatif_inject::Injector;
 use whatif_netpolicy::synthetic::{SyntheticTable, USUAL_CAPACITY};
+use whatif_types::limits::Cpus;
 use whatif_types::network::{Instructions, Role};
 
+use crate::allowance::Allowance;
 use crate::asks::Asks;
 use crate::connections::Connections;
 use crate::keeper::Keeper;
@@ -18,9 +21,10 @@ use crate::pipes::Pipes;
 use crate::published::{self, Published};
 use crate::resolver::{Files, Resolver};
 use crate::rules::LiveRules;
+use crate::secrets::Turns;
 use crate::supervisor::{Names, Supervisor};
 use crate::upstream::Upstream;
-use crate::{accept, confine, control, reach, secrets};
+use crate::{accept, confine, control, quota, reach, secrets};
 
 /// Serves until the sandbox is gone. The descriptors are those the instructions speak of, in that order. `ready` is called once
 /// all is set up and confined, before the first connection is accepted.
@@ -33,14 +37,32 @@ pub fn serve(mut instructions: Instructions, descriptors: Vec<OwnedFd>, ready: i
     let rules = Arc::new(LiveRules::read(directory).map_err(io::Error::other)?);
     let injector = secrets::injector(&mut instructions)?;
     let descriptors = confine::raise_descriptor_limit();
-    confine::confine(watched.as_fd())?;
+    let descriptions = rustix::fs::open("/proc/self/fdinfo", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    confine::confine(watched.as_fd(), descriptions.as_fd(), instructions.uid)?;
     drop(watched);
 
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    // The quota is a timer, which has to be looked at often while others are busy.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().event_interval(8).build()?;
     runtime.block_on(async {
         let (keeper, gone) = Keeper::start(required(given.keeper.take())?)?;
-        let connections = Connections::new(log, descriptors);
-        let supervisor = Arc::new(assemble(&instructions, Made { started_by, connections, rules, keeper, injector })?);
+        let allowance = Allowance::of(instructions.limits.memory);
+        let connections = Connections::new(log, allowance, descriptors);
+        let supervisor = Arc::new(assemble(
+            &instructions,
+            Made {
+                started_by,
+                descriptors: descriptions,
+                connections,
+                rules,
+                keeper,
+                injector,
+                turns: Turns::new(allowance.with_secrets),
+            },
+        )?);
+        // One thread cannot use more than one processor.
+        if let Some(cpus) = instructions.limits.cpus.filter(|cpus| *cpus < Cpus::whole(1)) {
+            tokio::spawn(quota::keep(cpus));
+        }
         drop(instructions);
         begin(&supervisor, given)?;
         ready();
@@ -54,14 +76,16 @@ pub fn serve(mut instructions: Instructions, descriptors: Vec<OwnedFd>, ready: i
 /// What was made before the rest could be.
 struct Made {
     started_by: u32,
+    descriptors: OwnedFd,
     connections: Arc<Connections>,
     rules: Arc<LiveRules>,
     keeper: Keeper,
     injector: Option<Injector>,
+    turns: Turns,
 }
 
 fn assemble(instructions: &Instructions, made: Made) -> io::Result<Supervisor> {
-    let Made { started_by, connections, rules, keeper, injector } = made;
+    let Made { started_by, descriptors, connections, rules, keeper, injector, turns } = made;
     let log = connections.log();
     let upstream = Arc::new(Upstream::new(&instructions.upstream));
     let resolver = Resolver::new(Files::default());
@@ -75,6 +99,7 @@ fn assemble(instructions: &Instructions, made: Made) -> io::Result<Supervisor> {
     Ok(Supervisor {
         sandbox: instructions.sandbox.clone(),
         started_by,
+        descriptors,
         connections,
         rules,
         log,
@@ -87,6 +112,7 @@ fn assemble(instructions: &Instructions, made: Made) -> io::Result<Supervisor> {
         asks: Asks::new(instructions.is_answered),
         published: Published::default(),
         injector,
+        turns,
     })
 }
 
@@ -96,7 +122,7 @@ fn begin(supervisor: &Arc<Supervisor>, given: Given) -> io::Result<()> {
         let listener = accept::listener(descriptor)?;
         let at = listener.local_addr()?;
         let serve = move |supervisor, client| accept::redirected(supervisor, client, at);
-        tokio::spawn(accept::each(Arc::clone(supervisor), listener, serve));
+        tokio::spawn(accept::each(Arc::clone(supervisor), listener, |all| &all.outgoing, serve));
     }
     for descriptor in given.dns {
         let socket = std::net::UdpSocket::from(descriptor);
@@ -106,7 +132,7 @@ fn begin(supervisor: &Arc<Supervisor>, given: Given) -> io::Result<()> {
     }
     for (port, descriptor) in given.reach {
         let serve = move |supervisor, client| reach::serve(supervisor, client, port);
-        tokio::spawn(accept::each(Arc::clone(supervisor), accept::listener(descriptor)?, serve));
+        tokio::spawn(accept::each(Arc::clone(supervisor), accept::listener(descriptor)?, |all| &all.outgoing, serve));
     }
     for (inside, descriptor) in given.published {
         published::add(supervisor, descriptor, inside)?;

@@ -1,6 +1,7 @@
 //! What all connections share.
 
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use whatif_inject::Injector;
@@ -17,6 +18,7 @@ use crate::pipes::Pipes;
 use crate::published::Published;
 use crate::resolver::Resolver;
 use crate::rules::LiveRules;
+use crate::secrets::Turns;
 use crate::upstream::Upstream;
 
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(crate) struct Supervisor {
     pub(crate) sandbox: String,
     /// Whose commands the control socket takes, besides root's.
     pub(crate) started_by: u32,
+    /// Our `/proc/self/fdinfo`, which tells who connects.
+    pub(crate) descriptors: OwnedFd,
     pub(crate) rules: Arc<LiveRules>,
     pub(crate) log: Arc<Log>,
     pub(crate) upstream: Arc<Upstream>,
@@ -36,6 +40,7 @@ pub(crate) struct Supervisor {
     pub(crate) asks: Asks,
     pub(crate) published: Published,
     pub(crate) injector: Option<Injector>,
+    pub(crate) turns: Turns,
 }
 
 impl Supervisor {

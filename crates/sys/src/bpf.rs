@@ -50,6 +50,13 @@ pub(crate) enum Test {
         then: Verdict,
         otherwise: Verdict,
     },
+    /// `argument` equals `value`: this verdict; else go on with `rest`.
+    When {
+        argument: u32,
+        value: u32,
+        then: Verdict,
+        rest: Box<Test>,
+    },
     /// `argument` equals `value` and `second` equals `second_value`: allow; else go on with `rest`.
     BothEqual {
         argument: u32,
@@ -136,6 +143,11 @@ fn ask(test: &Test) -> Vec<sock_filter> {
             statement(RETURN, then.code()),
             statement(RETURN, otherwise.code()),
         ],
+        Test::When { argument, value, then, rest } => {
+            let mut code = vec![load(*argument), jump(JUMP_EQUAL, *value, 0, 1), statement(RETURN, then.code())];
+            code.extend(ask(rest));
+            code
+        }
         Test::BothEqual { argument, value, second, second_value, rest } => {
             let mut code = vec![
                 load(*argument),

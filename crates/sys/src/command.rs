@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::settings::Settings;
-use crate::{check, signals};
+use crate::{check, shares, signals};
 
 /// What to run, fully resolved: after the fork nothing may allocate.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub struct Bounds<'a> {
     pub file_size: Option<u64>,
     /// How many of the processors at hand it is put on.
     pub processors: Option<usize>,
+    /// Whether the host has processes of its uid.
+    pub shares_uid: bool,
 }
 
 #[derive(Debug)]
@@ -148,6 +150,9 @@ fn execute(command: &Command<'_>, argv: &[*const libc::c_char], envp: &[*const l
         // Last: a small limit on open files would be in the way of what was done before.
         if let Some(settings) = command.settings {
             settings.assume();
+        }
+        if command.bounds.shares_uid && shares::bound_objects().is_err() {
+            return Failure::Bounds(errno());
         }
         // As `execvp` does: "not found" gives way to the more telling "permission denied" of an earlier candidate.
         let mut failure = libc::ENOENT;

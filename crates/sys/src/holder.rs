@@ -7,9 +7,11 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, Uid, WaitOptions, kill_process, waitpid};
+use rustix::thread::{capabilities, set_capabilities, set_thread_res_uid};
 
 use crate::check;
+use crate::shares::Counted;
 
 const STACK_SIZE: usize = 16 * 1024;
 
@@ -23,8 +25,9 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Starts the task and gives its user namespace the maps `0 → base` for `count` ids.
-    pub fn start(base: u32, count: u32) -> io::Result<Self> {
+    /// Starts the task and gives its user namespace this map, of uids and of gids. What is used up in the namespace is counted for
+    /// `owner`, too.
+    pub fn start(map: &str, owner: u32) -> io::Result<Self> {
         let mut stack = vec![0_u8; STACK_SIZE].into_boxed_slice();
         let flags =
             libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_NEWUSER | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::SIGCHLD;
@@ -34,16 +37,16 @@ impl Holder {
         // task only ever sleeps, so sharing memory with it cannot race. CLONE_PIDFD stores a descriptor in `pidfd`.
         let (pid, pidfd) = unsafe {
             let top = stack.as_mut_ptr().add(STACK_SIZE & !15).cast();
-            let pid =
-                check(libc::clone(sleep_for_ever, top, flags, std::ptr::without_provenance_mut(parent), &raw mut pidfd).into())?;
+            let parent = std::ptr::without_provenance_mut(parent);
+            let clone = || check(libc::clone(sleep_for_ever, top, flags, parent, &raw mut pidfd).into());
+            let pid = Counted::lowered(|_| as_user(owner, clone))?;
             (pid, OwnedFd::from_raw_fd(pidfd))
         };
         let pid = Pid::from_raw(pid as i32).ok_or(io::ErrorKind::InvalidData)?;
         let user_namespace = File::open(format!("/proc/{}/ns/user", pid.as_raw_nonzero()));
         let holder = Self { pid, pidfd, user_namespace: user_namespace?.into(), _stack: stack };
-        let map = format!("0 {base} {count}\n");
-        holder.write("uid_map", &map)?;
-        holder.write("gid_map", &map)?;
+        holder.write("uid_map", map)?;
+        holder.write("gid_map", map)?;
         Ok(holder)
     }
 
@@ -61,6 +64,18 @@ impl Holder {
     fn write(&self, file: &str, text: &str) -> io::Result<()> {
         File::options().write(true).open(format!("/proc/{}/{file}", self.pid.as_raw_nonzero()))?.write_all(text.as_bytes())
     }
+}
+
+/// Only this thread is another user meanwhile, and it has the same rights as before.
+fn as_user<T>(uid: u32, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    if uid == 0 {
+        return act();
+    }
+    let before = capabilities(None)?;
+    set_thread_res_uid(Uid::ROOT, Uid::from_raw(uid), Uid::ROOT)?;
+    let done = set_capabilities(None, before).map_err(io::Error::from).and_then(|()| act());
+    set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT)?;
+    done
 }
 
 impl Drop for Holder {

@@ -7,11 +7,12 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use crate::shares::Counted;
 use crate::{check, signals};
 
 const STACK_SIZE: usize = 64 * 1024;
-/// Descriptors are parked above this before they are put in their final places.
-const PARKING: RawFd = 200;
+/// More descriptors are never passed.
+const MOST_PASSED: usize = 16;
 const LAST_CAPABILITY: libc::c_ulong = 63;
 
 /// The first of the passed descriptors has this number in the keeper, the others follow.
@@ -64,6 +65,8 @@ struct Shared<'a> {
     start: &'a Start<'a>,
     argv: *const *const libc::c_char,
     dev_null: RawFd,
+    /// The limits of the caller, while those for a new user namespace are in force.
+    limits: Option<Counted>,
     failed_step: i32,
     errno: i32,
 }
@@ -72,22 +75,31 @@ struct Shared<'a> {
 pub fn start(start: &Start<'_>) -> Result<Started, StartError> {
     let argv: Vec<*const libc::c_char> = start.arguments.iter().map(|a| a.as_ptr()).chain([std::ptr::null()]).collect();
     let dev_null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(|e| StartError::new(0, e))?;
-    let mut shared = Shared { start, argv: argv.as_ptr(), dev_null: dev_null.as_raw_fd(), failed_step: 0, errno: 0 };
+    let mut shared = Shared { start, argv: argv.as_ptr(), dev_null: dev_null.as_raw_fd(), limits: None, failed_step: 0, errno: 0 };
     let mut stack = vec![0_u8; STACK_SIZE];
     let mut flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::SIGCHLD;
     if start.own_user_namespace.is_some() {
         flags |= libc::CLONE_NEWUSER;
     }
     let mut pidfd: RawFd = -1;
-    // SAFETY: CLONE_VFORK suspends us until the child has executed or exited, so the stack and `shared` outlive its use of
-    // them and nothing races; the child function only makes system calls and never returns into our frames.
-    let pid = unsafe {
-        let top = stack.as_mut_ptr().add(STACK_SIZE & !15).cast();
-        libc::clone(child, top, flags, (&raw mut shared).cast(), &raw mut pidfd)
+    let mut clone = |shared: &mut Shared<'_>| {
+        // SAFETY: CLONE_VFORK suspends us until the child has executed or exited, so the stack and `shared` outlive its use of
+        // them and nothing races; the child function only makes system calls and never returns into our frames.
+        let pid = unsafe {
+            let top = stack.as_mut_ptr().add(STACK_SIZE & !15).cast();
+            libc::clone(child, top, flags, std::ptr::from_mut(shared).cast(), &raw mut pidfd)
+        };
+        check(pid.into())
     };
-    if pid == -1 {
-        return Err(StartError::new(0, io::Error::last_os_error()));
-    }
+    let pid = if start.own_user_namespace.is_some() {
+        Counted::lowered(|before| {
+            shared.limits = Some(*before);
+            clone(&mut shared)
+        })
+    } else {
+        clone(&mut shared)
+    };
+    let pid = pid.map_err(|e| StartError::new(0, e))? as i32;
     // SAFETY: CLONE_PIDFD stored a new descriptor there.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     if shared.errno != 0 {
@@ -123,6 +135,11 @@ extern "C" fn child(argument: *mut libc::c_void) -> libc::c_int {
 
 fn become_keeper(shared: &Shared<'_>) -> Result<std::convert::Infallible, (Step, io::Error)> {
     let at = |step: Step| move |error: io::Error| (step, error);
+
+    // The namespace is made; what it was made with is not for those inside.
+    if let Some(limits) = &shared.limits {
+        limits.restore();
+    }
 
     // 1. A user's own ids, before anything asks for them. `setgroups` must be denied first, or the kernel refuses the map.
     if let Some((uid_map, gid_map)) = shared.start.own_user_namespace {
@@ -190,17 +207,28 @@ fn read_only_view(path: &CStr) -> io::Result<RawFd> {
             size_of::<libc::mount_attr>(),
         ))?;
         // Out of the way of the final places, which `pass_descriptors` overwrites.
-        check(libc::fcntl(tree as RawFd, libc::F_DUPFD_CLOEXEC, PARKING).into()).map(|fd| fd as RawFd)
+        park(tree as RawFd)
+    }
+}
+
+/// Another number for a descriptor, above all final places. The kernel calls it invalid where so many are not allowed.
+fn park(fd: RawFd) -> io::Result<RawFd> {
+    const ABOVE: RawFd = FIRST_PASSED + MOST_PASSED as RawFd;
+    // SAFETY: duplicates a descriptor of this child only; its table is a copy.
+    let parked = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, ABOVE) }.into());
+    match parked {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
+        parked => parked.map(|fd| fd as RawFd),
     }
 }
 
 fn pass_descriptors(shared: &Shared<'_>) -> io::Result<()> {
-    let mut parked = [0 as RawFd; 16];
+    let mut parked = [0 as RawFd; MOST_PASSED];
     let count = shared.start.passed.len().min(parked.len());
     // SAFETY: duplicates and closes descriptors of this child only; its table is a copy.
     unsafe {
         for (slot, fd) in parked.iter_mut().zip(shared.start.passed) {
-            *slot = check(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, PARKING).into())? as RawFd;
+            *slot = park(fd.as_raw_fd())?;
         }
         for standard in 0..3 {
             check(libc::dup2(shared.dev_null, standard).into())?;

@@ -54,6 +54,8 @@ pub struct Reach<'a> {
     pub often_used: Option<BorrowedFd<'a>>,
     /// What lies beneath this can be listed, by whoever has a descriptor of it.
     pub listed: Option<BorrowedFd<'a>>,
+    /// Files in this directory can be read, by whoever has a descriptor of it.
+    pub read: BorrowedFd<'a>,
 }
 
 /// Confines the calling thread and its descendants. Needs `no_new_privs`. Returns the ABI in force.
@@ -70,6 +72,7 @@ pub fn confine_to(reach: Reach<'_>) -> io::Result<u32> {
     if let Some(listed) = reach.listed {
         allow(&ruleset, listed, FS_READ_DIR)?;
     }
+    allow(&ruleset, reach.read, FS_READ_FILE)?;
     restrict(&ruleset)?;
     Ok(abi)
 }

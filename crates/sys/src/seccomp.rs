@@ -22,6 +22,11 @@ const X32_BIT: Option<u32> = None;
 /// `mseal`, the newest call of this table; the same number on every architecture.
 const NEWEST_KNOWN: libc::c_long = 462;
 
+/// The number of the keeper's process and of its process group, inside.
+const KEEPER: u32 = 1;
+const PRIO_USER: u32 = 2;
+const IOPRIO_WHO_USER: u32 = 3;
+
 /// Every `CLONE_NEW*` flag that `clone` knows.
 const NEW_NAMESPACES: u32 = 0x7E02_0000;
 const NEW_TIME_NAMESPACE: u32 = 0x80;
@@ -113,7 +118,7 @@ pub(crate) fn enforce(filter: &[libc::sock_filter]) -> io::Result<()> {
     Ok(())
 }
 
-fn filter() -> Vec<libc::sock_filter> {
+pub(crate) fn filter() -> Vec<libc::sock_filter> {
     let mut decisions: BTreeMap<libc::c_long, Decision> = BTreeMap::new();
     for number in DENIED.iter().chain(DENIED_HERE) {
         decisions.insert(*number, Decision::Plain(Verdict::Errno(libc::EPERM)));
@@ -122,6 +127,7 @@ fn filter() -> Vec<libc::sock_filter> {
         decisions.insert(*number, Decision::Plain(Verdict::Errno(libc::ENOSYS)));
     }
     decisions.extend(questions().map(|(number, test)| (number, Decision::Ask(test))));
+    decisions.extend(questions_about_the_keeper().map(|(number, test)| (number, Decision::Ask(test))));
     let mut ranges = ranges(&decisions);
     ranges.push((NEWEST_KNOWN as u32 + 1, Decision::Plain(Verdict::Errno(libc::ENOSYS))));
     compile(&ranges)
@@ -133,7 +139,7 @@ pub(crate) fn compile(ranges: &[(u32, Decision)]) -> Vec<libc::sock_filter> {
 }
 
 /// Calls that depend on an argument.
-fn questions() -> [(libc::c_long, Test); 7] {
+fn questions() -> [(libc::c_long, Test); 6] {
     let denied = Verdict::Errno(libc::EPERM);
     let no_family = Verdict::Errno(libc::EAFNOSUPPORT);
     let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(|family| (family.unsigned_abs(), Verdict::Allow));
@@ -158,8 +164,6 @@ fn questions() -> [(libc::c_long, Test); 7] {
             libc::SYS_socketpair,
             Test::Equals { argument: 0, table: vec![(libc::AF_UNIX.unsigned_abs(), Verdict::Allow)], otherwise: no_family },
         ),
-        // The keeper is process 1 and may share the user's uid; its limits are not for those inside.
-        (libc::SYS_prlimit64, Test::Equals { argument: 0, table: vec![(1, denied)], otherwise: Verdict::Allow }),
         (
             libc::SYS_ioctl,
             Test::Equals {
@@ -176,6 +180,24 @@ fn questions() -> [(libc::c_long, Test); 7] {
                 otherwise: denied,
             },
         ),
+    ]
+}
+
+/// The keeper is process 1, in a process group of that number, and may share the user's uid. Its limits and how it is scheduled are
+/// not for those inside.
+fn questions_about_the_keeper() -> [(libc::c_long, Test); 7] {
+    let denied = Verdict::Errno(libc::EPERM);
+    let of = |argument| Test::Equals { argument, table: vec![(KEEPER, denied)], otherwise: Verdict::Allow };
+    // Of all processes of a user the keeper is one.
+    let among = |all_of_a_user| Test::When { argument: 0, value: all_of_a_user, then: denied, rest: Box::new(of(1)) };
+    [
+        (libc::SYS_prlimit64, of(0)),
+        (libc::SYS_sched_setaffinity, of(0)),
+        (libc::SYS_sched_setscheduler, of(0)),
+        (libc::SYS_sched_setparam, of(0)),
+        (libc::SYS_sched_setattr, of(0)),
+        (libc::SYS_setpriority, among(PRIO_USER)),
+        (libc::SYS_ioprio_set, among(IOPRIO_WHO_USER)),
     ]
 }
 

@@ -15,7 +15,6 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
-    libc::SYS_pidfd_open,
     libc::SYS_pidfd_send_signal,
     libc::SYS_kill,
     libc::SYS_rt_sigqueueinfo,

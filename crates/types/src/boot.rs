@@ -13,7 +13,8 @@ pub const PROTOCOL_VERSION: u32 = 7;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Identity {
-    /// Started by root: ids 0.. inside are `base`.. outside, the layers are idmapped, so ownership in the head is true.
+    /// Started by root: `count` ids from 0 on are others outside (see [`Identity::outer`]). The layers are idmapped, so ownership
+    /// in the head is true.
     Mapped { base: u32, count: u32 },
     /// Started by root where the kernel or the file system cannot idmap: ids are the same inside and outside.
     Same,
@@ -21,10 +22,33 @@ pub enum Identity {
     Own { uid: u32, gid: u32 },
 }
 
+/// So many ids of a mapped sandbox, from 0 on, are its own: no other one that runs has them outside.
+pub const OWN_IDS: u32 = 4096;
+/// Outside, the other ids of all mapped sandboxes begin here: above every range that system tools hand out.
+pub const COMMON_IDS: u32 = 0x7000_0000;
+const UNKNOWN_ID: u32 = 65_534;
+
 impl Identity {
+    /// What an id inside is outside: the first ones follow `base`, the others are the same for all.
+    #[must_use]
+    pub fn outer(self, id: u32) -> Option<u32> {
+        match self {
+            Self::Mapped { base, count } if id < count => Some(if id < OWN_IDS { base + id } else { COMMON_IDS + id }),
+            Self::Mapped { .. } => Some(COMMON_IDS + UNKNOWN_ID),
+            Self::Same => Some(id),
+            Self::Own { .. } => None,
+        }
+    }
+
     #[must_use]
     pub fn started_by_root(self) -> bool {
         !matches!(self, Self::Own { .. })
+    }
+
+    /// Whether processes of the host can have the uids of those inside.
+    #[must_use]
+    pub fn is_shared_with_host(self) -> bool {
+        !matches!(self, Self::Mapped { .. })
     }
 
     /// The uid outside of the one who is root (or the user) inside.
@@ -82,8 +106,8 @@ pub struct Boot {
     pub layers: PathBuf,
     /// The layers under the head, newest first.
     pub stack: Vec<LayerId>,
-    /// What is hidden or shown rewritten in each copy-on-write tree.
-    pub masks: Vec<TreeMask>,
+    /// What is hidden or shown rewritten.
+    pub masks: Masks,
     pub plan: Plan,
     pub identity: Identity,
     pub net: NetMode,
@@ -136,6 +160,15 @@ impl Room {
     pub fn is_limited(&self) -> bool {
         self.bytes.is_some() || self.files.is_some()
     }
+}
+
+/// What is hidden or shown rewritten, but for places of the plan that are hidden as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Masks {
+    /// In copy-on-write trees.
+    pub trees: Vec<TreeMask>,
+    /// On read-only places, which have no layers: these files are mounted over the real ones, by their full paths.
+    pub files: Vec<MaskFile>,
 }
 
 /// The mask layer of one tree: made in memory when the sandbox starts, between the base and the head.

@@ -74,6 +74,8 @@ pub const IN_HOME: &[&str] = &[
     ".codex",
     ".gemini",
     ".config/github-copilot",
+    // sandboxes, and with them copies of files
+    ".local/state/whatif",
     // browsers and mail
     ".mozilla",
     ".config/google-chrome",
@@ -104,6 +106,7 @@ pub const IN_HOME: &[&str] = &[
 
 /// Outside any home; only root could read them.
 pub const SYSTEM: &[&str] = &[
+    "/var/lib/whatif",
     "/etc/krb5.keytab",
     "/etc/ssh/ssh_host_rsa_key",
     "/etc/ssh/ssh_host_ecdsa_key",

@@ -3,6 +3,7 @@
 //! Errors are typed where they are raised and rendered once, at the edge. The edge asks for these things only.
 
 use std::error::Error;
+use std::io;
 
 use serde::Serialize;
 
@@ -34,6 +35,31 @@ pub trait Explain: Error {
     fn retryable(&self) -> bool {
         false
     }
+}
+
+/// What the machine is short of, if an error comes of that, and what to do about it: any other remedy would lead nowhere.
+#[must_use]
+pub fn shortage(error: &(dyn Error + 'static)) -> Option<String> {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.filter_map(|error| error.downcast_ref::<io::Error>()).find_map(shortage_of)
+}
+
+/// What helps if the state directory is on the disk that is full.
+pub const DISK_FULL: &str = "the disk is full: 'whatif ls' shows what each sandbox holds, 'whatif rm NAME' frees it";
+
+/// The same of one that comes from the kernel.
+#[must_use]
+pub fn shortage_of(error: &io::Error) -> Option<String> {
+    const TOO_MANY_IN_A_PROCESS: i32 = 24;
+    const TOO_MANY_IN_THE_SYSTEM: i32 = 23;
+    let hint = match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => DISK_FULL,
+        (io::ErrorKind::OutOfMemory, _) => "the machine is out of memory; free some and try again",
+        (_, Some(TOO_MANY_IN_A_PROCESS)) => "raise the limit of open files and try again: ulimit -n 4096",
+        (_, Some(TOO_MANY_IN_THE_SYSTEM)) => "the machine has too many files open; close some programs and try again",
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// An explanation in the form that is printed as JSON.

@@ -67,6 +67,10 @@ pub struct Details {
     pub masked: Vec<String>,
     /// What was asked to be shown although it is masked by default.
     pub exposed: Vec<String>,
+    /// What was exposed to the sandbox that its layers come from. It is hidden in them when this one first starts, as far as it is
+    /// masked, and needs no naming afterwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub veiled: Vec<String>,
     /// Names of environment variables that were not carried inside.
     pub dropped_env: Vec<String>,
     pub carried_env: Vec<String>,

@@ -27,6 +27,11 @@ impl Span {
     }
 
     #[must_use]
+    pub const fn from_millis(milliseconds: u64) -> Self {
+        Self(Duration::from_millis(milliseconds))
+    }
+
+    #[must_use]
     pub fn duration(self) -> Duration {
         self.0
     }
@@ -49,7 +54,7 @@ impl FromStr for Span {
             .find(|(name, _)| *name == unit)
             .ok_or_else(|| format!("'{unit}' is not a unit of time; use ms, s, m, h or d"))?;
         let total = number.checked_mul(milliseconds).ok_or_else(|| format!("'{text}' is too long"))?;
-        Ok(Self(Duration::from_millis(total)))
+        Ok(Self::from_millis(total))
     }
 }
 

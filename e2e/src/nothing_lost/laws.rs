@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::survey::{Survey, Token};
+use super::survey::{Entry, Owner, Survey, Token};
 
 /// What a sandbox did so far: all that an apply of it may do to reality.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,10 @@ pub(super) struct Work {
     pub pending: BTreeSet<Token>,
     /// Paths that it made, deleted, or gave another mode, and that were not applied since.
     pub looks: BTreeSet<String>,
+    /// Owners that it brought to paths by moving or copying something there, and that were not applied since.
+    pub owners: BTreeSet<(String, Owner)>,
+    /// Where files were before it renamed them unchanged, and where they are.
+    renamed: BTreeSet<(String, String)>,
 }
 
 impl Work {
@@ -31,6 +35,19 @@ impl Work {
         self.added.extend(moved.iter().cloned());
         self.moved.extend(moved);
         self.looks.extend(before.other_modes(after));
+        self.owners.extend(before.brought_owners(after));
+        for (old, new) in before.renamed(after) {
+            let first: Vec<String> = self.renamed.iter().filter(|(_, last)| *last == old).map(|(first, _)| first.clone()).collect();
+            self.renamed.extend(first.into_iter().chain([old]).map(|first| (first, new.clone())));
+        }
+    }
+
+    /// A transaction in reality. A renamed directory shows what reality has in its old place; what is taken from there is copied into
+    /// the sandbox first, and is its own from then on.
+    pub fn take_copies(&mut self, before: &Survey, after: &Survey) {
+        let tokens = |survey: &Survey, path: &str| survey.get(path).map(|entry| entry.tokens.clone()).unwrap_or_default();
+        let taken = self.renamed.iter().flat_map(|(old, _)| &tokens(before, old) - &tokens(after, old));
+        self.added.extend(taken);
     }
 
     /// Either of two may have happened.
@@ -39,8 +56,22 @@ impl Work {
         self.removed.extend(other.removed.iter().cloned());
         self.moved.extend(other.moved.iter().cloned());
         self.looks.extend(other.looks.iter().cloned());
+        self.owners.extend(other.owners.iter().cloned());
+        self.renamed.extend(other.renamed.iter().cloned());
         self.pending.retain(|token| other.pending.contains(token));
         self
+    }
+
+    /// All of it is real.
+    pub fn settle_attributes(&mut self) {
+        self.looks.clear();
+        self.owners.clear();
+    }
+
+    /// The apply of this was undone.
+    pub fn regain_attributes(&mut self, undone: &Self) {
+        self.looks.extend(undone.looks.iter().cloned());
+        self.owners.extend(undone.owners.iter().cloned());
     }
 }
 
@@ -52,10 +83,19 @@ pub(super) fn of_apply(before: &Survey, after: &Survey, work: &Work) -> Vec<Stri
     let lost = old.difference(&new).filter(|t| !may_go(t));
     let lost = lost.map(|t| format!("reality lost {t}, which the sandbox never removed; it was in {:?}", before.places(t)));
     let made_up = new.difference(&old).filter(|t| !work.added.contains(*t));
+    // A directory that reality deleted is made again as the sandbox has it, for what the sandbox put into it.
+    let is_made_again = |path: &&str| {
+        let is_new = after.is_directory(path) && !before.is_directory(path);
+        let is_work = |(path, entry): (&str, &Entry)| work.looks.contains(path) || !work.added.is_disjoint(&entry.tokens);
+        is_new && after.below(path).any(is_work)
+    };
+    let made_up = made_up.filter(|t| !after.places(t).iter().all(is_made_again));
     let made_up = made_up.map(|t| format!("reality got {t}, which the sandbox did not write, in {:?}", after.places(t)));
     let modes = before.common(after).filter(|(path, old, new)| old.mode != new.mode && !work.looks.contains(*path));
     let modes = modes.map(|(path, old, new)| format!("mode of {path} went from {:o} to {:o}", old.mode, new.mode));
-    let owners = before.common(after).filter(|(_, old, new)| old.owner != new.owner);
+    // What is renamed keeps its owner, also where it replaces something.
+    let is_brought = |path: &str, owner: Owner| work.owners.contains(&(path.to_owned(), owner));
+    let owners = before.common(after).filter(|(path, old, new)| old.owner != new.owner && !is_brought(path, new.owner));
     let owners = owners.map(|(path, old, new)| format!("owner of {path} went from {:?} to {:?}", old.owner, new.owner));
     lost.chain(made_up).chain(modes).chain(owners).chain(leftovers(after)).collect()
 }

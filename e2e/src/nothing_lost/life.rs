@@ -78,13 +78,13 @@ impl<'a> Life<'a> {
             log: Vec::new(),
         };
         let tree = edits::tree(&mut life.random, &mut life.tokens);
-        life.outside(&tree);
+        life.prepare(&tree);
         if life.random.once_in(3) {
-            life.outside("git init -q . && git add -A && git -c user.name=n -c user.email=e commit -q -m begin");
+            life.prepare("git init -q . && git add -A && git -c user.name=n -c user.email=e commit -q -m begin");
         }
         // A tree of another owner's, in which root works.
         if w.is_root() && life.random.once_in(2) {
-            life.outside("chown -R 1000:1000 .");
+            life.prepare("chown -R 1000:1000 .");
         }
         life
     }
@@ -131,6 +131,11 @@ impl<'a> Life<'a> {
             39 => self.reject(&name),
             _ => self.look(&name),
         }
+    }
+
+    fn prepare(&mut self, script: &str) {
+        self.note(format!("before that:\n{script}\n"));
+        self.outside(script);
     }
 
     /// Some edits in reality.

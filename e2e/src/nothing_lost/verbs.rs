@@ -58,6 +58,7 @@ impl Life<'_> {
         let work = self.work_of(name);
         let (outcome, fate) = self.try_out(&arguments);
         let after = self.reality();
+        self.take_copies(&before, &after);
         match &outcome {
             // Nothing fits the pattern, a conflict, a failure: nothing was written.
             Some(outcome) if outcome.code != 0 && before == after => return,
@@ -95,7 +96,7 @@ impl Life<'_> {
             // What was taken in spite of a rejection is decided; the next change there is another question.
             sandbox.rejected.retain(|path| choice != "--ours=**" && before.get(path) == after.get(path));
         }
-        let was_real = before.tokens();
+        let (was_real, shows_through) = (before.tokens(), self.shows_through());
         if before != after {
             self.done.push(Done { before, after: after.clone(), work });
         }
@@ -105,11 +106,31 @@ impl Life<'_> {
             if choice == "--ours=**" {
                 sandbox.work.pending.clear();
             }
-            let (lost, moved) = (was_real.difference(&real).cloned(), &sandbox.work.moved);
-            sandbox.work.pending.extend(lost.filter(|token| moved.contains(token) && !sandbox.work.removed.contains(token)));
+            // What it moved is in its view alone now; what only shows in it where it moved a directory to, a person can have moved
+            // out of there, and given up by saying --theirs.
+            if choice != "--theirs=**" || !shows_through {
+                let (lost, moved) = (was_real.difference(&real).cloned(), &sandbox.work.moved);
+                sandbox.work.pending.extend(lost.filter(|token| moved.contains(token) && !sandbox.work.removed.contains(token)));
+            }
             sandbox.work.pending.retain(|token| !real.contains(token));
             if is_whole {
-                sandbox.work.looks.clear();
+                sandbox.work.settle_attributes();
+            }
+        }
+    }
+
+    /// Only root's overlayfs renames directories without copying them.
+    fn shows_through(&self) -> bool {
+        self.backend == Backend::Overlay && self.w.is_root()
+    }
+
+    fn take_copies(&mut self, before: &Survey, after: &Survey) {
+        if !self.shows_through() {
+            return;
+        }
+        for sandbox in self.sandboxes.values_mut() {
+            for work in sandbox.labels.values_mut().chain([&mut sandbox.work]) {
+                work.take_copies(before, after);
             }
         }
     }
@@ -162,6 +183,7 @@ impl Life<'_> {
         let before = self.reality();
         let (outcome, fate) = self.try_out(&["--json", "undo", "--yes"]);
         let after = self.reality();
+        self.take_copies(&before, &after);
         if before == after {
             let worked = outcome.as_ref().is_some_and(|o| o.code == 0);
             assert!(!worked || fate != Fate::Undisturbed || done.before == done.after, "an undo did nothing");
@@ -180,7 +202,7 @@ impl Life<'_> {
         let real = after.tokens();
         for sandbox in self.sandboxes.values_mut() {
             for work in sandbox.labels.values_mut().chain([&mut sandbox.work]) {
-                work.looks.extend(done.work.looks.iter().cloned());
+                work.regain_attributes(&done.work);
                 work.pending.retain(|token| !real.contains(token));
             }
         }
@@ -238,11 +260,17 @@ impl Life<'_> {
     pub(super) fn rebase(&mut self, name: &str) {
         let real = self.reality();
         let (outcome, fate) = self.try_out(&["--json", "rebase", name]);
+        let is_refused = outcome.as_ref().is_some_and(|o| fate == Fate::Undisturbed && o.code == 125);
         if let Some(outcome) = outcome.filter(|_| fate == Fate::Undisturbed) {
             // Something may run in it, which it says.
             assert!([0, 1, 125].contains(&outcome.code), "{}", outcome.stderr);
         }
         self.expect_untouched(&real);
+        // What was real is what it starts from now: what an undo of another sandbox's apply takes back is reality's decision.
+        let real = real.tokens();
+        if let Some(sandbox) = self.sandboxes.get_mut(name).filter(|_| !is_refused) {
+            sandbox.work.pending.retain(|token| !real.contains(token));
+        }
         self.look(name);
     }
 
@@ -252,7 +280,7 @@ impl Life<'_> {
         let file = file.to_string_lossy().into_owned();
         let work = self.work_of(name);
         self.quiet(&["export", name, "-o", &file]);
-        self.quiet(&["import", &file, "--name", &new]);
+        self.quiet(&["import", &file, "--name", &new, "--backend", self.backend.word()]);
         let _ = std::fs::remove_file(file);
         self.adopt(new, work);
     }

@@ -55,7 +55,7 @@ pub fn options() -> Options {
 }
 
 pub fn layer(id: &str, directory: &Path) -> Layer {
-    Layer { id: id.to_owned(), directory: directory.to_owned(), marks: own_marks(), is_overlay: false }
+    Layer { id: id.to_owned(), directory: directory.to_owned(), marks: own_marks(), is_overlay: false, instead: Vec::new() }
 }
 
 pub fn packed(layers: &[Layer]) -> (Vec<u8>, Written) {
@@ -65,7 +65,7 @@ pub fn packed(layers: &[Layer]) -> (Vec<u8>, Written) {
 }
 
 pub fn unpacked(archive: &[u8], into: &Path, options: &Options) -> Result<Extracted, ArchiveError> {
-    read(archive, into, options, &mut |_| {})
+    read(archive, into, options, |_| Ok(()), &mut |_| {}).map(|(extracted, ())| extracted)
 }
 
 /// Everything about an entry that can be compared.

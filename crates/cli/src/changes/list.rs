@@ -127,6 +127,9 @@ fn row(&Counted { change, lines }: &Counted<'_>, project: &Path, owners: Owners,
     if let Some(linked) = &change.linked {
         notes.push(format!("hard link to {}", visible_path(shown_path(linked.path(), project))));
     }
+    if let Some(to) = change.moved_to.first() {
+        notes.push(format!("moved to {}", visible_path(shown_path(to, project))));
+    }
     match change.blocked {
         Some(Blocked::Special) => notes.push("never applied".to_owned()),
         Some(Blocked::Masked) => notes.push("hidden from the sandbox in reality: never applied".to_owned()),

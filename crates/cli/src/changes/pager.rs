@@ -1,7 +1,10 @@
 //! Long output on a terminal goes through the user's pager.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use whatif_sys::programs::{Programs, USUAL};
 
 /// Where output for people goes: a pager on a terminal, else standard output.
 #[derive(Debug)]
@@ -12,7 +15,7 @@ pub struct Pager {
 impl Pager {
     /// `$WHATIF_PAGER`, `$PAGER`, else `less`; none if it is `cat`, empty, or cannot be started.
     #[must_use]
-    pub fn start(wanted: bool) -> Self {
+    pub fn start(wanted: bool, project: &Path) -> Self {
         if !wanted {
             return Self { child: None };
         }
@@ -20,8 +23,11 @@ impl Pager {
         if chosen.trim().is_empty() || chosen == "cat" {
             return Self { child: None };
         }
+        let variable = |name: &str, otherwise: &str| std::env::var_os(name).unwrap_or_else(|| otherwise.into());
+        let programs = Programs::new(&variable("PATH", USUAL), Path::new(&variable("HOME", "/")), project);
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", &chosen]).stdin(Stdio::piped());
+        // It is looked for where the project cannot put one.
+        command.args(["-c", &chosen]).env("PATH", programs.search_path()).stdin(Stdio::piped());
         // Colours pass, a short text stays on the screen and ends the pager.
         if std::env::var_os("LESS").is_none() {
             command.env("LESS", "FRX");

@@ -72,7 +72,7 @@ fn content(state: Option<&State>) -> io::Result<Option<(u32, Vec<u8>)>> {
     match state.node.kind {
         Kind::File => {
             let mode = if state.node.mode & 0o100 != 0 { 0o100_755 } else { 0o100_644 };
-            Ok(Some((mode, whatif_engine::read_up_to(&state.at, LONGEST)?)))
+            Ok(Some((mode, state.bytes()?.into_owned())))
         }
         Kind::Link => Ok(Some((0o120_000, state.target()?.as_os_str().as_bytes().to_vec()))),
         _ => Ok(None),

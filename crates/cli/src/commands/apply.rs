@@ -12,7 +12,7 @@ use crate::apply_report::{
     applied_document, nothing_document, plan_document, refuse_conflicts, report, say_left_out, say_uncommitted, show_plan,
 };
 use crate::interrupt::{self, Interrupts};
-use crate::output::{Output, Style, counted, done, printable};
+use crate::output::{Output, Style, counted, done, printable, visible_path};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -232,7 +232,7 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     let commit = committed.and_then(|c| c.id);
     report(&applied, &left_out, commit.as_deref(), output);
     output.document(&applied_document(&applied, &left_out, commit.as_deref()));
-    let is_whole = left_out.keys().all(|reason| matches!(reason, Reason::Ignored | Reason::Outside));
+    let is_whole = left_out.keys().all(|(reason, _)| matches!(reason, Reason::Ignored | Reason::Outside));
     if let Some(signal) = interrupted {
         let uncommitted = if args.commit { " and is not committed" } else { "" };
         output.note(format!("interrupted by {} too late to stop it: everything is applied{uncommitted}", signal_name(signal)));
@@ -263,7 +263,7 @@ fn ask(
             prepared.let_go_on();
         }
     }
-    let question = format!("Apply {} to {}?", counted(prepared.steps.len() as u64, "change"), prepared.project().display());
+    let question = format!("Apply {} to {}?", counted(prepared.steps.len() as u64, "change"), visible_path(prepared.project()));
     Ok(agreed(&question).then_some(prepared))
 }
 

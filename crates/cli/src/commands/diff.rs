@@ -108,11 +108,12 @@ fn show(
         note_unreadable(&diff.set.unreadable, output);
         return out.flush();
     }
-    if args.patch && !output.colours_output() {
+    // On a terminal, with or without colours, nothing is shown as it is: a patch holds whatever the sandbox wrote.
+    if args.patch && !std::io::stdout().is_terminal() {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         let left_out = changes::write_patch(&mut out, &wanted, project)?;
         for path in left_out.unfit {
-            output.note(format!("whatif: not in the patch, too large or not a file: {}", path.display()));
+            output.note(format!("whatif: not in the patch, too large or not a file: {}", visible_path(&path)));
         }
         for (path, words) in left_out.unsaid {
             output.note(format!("whatif: not in the patch: {} ({words})", visible_path(&path)));
@@ -122,7 +123,7 @@ fn show(
         return out.flush();
     }
     let with_hunks = !args.stat && std::io::stdout().is_terminal();
-    let mut pager = Pager::start(with_hunks && !args.no_pager);
+    let mut pager = Pager::start(with_hunks && !args.no_pager, project);
     let shown = changes::list(&mut pager, diff, &|c| picked.takes(c), extent, output).and_then(|()| {
         let is_shown = |c: &&Change| (extent.outside || !c.outside) && (extent.ignored || !c.ignored);
         for change in wanted.iter().copied().filter(|c| with_hunks && is_shown(c)) {

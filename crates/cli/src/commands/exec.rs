@@ -30,7 +30,7 @@ pub struct Args {
     /// Carry a variable although it looks like a secret (NAME), or set one (NAME=VALUE)
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Directory to start in
+    /// Directory to start in, instead of this one or, outside the project, the one that the sandbox was made in
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// End the command after this time (30s, 5m, 2h); the exit code is 124 then

@@ -25,13 +25,16 @@ pub struct Args {
     /// How many to make; a given name gets -1, -2, …
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = count)]
     count: usize,
+    /// Show a path that is hidden by default; what was shown to the source is hidden again otherwise
+    #[arg(long, value_name = "PATH", value_parser = super::path_rule::parse)]
+    expose: Vec<String>,
     /// What becomes of processes that work in the sandbox meanwhile: copy (they go on, the changes are copied), refuse, or stop them
     #[arg(long, value_name = "copy|refuse|stop", value_parser = live, default_value = "copy")]
     live: Live,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let fork = Fork { source: &args.source, name: args.name.as_deref(), count: args.count, live: args.live };
+    let fork = Fork { source: &args.source, name: args.name.as_deref(), count: args.count, expose: &args.expose, live: args.live };
     let forked = engine.fork(&fork)?;
     output.document(&json!({
         "from": format!("{}@{}", forked.parent.name, forked.from.label),

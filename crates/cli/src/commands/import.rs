@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use whatif_engine::export::{self, Imported, Kind};
+use whatif_engine::export::Kind;
+use whatif_engine::import::{self, Import, Imported, Inspected};
 use whatif_engine::{Engine, EngineError};
+use whatif_types::Backend;
 
 use whatif_types::timestamp::rfc3339;
 
@@ -23,6 +25,15 @@ pub struct Args {
     /// Make it a template of this name
     #[arg(long, value_name = "TEMPLATE")]
     template: Option<String>,
+    /// Directory of the project it is for, instead of this one
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// Use this backend for it; the one that new sandboxes get by default
+    #[arg(long, value_name = "overlay|fuse|copy")]
+    backend: Option<Backend>,
+    /// Hide a further path ('~/' is the home; others count from here)
+    #[arg(long, value_name = "PATH", value_parser = super::path_rule::parse)]
+    mask: Vec<String>,
     /// Only say what is in it
     #[arg(long)]
     list: bool,
@@ -37,18 +48,23 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         (Some(name), None) => Imported::Sandbox(Some(name)),
         (None, None) => Imported::AsItWas,
     };
+    let import = Import { wanted, project: args.project.as_deref(), backend: args.backend, mask: &args.mask };
     let mut line = Line::new("unpacking", output);
     let mut progress = |done: u64| line.show(&bytes(done));
     let arrived = if args.file == Path::new("-") {
-        engine.import(std::io::stdin().lock(), &wanted, &mut progress)?
+        engine.import(std::io::stdin().lock(), &import, &mut progress)?
     } else {
-        engine.import(export::open(&args.file)?, &wanted, &mut progress)?
+        engine.import(import::open(&args.file)?, &import, &mut progress)?
     };
     line.clear();
     output.document(&arrived);
     let name = output.paint(Style::Bold, &arrived.name);
     output.line(name);
     output.note(format!("  sha256 {}", arrived.sha256));
+    if !arrived.not_masked.is_empty() {
+        let hidden = arrived.not_masked.iter().map(|path| printable(path)).collect::<Vec<_>>().join(", ");
+        output.note(format!("  hidden where it comes from, and not here: {hidden}; import it with --mask to hide the same"));
+    }
     output.note(match arrived.kind {
         Kind::Template => format!("  use it: whatif new --template {}", arrived.name),
         Kind::Sandbox => {
@@ -59,22 +75,22 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn list(file: &Path, output: &Output) -> Result<ExitCode, EngineError> {
-    let inspected = if file == Path::new("-") { export::inspect_from(std::io::stdin().lock()) } else { export::inspect(file) };
-    let export::Inspected { about, manifest, digest } = inspected?;
+    let inspected = if file == Path::new("-") { import::inspect_from(std::io::stdin().lock()) } else { import::inspect(file) };
+    let Inspected { claims, manifest, digest } = inspected?;
     output.document(&serde_json::json!({
-        "kind": about.kind,
-        "name": about.name,
-        "project": about.project,
-        "exported_at": rfc3339(about.exported_at),
-        "made_by_root": about.made_by_root,
-        "message": about.message,
+        "kind": claims.kind,
+        "name": claims.name,
+        "project": claims.project,
+        "exported_at": rfc3339(claims.exported_at),
+        "made_by_root": claims.made_by_root,
+        "message": claims.message,
         "layers": manifest.layers,
         "sha256": digest,
     }));
-    let kind = if about.kind == Kind::Template { "template" } else { "sandbox" };
+    let kind = if claims.kind == Kind::Template { "template" } else { "sandbox" };
     let (files, size) = manifest.layers.iter().fold((0, 0), |(f, b), l| (f + l.files, b + l.bytes));
-    let name = output.paint(Style::Bold, printable(&about.name));
-    output.line(format!("{kind} {name} of {}", printable(&about.project.to_string_lossy())));
+    let name = output.paint(Style::Bold, printable(&claims.name));
+    output.line(format!("{kind} {name} of {}", printable(&claims.project.to_string_lossy())));
     output.line(format!("{}, {}, {}", counted(manifest.layers.len() as u64, "layer"), counted(files, "file"), bytes(size)));
     output.line(format!("sha256 {digest}"));
     Ok(ExitCode::SUCCESS)

@@ -196,6 +196,7 @@ fn row(decision: &Decision, output: &Output) -> Vec<String> {
         (true, _) if decision.is_open => output.paint(Style::Green, "allowed, open"),
         (true, _) => output.paint(Style::Green, "allowed"),
     };
+    let verdict = if decision.repeats > 1 { format!("{verdict} x{}", decision.repeats) } else { verdict };
     let counts = |count: u64| if decision.kind == EventKind::Connect && decision.allowed { bytes(count) } else { "-".to_owned() };
     let mut why = printable(&decision.because);
     if let Some(failed) = decision.failed.as_ref().filter(|failed| **failed != decision.because) {

@@ -6,6 +6,8 @@ use whatif_engine::network::secrets;
 use whatif_engine::{EngineError, NewSandbox};
 use whatif_types::network::{NetChoice, Publish, Reach, SecretSource};
 
+use super::path_rule;
+
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Network")]
 pub struct NetworkOptions {
@@ -26,6 +28,9 @@ pub struct NetworkOptions {
     /// The only host that the --secret before it is sent to
     #[arg(long = "for", value_name = "HOST", requires = "secret")]
     pub secret_for: Vec<String>,
+    /// Send the secret in this header field too; Authorization, X-Api-Key and others that carry credentials need not be named
+    #[arg(long, value_name = "[NAME=]FIELD", requires = "secret")]
+    pub field: Vec<String>,
 }
 
 impl NetworkOptions {
@@ -34,11 +39,11 @@ impl NetworkOptions {
         new.reach = self.reach;
         new.publish = self.publish;
         if !self.secret.is_empty() {
-            new.secrets = secrets::wishes(&self.secret, &self.secret_for, cwd)?;
+            new.secrets = secrets::wishes(&self.secret, &self.secret_for, &self.field, cwd)?;
         }
         // Inside, the file would be as good as the secret.
         let files = new.secrets.iter().filter_map(|secret| match &secret.source {
-            SecretSource::File(path) => Some(path.to_string_lossy().into_owned()),
+            SecretSource::File(path) => Some(path_rule::without_steps_up(path).to_string_lossy().into_owned()),
             SecretSource::Environment(_) => None,
         });
         new.mask.extend(files.collect::<Vec<_>>());

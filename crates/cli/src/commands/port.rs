@@ -30,13 +30,18 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let (sandbox, ports) = engine.ports(args.name.as_deref(), args.port)?;
-    output.document(&json!({ "sandbox": sandbox.name, "ports": ports }));
+    let taken = engine.missing_ports(&sandbox);
+    output.document(&json!({ "sandbox": sandbox.name, "ports": ports, "taken": taken }));
     if ports.is_empty() {
         output.note(format!("no port of '{}' is published; to publish one: whatif port {} 8080", sandbox.name, sandbox.name));
     }
-    tell_missing(engine, &sandbox, output);
+    tell_taken(&taken, &sandbox, output);
     for port in &ports {
-        let when = if sandbox.status == Status::Active { "" } else { "  (when it runs)" };
+        let when = match sandbox.status {
+            _ if taken.contains(port) => "  (not reachable: taken by another program)",
+            Status::Active => "",
+            _ => "  (when it runs)",
+        };
         output.line(format!("{}{when}", describe(*port)));
     }
     Ok(ExitCode::SUCCESS)
@@ -46,9 +51,13 @@ fn describe(port: Publish) -> String {
     format!("127.0.0.1:{} -> {}", port.host, port.inside)
 }
 
-/// Somebody else may have had a port when the sandbox was started.
+/// Another program may have had a port when the sandbox was started.
 pub fn tell_missing(engine: &Engine, sandbox: &Sandbox, output: &Output) {
-    for port in engine.missing_ports(sandbox) {
+    tell_taken(&engine.missing_ports(sandbox), sandbox, output);
+}
+
+fn tell_taken(taken: &[Publish], sandbox: &Sandbox, output: &Output) {
+    for port in taken {
         output.note(format!(
             "{} port {} of this machine is taken, so {} is not reachable there; to use another: whatif port {} --remove {}; whatif port {} 0:{}",
             output.paint_note(Style::Yellow, "whatif:"),

@@ -2,8 +2,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
+use whatif_engine::error::shell_command;
 use whatif_engine::{Engine, shown_path};
-use whatif_types::sandbox::StopReason;
 use whatif_types::text::Text;
 
 use super::Outcome;
@@ -41,12 +41,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     if !rebased.marked.is_empty() {
-        let start =
-            if rebased.sandbox.details.stop_reason == Some(StopReason::Requested) { "whatif start NAME, then " } else { "" };
         output.note(format!(
-            "{} to settle: edit in the sandbox what is between '<<<<<<<' and '>>>>>>>' ({}whatif shell {name}), or keep reality's: whatif apply {name} --ours PATH",
+            "{} to settle: edit in the sandbox what is between '<<<<<<<' and '>>>>>>>' ({}), or keep reality's: whatif apply {name} --ours PATH",
             counted(rebased.marked.len() as u64, "path"),
-            start.replace("NAME", name),
+            shell_command(&rebased.sandbox),
         ));
     }
     if !rebased.open.is_empty() {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::builder::NonEmptyStringValueParser;
 use whatif_engine::{Engine, EngineError, NewSandbox};
 use whatif_types::Backend;
 
 use super::limit_options::LimitOptions;
 use super::network_options::NetworkOptions;
+use super::path_rule;
 
 #[derive(Debug, clap::Args)]
 pub struct SandboxOptions {
@@ -18,7 +18,7 @@ pub struct SandboxOptions {
     /// Carry a variable although it looks like a secret (NAME), or set one (NAME=VALUE)
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
-    /// Directory to start in, instead of this one
+    /// Directory to start in, instead of this one; its project is the sandbox's
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// Attach a label, as KEY=VALUE
@@ -30,11 +30,11 @@ pub struct SandboxOptions {
     /// How copy-on-write is done; the best that works here by default
     #[arg(long, value_name = "overlay|fuse|copy")]
     pub backend: Option<Backend>,
-    /// Hide a further path ('~/' is the home)
-    #[arg(long, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
+    /// Hide a further path ('~/' is the home; others count from here)
+    #[arg(long, value_name = "PATH", value_parser = path_rule::parse)]
     pub mask: Vec<String>,
     /// Show a path that is hidden by default
-    #[arg(long, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "PATH", value_parser = path_rule::parse)]
     pub expose: Vec<String>,
     /// Start from a template instead of from reality alone
     #[arg(long, value_name = "NAME")]

@@ -64,6 +64,10 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
     for missing in &shown.listed.missing {
         rows.push(("missing", output.paint(Style::Red, printable(&missing.to_string()))));
     }
+    for port in &shown.taken_ports {
+        let text = format!("port {} at 127.0.0.1:{}: taken by another program", port.inside, port.host);
+        rows.push(("not reachable", output.paint(Style::Red, text)));
+    }
     if let Some(origin) = &details.position.made_from {
         rows.push(("made from", printable(origin)));
     }

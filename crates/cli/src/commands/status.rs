@@ -105,9 +105,14 @@ fn in_words(standing: &Standing, output: &Output) -> String {
             format!("{merging} of them will be merged when it is applied; to see the result first: whatif rebase {name}")
         }
         (conflicts, _) => format!(
-            "{}: {} in conflict. To settle that in the sandbox: whatif rebase {name}",
+            "{}: {} in conflict. {}",
             output.paint(Style::Red, "results may not apply"),
             counted(conflicts as u64, "path"),
+            if standing.drift.iter().any(|d| d.can_be_marked) {
+                format!("To settle that in the sandbox: whatif rebase {name}")
+            } else {
+                "Choose when you apply: --theirs PATH, --ours PATH or --skip PATH".to_owned()
+            },
         ),
     }
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use whatif_engine::{DEFAULT_GRACE, Engine};
-use whatif_types::Span;
+use whatif_types::{Span, Status};
 
 use super::Outcome;
 use crate::output::Output;
@@ -20,7 +20,8 @@ pub struct Args {
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let sandbox = engine.stop(args.name.as_deref(), args.grace.map_or(DEFAULT_GRACE, Span::duration))?;
     let name = sandbox.name.clone();
+    let left = if sandbox.status == Status::Deleted { "; its run left nothing to keep" } else { "" };
     output.document(&engine.listed(sandbox)?);
-    output.line(format!("{name} is stopped"));
+    output.line(format!("{name} is stopped{left}"));
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::error::signal_name;
-use whatif_engine::undo::UndoRequest;
+use whatif_engine::undo::{UndoRequest, is_git_object};
 use whatif_engine::{Engine, EngineError, shown_path};
 use whatif_types::text::Text;
 
@@ -41,8 +41,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let project = &prepared.page.project;
     let is_interactive = !output.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if args.dry_run || (is_interactive && !args.yes) {
+        let removed = prepared.removed();
         for path in &prepared.paths {
-            output.line(format!("restore  {}", visible_path(shown_path(path, project))));
+            let word = if removed.contains(path) { "delete" } else { "restore" };
+            output.line(format!("{word:<7}  {}", visible_path(shown_path(path, project))));
         }
         for path in &prepared.skipped {
             output.line(format!("skip     {}", visible_path(shown_path(path, project))));
@@ -82,8 +84,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         prepared.page.id
     ));
     if !prepared.skipped.is_empty() {
-        let paths: Vec<String> = prepared.skipped.iter().map(|p| visible_path(shown_path(p, project))).collect();
-        output.line(format!("  left as they are: {}", paths.join(", ")));
+        let named = prepared.skipped.iter().filter(|p| !is_git_object(p)).map(|p| visible_path(shown_path(p, project)));
+        let named: Vec<String> = named.collect();
+        let objects = prepared.skipped.len() - named.len();
+        let objects = (objects > 0).then(|| format!("{objects} of git's objects"));
+        let all: Vec<String> = named.into_iter().chain(objects).collect();
+        output.line(format!("  left as they are: {}", all.join(", ")));
     }
     output.line(format!("  apply it again: whatif undo {}", prepared.id));
     output.document(&document(true));

@@ -3,24 +3,26 @@
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use whatif_engine::network::permits::Permitted;
-use whatif_engine::network::{Answering, Ask};
+use whatif_engine::network::{Answering, Ask, Asked};
 use whatif_engine::{Engine, EngineError, Sandbox};
 
-use super::prompt::{self, Answer};
+use super::prompt::{Answer, Outcome, Prompt};
 use crate::output::{Output, Style};
 
 pub(super) struct Network<'e> {
     engine: &'e Engine,
     sandbox: &'e Sandbox,
-    /// Whether there is somebody to ask.
+    /// Whether there is a person to ask, who has not had enough of it.
     is_interactive: bool,
     starting: Option<Starting>,
     /// It was wanted again meanwhile: the one that was just started may be gone already.
     is_wanted_again: bool,
     questions: Option<Answering>,
+    prompt: Prompt,
     is_told: bool,
 }
 
@@ -31,16 +33,19 @@ struct Starting {
 }
 
 impl<'e> Network<'e> {
-    pub(super) fn new(engine: &'e Engine, sandbox: &'e Sandbox, is_interactive: bool) -> Self {
+    pub(super) fn new(engine: &'e Engine, sandbox: &'e Sandbox, is_interactive: bool, output: &Output) -> Self {
         // There may be a supervisor from an earlier command.
         let questions = if is_interactive { engine.answering(sandbox) } else { None };
-        Self { engine, sandbox, is_interactive, starting: None, is_wanted_again: false, questions, is_told: false }
+        let prompt = Prompt::new(&sandbox.name, output);
+        Self { engine, sandbox, is_interactive, starting: None, is_wanted_again: false, questions, prompt, is_told: false }
     }
 
+    /// The keys too, while they are ours.
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
         let done = self.starting.as_ref().map(|starting| PollFd::new(&starting.done, PollFlags::IN));
         let asked = self.questions.as_ref().map(|questions| PollFd::from_borrowed_fd(questions.as_fd(), PollFlags::IN));
-        done.into_iter().chain(asked)
+        let typed = self.is_asking().then(|| PollFd::from_borrowed_fd(rustix::stdio::stdin(), PollFlags::IN));
+        done.into_iter().chain(asked).chain(typed)
     }
 
     /// Which registries the user's tools are set up for may have to be asked first, and that takes a moment.
@@ -60,15 +65,56 @@ impl<'e> Network<'e> {
         self.starting = Some(Starting { done, thread });
     }
 
-    pub(super) fn work(&mut self, output: &Output) {
+    /// Whether a question is on the screen: then the terminal is not the command's.
+    pub(super) fn is_asking(&self) -> bool {
+        self.prompt.is_asking()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.prompt.deadline()
+    }
+
+    /// True once after something of ours was on the screen.
+    pub(super) fn gives_screen_back(&mut self) -> bool {
+        self.prompt.gives_screen_back()
+    }
+
+    /// Returns a key that is meant for the command although a question was open.
+    pub(super) fn work(&mut self, output: &Output) -> Option<u8> {
         self.finish_start(output);
-        while let Some(ask) = self.next_question() {
-            let answer = prompt::ask(&ask, output);
-            self.remember(&ask, answer, output);
-            if let Some(questions) = &mut self.questions {
-                let _ = questions.answer(ask.id, answer != Answer::No);
+        // First, so that an answer to what is no longer asked is none.
+        while let Some(asked) = self.next_heard() {
+            match asked {
+                Asked::Question(ask) => self.prompt.ask(ask),
+                Asked::Withdrawn(id) => self.prompt.withdraw(id),
+                Asked::TooMany(ask) => self.prompt.tell_too_many(&ask),
             }
         }
+        match self.prompt.look()? {
+            Outcome::Answered { ask, answer } => {
+                let remembered = self.remember(&ask, answer);
+                if let Some(questions) = &mut self.questions {
+                    let _ = questions.answer(ask.id, answer != Answer::No);
+                }
+                self.prompt.confirm(&ask, &remembered);
+                None
+            }
+            Outcome::Interrupted(key) => {
+                self.stop_asking("interrupted. Nothing more is asked in this run");
+                Some(key)
+            }
+            Outcome::NobodyThere => {
+                self.stop_asking("no answer. Nothing more is asked in this run");
+                None
+            }
+        }
+    }
+
+    /// What is open is denied, and so is whatever no rule allows from now on.
+    pub(super) fn stop_asking(&mut self, because: &str) {
+        self.is_interactive = false;
+        self.questions = None;
+        self.prompt.drop_all(because);
     }
 
     fn finish_start(&mut self, output: &Output) {
@@ -90,7 +136,7 @@ impl<'e> Network<'e> {
         }
     }
 
-    fn next_question(&mut self) -> Option<Ask> {
+    fn next_heard(&mut self) -> Option<Asked> {
         let questions = self.questions.as_mut()?;
         if !questions.has_more() {
             let mut fds = [PollFd::from_borrowed_fd(questions.as_fd(), PollFlags::IN)];
@@ -99,25 +145,29 @@ impl<'e> Network<'e> {
                 return None;
             }
         }
-        match questions.next_question() {
-            Ok(Some(ask)) => Some(ask),
+        match questions.hear() {
+            Ok(Some(asked)) => Some(asked),
             // The supervisor is gone.
             _ => {
                 self.questions = None;
+                self.prompt.drop_all("its connection is gone");
                 None
             }
         }
     }
 
-    fn remember(&self, ask: &Ask, answer: Answer, output: &Output) {
-        let permitted = match answer {
-            Answer::ForProject => Permitted::ForProject,
-            Answer::Always => Permitted::Always,
-            Answer::Once | Answer::No => return,
+    /// Says in words for how long it is allowed.
+    fn remember(&self, ask: &Ask, answer: Answer) -> String {
+        let (permitted, words) = match answer {
+            Answer::No => return "no".to_owned(),
+            Answer::Once => return "allowed once".to_owned(),
+            Answer::ForProject => (Permitted::ForProject, "allowed for this project"),
+            Answer::Always => (Permitted::Always, "allowed always"),
         };
-        let Ok(rule) = ask.rule.parse() else { return };
-        if let Err(error) = self.engine.permit(&self.sandbox.project, &rule, permitted) {
-            output.note(format!("{} it is allowed this once: {error}", output.paint_note(Style::Yellow, "whatif:")));
+        let Ok(rule) = ask.rule.parse() else { return "allowed once".to_owned() };
+        match self.engine.permit(&self.sandbox.project, &rule, permitted) {
+            Ok(()) => words.to_owned(),
+            Err(error) => format!("allowed once; it is not remembered: {error}"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::os::fd::OwnedFd;
 
 use rustix::stdio::{stdin, stdout};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
+use rustix::termios::{OptionalActions, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 
 use super::relay::{Relay, Sink};
 
@@ -49,6 +49,19 @@ pub(super) fn relays(master: &OwnedFd) -> std::io::Result<[Relay; 2]> {
         Relay::input(stdin().try_clone_to_owned()?, master.try_clone()?),
         Relay::output(master.try_clone()?, Sink::Descriptor(stdout().as_fd().try_clone_to_owned()?)),
     ])
+}
+
+/// A key that overtakes those which the program has not read yet.
+pub(super) fn press(master: &OwnedFd, key: u8) {
+    let _ = rustix::io::write(master, &[key]);
+}
+
+/// Lets a program that draws on the whole screen draw it again: to it, the terminal has another size for a moment.
+pub(super) fn redraw(master: &OwnedFd) {
+    if let Ok(size) = tcgetwinsize(master) {
+        let _ = tcsetwinsize(master, Winsize { ws_xpixel: size.ws_xpixel.wrapping_add(1), ..size });
+        let _ = tcsetwinsize(master, size);
+    }
 }
 
 pub(super) fn copy_size(master: &OwnedFd) {

@@ -24,6 +24,10 @@ pub fn of(change: &Change, project: &Path) -> Vec<Note> {
         let first = visible(shown_path(linked.path(), project).as_os_str().as_bytes());
         notes.push((Tone::Other, format!("hard link to {first}")));
     }
+    if let Some(to) = change.moved_to.first() {
+        let to = visible(shown_path(to, project).as_os_str().as_bytes());
+        notes.push((Tone::Warning, format!("moved to {to}: it goes from here only if it is taken there, too")));
+    }
     match change.blocked {
         Some(Blocked::Special) => {
             notes.push((Tone::Bad, "never applied: pipes, sockets and devices stay in the sandbox".to_owned()))

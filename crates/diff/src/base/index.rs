@@ -45,7 +45,7 @@ const STOPS_VERSION_1: [u8; 4] = [0xff; 4];
 const KINDS: [Kind; 6] = [Kind::File, Kind::Directory, Kind::Link, Kind::Fifo, Kind::Socket, Kind::Device];
 const NUMBERS: usize = 15;
 
-pub(super) const FILE: &str = "index";
+pub const FILE: &str = "index";
 
 #[expect(clippy::large_enum_variant, reason = "nearly all lines are known ones, and none outlives the loop that reads it")]
 pub(super) enum Line {

@@ -48,7 +48,8 @@ impl Bases {
     }
 }
 
-fn below(top: &Change, sorted: &[Change]) -> std::ops::Range<usize> {
+/// Where the changes below a directory are.
+pub(super) fn below(top: &Change, sorted: &[Change]) -> std::ops::Range<usize> {
     let prefix = [top.path.as_os_str().as_bytes(), b"/"].concat();
     let start = sorted.partition_point(|c| c.path.as_os_str().as_bytes() < prefix.as_slice());
     let length = sorted[start..].iter().take_while(|c| c.path.as_os_str().as_bytes().starts_with(&prefix)).count();

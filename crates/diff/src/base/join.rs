@@ -30,12 +30,20 @@ pub fn join(from: &[&Path], to: &Path) -> io::Result<()> {
     if said.is_empty() {
         return Ok(());
     }
+    write(said.into_values().flatten(), to).map_err(|e| named(e, to))
+}
+
+/// Adds what one directory says to another one.
+pub fn add(from: &Path, to: &Path) -> io::Result<()> {
+    let bytes = lines(from).map_err(|e| named(e, from))?;
+    let mut said = Vec::new();
+    index::read(&bytes, |line| said.push((line, from)));
     write(said, to).map_err(|e| named(e, to))
 }
 
-fn write(said: BTreeMap<OsString, Vec<(Line, &Path)>>, to: &Path) -> io::Result<()> {
+fn write<'d>(said: impl IntoIterator<Item = (Line, &'d Path)>, to: &Path) -> io::Result<()> {
     let mut writer = Writer::begin(to)?;
-    for (line, directory) in said.into_values().flatten() {
+    for (line, directory) in said {
         let line = match line {
             Line::Known(record) => {
                 let content = match record.content {

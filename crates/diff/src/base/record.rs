@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use whatif_types::text;
 
 use crate::attributes::Attributes;
@@ -10,6 +11,11 @@ use crate::node::{Kind, Node, Time};
 
 /// SHA-256 of a file's bytes.
 pub type Hash = [u8; 32];
+
+#[must_use]
+pub fn hash_of(bytes: &[u8]) -> Hash {
+    Sha256::digest(bytes).into()
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {

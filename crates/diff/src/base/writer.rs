@@ -1,7 +1,7 @@
 //! Appends to a `base/` directory, one command at a time.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -15,14 +15,13 @@ use super::record::Hash;
 use crate::change::State;
 use crate::marks::Marks;
 use crate::node::Kind;
-use crate::{attributes, content};
+use crate::{attributes, content, git_index};
 
 /// Longer text is rarely merged by lines; only its identity is kept.
 pub const LONGEST_KEPT: u64 = 4 << 20;
 
 /// Longer files are known by their times alone: reading them takes longer than it is worth.
 const LONGEST_HASHED: u64 = 64 << 20;
-const PIECE: usize = 64 << 10;
 
 /// What is kept of one file.
 #[derive(Default)]
@@ -36,15 +35,7 @@ pub(super) fn hash(state: &State, longest: u64) -> io::Result<Option<Hash>> {
     if state.node.kind != Kind::File || state.node.size > longest {
         return Ok(None);
     }
-    let mut file = content::open(&state.at)?;
-    let mut hash = Sha256::new();
-    let mut piece = vec![0; PIECE];
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(Some(hash.finalize().into())),
-            length => hash.update(&piece[..length]),
-        }
-    }
+    state.hash().map(Some)
 }
 
 /// The same, unless it is closed to this user or went meanwhile.
@@ -110,13 +101,14 @@ impl Writer {
         Ok(Some(number))
     }
 
-    /// Text of sensible length is copied.
+    /// Text of sensible length is copied, and git's index, which is merged by what it means.
     fn keep_file(&mut self, before: &State) -> io::Result<Kept> {
-        if before.node.size > LONGEST_KEPT {
+        let is_index = git_index::is_one(&before.at);
+        if before.node.size > if is_index { git_index::LONGEST } else { LONGEST_KEPT } {
             return Ok(Kept { content: None, hash: hash_if_open(before, LONGEST_HASHED)? });
         }
         match content::read(&before.at) {
-            Ok(bytes) if !whatif_patch::is_binary(&bytes) => {
+            Ok(bytes) if is_index || !whatif_patch::is_binary(&bytes) => {
                 let number = self.keep_bytes(&bytes)?;
                 attributes::copy(before.attributes()?, &self.directory.join(number.to_string()));
                 Ok(Kept { content: Some(number), hash: None })

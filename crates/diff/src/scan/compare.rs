@@ -13,6 +13,7 @@ use crate::links::Twin;
 use crate::marks::Marks;
 use crate::node::{Kind, LONG_AGO, Node, Time};
 use crate::seen::{MadeInside, Place, Touched};
+use crate::unreadable::Unreadable;
 
 impl Walk<'_> {
     /// A directory that both sides have.
@@ -49,6 +50,31 @@ impl Walk<'_> {
         // Nearly all of them are only on the way to something.
         if differs {
             self.compare(full, Some(now), Some(after), touched, false, finding);
+        } else if !is_known || self.scope.bases.get(&full).is_some() {
+            self.note_agreed_directory(full, now, after, touched, finding);
+        }
+    }
+
+    /// Both sides may have made the same of a directory.
+    fn note_agreed_directory(&self, full: PathBuf, now: State, after: State, touched: Option<Time>, finding: &mut Finding) {
+        match self.start(&full, Some(&now), Some(&after), touched) {
+            Ok((_, Base::Reality)) => {}
+            Ok(_) => finding.found.agreed.push(Unchanged { now, copy: None, is_in_copy: self.tree.copied }),
+            Err(unreadable) => finding.unreadable(&full, unreadable.cause),
+        }
+    }
+
+    /// What the sandbox started from at a path.
+    fn start(
+        &self,
+        full: &Path,
+        now: Option<&State>,
+        after: Option<&State>,
+        touched: Option<Time>,
+    ) -> Result<(Option<State>, Base), Unreadable> {
+        match &self.copied {
+            Some(copied) => self.scope.bases.start_of_copied(copied, full, self.inside(full), now, after),
+            None => self.scope.bases.start_of(full, now, after, self.since(touched)),
         }
     }
 
@@ -87,11 +113,7 @@ impl Walk<'_> {
         masked_over_something: bool,
         finding: &mut Finding,
     ) {
-        let start = match &self.copied {
-            Some(copied) => self.scope.bases.start_of_copied(copied, &full, self.inside(&full), now.as_ref(), after.as_ref()),
-            None => self.scope.bases.start_of(&full, now.as_ref(), after.as_ref(), self.since(touched)),
-        };
-        let (before, base) = match start {
+        let (before, base) = match self.start(&full, now.as_ref(), after.as_ref(), touched) {
             Ok(start) => start,
             Err(unreadable) => {
                 finding.unreadable(&full, unreadable.cause);
@@ -160,9 +182,17 @@ impl Walk<'_> {
     /// Whatever the sandbox started from, both have the same now, and what either does next is relative to that.
     fn note_same(&self, full: &Path, base: Base, now: Option<State>, after: Option<State>, finding: &mut Finding) {
         let (Some(now), Some(after)) = (now, after) else { return };
-        if base == Base::Lost && now.node.kind != Kind::Directory && self.scope.bases.get(full).is_none() {
-            finding.found.unchanged.push(Unchanged { now, copy: Some(after), is_in_copy: self.tree.copied });
-        }
+        let is_unknown = base == Base::Lost && self.scope.bases.get(full).is_none();
+        let is_new = is_unknown && now.node.kind != Kind::Directory && !self.has_replaced(full, &after);
+        let list = if is_new { &mut finding.found.unchanged } else { &mut finding.found.agreed };
+        list.push(Unchanged { now, copy: Some(after), is_in_copy: self.tree.copied });
+    }
+
+    /// Whether the sandbox certainly made something else of what was copied, although the bytes of that are not known any more. Should
+    /// reality take its own back, as an undo does, this is a change again.
+    fn has_replaced(&self, full: &Path, after: &State) -> bool {
+        let original = self.copied.as_ref().and_then(|copied| copied.original(self.inside(full)));
+        original.is_some_and(|original| (original.kind, original.size) != (after.node.kind, after.node.size))
     }
 
     /// The sandbox did nothing here. It may hide what reality does, all the same.

@@ -62,14 +62,14 @@ impl Walk<'_> {
         let mut was_there = false;
         let mut hides_nothing = false;
         let mut is_copied_up = false;
-        let mut redirected: Option<PathBuf> = None;
+        let mut redirected: Option<(PathBuf, usize)> = None;
         let mut listing = Listing::All;
         let mut is_put_by_head = visit.is_put_by_head;
         while let Some((part, seen)) = look_up.next()? {
             // Only the oldest part was made over what is in reality; newer ones may have been made over older ones.
             is_copied_up = seen.is_copied_up;
             if look_up.is_redirected && redirected.is_none() {
-                redirected = Some(self.layers[part.layer].path.join(&part.path));
+                redirected = Some((self.layers[part.layer].path.join(&part.path), uppers.len() + 1));
             }
             was_there = visit.is_in_place && !look_up.is_redirected && seen.is_copied_up && !seen.is_opaque;
             let mut btime = None;
@@ -113,7 +113,11 @@ impl Walk<'_> {
             Some(path) if before.is_some() && self.scope.bases.is_in_place(&full, &path).map_err(|u| u.cause)? => in_place,
             Some(path) => match self.source(&path)? {
                 Source::There(directory) => {
-                    finding.found.renamed.extend(redirected.map(|at| Renamed { path: full.clone(), source: path.clone(), at }));
+                    let renamed = redirected.map(|(at, parts)| {
+                        let is_lowest = parts == uppers.len();
+                        Renamed { path: full.clone(), source: path.clone(), at, is_lowest }
+                    });
+                    finding.found.renamed.extend(renamed);
                     Lower::Elsewhere(path, directory)
                 }
                 Source::Hidden => Lower::Nothing,

@@ -16,7 +16,7 @@ use super::names::{Entry, Names, Said};
 use super::queue::Queue;
 use super::stack::Layer;
 use super::views::{Listing, Lower, Views};
-use super::{Found, Reach, Scope, Tree};
+use super::{Found, Reach, Scope, Through, Tree};
 use crate::base::Made;
 use crate::change::{Change, State};
 use crate::copied::Copied;
@@ -294,6 +294,12 @@ impl<'a> Walk<'a> {
             }
             // What the sandbox puts into a directory that it was not shown would be among files it does not know.
             let masked_over_something = visit.is_over_masked || is_masked && real.is_some() && after.is_some();
+            if let (Lower::Elsewhere(..), Some(state)) = (&views.lower, after.as_ref().filter(|a| a.marks() == Marks::None))
+                && !masked_over_something
+                && !self.scope.rewritten.contains(&full)
+            {
+                finding.found.through.push(Through { path: full.clone(), at: state.at.clone() });
+            }
             match (sub, after) {
                 // Compared when it is open.
                 (Some(sub), Some(after))

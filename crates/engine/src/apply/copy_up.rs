@@ -5,6 +5,9 @@
 //! copied first to where the mark is: into the layer, or into the head. A head that is mounted is left to the kernel, which copies
 //! up by itself when a file is touched. A copy shows what was shown before, so a crash or a failed transaction does no harm.
 //!
+//! A directory that loses its source as a whole stands on its own afterwards: nothing that reality gets at the old place later is
+//! part of it, and its whiteouts, which hide nothing any more, are not shown.
+//!
 //! A mount goes on listing the directories of reality that it has looked up, and those are gone then. So a living sandbox is mounted
 //! anew afterwards, and one in which something runs, where that is impossible, stops the transaction.
 
@@ -15,16 +18,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps};
-use rustix::io::Errno;
 use whatif_apply::{Change as Act, Expected, Operation, Plan};
-use whatif_diff::{Change, Found, Renamed};
-use whatif_keeper::Client;
+use whatif_diff::{Found, Renamed, Through};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_layers::{copy, remove};
+use whatif_sys::absence::OrAbsent;
 use whatif_types::{LayerId, Sandbox, Status};
 
 use super::About;
-use super::marks::{ORIGIN, REDIRECT, has_marks, in_tree, value};
+use super::marks::{REDIRECT, cut_off, has_marks, in_tree, value};
+use crate::still::Still;
 use crate::{Engine, EngineError};
 
 /// A sandbox that stays as it is while reality changes under it.
@@ -32,7 +35,7 @@ struct Held {
     sandbox: Sandbox,
     /// None of the sandbox that is applied, whose lock the caller has.
     lock: Option<SandboxLock>,
-    still: Option<Client>,
+    still: Option<Still>,
     /// Its mounts show directories that will be gone.
     is_outdated: bool,
 }
@@ -66,7 +69,7 @@ struct Leaving {
 
 /// One path that would vanish.
 struct Carried<'f> {
-    change: &'f Change,
+    shown: &'f Through,
     renamed: &'f Renamed,
     /// Where a copy of it belongs.
     target: PathBuf,
@@ -79,7 +82,8 @@ impl Engine {
         let about = serde_json::from_value::<About>(plan.about.clone());
         let (true, false, Ok(about)) = (self.context.is_root(), paths.is_empty(), about) else { return Ok(AllHeld::default()) };
         let leaving = Leaving { paths, about };
-        let mut copying = CopyUp { engine: self, leaving, marked: HashMap::new(), place: None, has_copied: false };
+        let mut copying =
+            CopyUp { engine: self, leaving, marked: HashMap::new(), place: None, alone: Vec::new(), has_copied: false };
         let held = copying.everywhere()?;
         copying.finish()?;
         Ok(AllHeld(held))
@@ -94,6 +98,9 @@ struct CopyUp<'e> {
     marked: HashMap<LayerId, bool>,
     /// Where copies are made, before they get their names.
     place: Option<(PathBuf, SandboxLock)>,
+    /// Directories that stand on their own from now on, and whose they are. Only when everything was copied: another snapshot may
+    /// show more of them than one that was looked at before.
+    alone: Vec<(Sandbox, Renamed)>,
     has_copied: bool,
 }
 
@@ -104,6 +111,7 @@ impl CopyUp<'_> {
         let mut held = Vec::new();
         for sandbox in &sandboxes {
             held.extend(self.in_head(sandbox)?);
+            self.in_layers(sandbox, &sandbox.details.position.stack)?;
             for snapshot in engine.store.list_snapshots(&sandbox.id)? {
                 self.in_layers(sandbox, &snapshot.details.stack)?;
             }
@@ -121,7 +129,10 @@ impl CopyUp<'_> {
     /// Copies have to outlive what they were made from, a power cut included.
     fn finish(self) -> Result<(), EngineError> {
         let root = self.engine.state.root();
-        if self.has_copied {
+        for (sandbox, renamed) in &self.alone {
+            cut_off(&renamed.at).map_err(|e| cannot(sandbox, &renamed.path, e))?;
+        }
+        if self.has_copied || !self.alone.is_empty() {
             let directory = fs::File::open(root).map_err(|e| EngineError::io("open", root, e))?;
             rustix::fs::syncfs(&directory).map_err(|e| EngineError::io("sync", root, e.into()))?;
         }
@@ -141,7 +152,9 @@ impl CopyUp<'_> {
         for one in &carried {
             self.copy(sandbox, &found, one)?;
         }
-        self.forget_sources(sandbox, &carried)
+        let alone = self.leaving.alone(sandbox, &found, |_| true);
+        self.alone.extend(alone.cloned().map(|renamed| (sandbox.clone(), renamed)));
+        Ok(())
     }
 
     /// What the sandbox shows now.
@@ -152,46 +165,53 @@ impl CopyUp<'_> {
         let Some(head) = engine.state.find(&sandbox.id)?.map(|directory| directory.join("head")) else { return Ok(None) };
         let is_marked = self.is_marked(&sandbox.details.position.stack)? || has_marks_in(&head)?;
         // Only those that have something to lose are locked: two applies at once would wait for each other's sandboxes.
-        if !is_marked || self.leaving.carried(&engine.look(sandbox)?, |_| true).is_empty() {
+        if !is_marked || !self.leaving.takes_from(sandbox, &engine.look(sandbox)?) {
             return Ok(None);
         }
         // An apply has locked and stopped its own sandbox itself.
         let lock = if is_own { None } else { Some(engine.lock(sandbox)?) };
         let sandbox = &if is_own { sandbox.clone() } else { engine.refresh(sandbox)? };
-        let still = if is_own { None } else { engine.hold_still(sandbox)? };
+        let still = if is_own { None } else { Some(engine.hold_still(sandbox)?) };
         let mut held = Held { sandbox: sandbox.clone(), lock, still, is_outdated: false };
         let found = engine.look(sandbox)?;
         // What becomes real as a whole is shown by reality itself afterwards.
-        let carried = self.leaving.carried(&found, |renamed| !is_own || !self.leaving.drops(sandbox, renamed));
-        held.is_outdated = sandbox.status == Status::Active && !carried.is_empty();
+        let stays = |renamed: &Renamed| !is_own || !self.leaving.drops(sandbox, renamed);
+        let carried = self.leaving.carried(&found, stays);
+        let alone: Vec<Renamed> = self.leaving.alone(sandbox, &found, stays).cloned().collect();
         let mut view = None;
-        if held.is_outdated {
-            if !engine.connect(sandbox)?.list()?.is_empty() {
+        if sandbox.status == Status::Active && (!carried.is_empty() || !alone.is_empty()) {
+            let is_busy = !engine.connect(sandbox)?.list()?.is_empty();
+            if let Some(first) = carried.first().filter(|_| is_busy) {
                 let busy = io::Error::new(io::ErrorKind::ResourceBusy, "something runs in it");
-                return Err(cannot(sandbox, &carried[0].change.path, busy));
+                return Err(cannot(sandbox, &first.shown.path, busy));
             }
+            // It has all there is to see already.
+            if is_busy {
+                return Ok(Some(held));
+            }
+            held.is_outdated = true;
             let root = sandbox.details.keeper_pid.map(view_of).transpose();
             view = root.map_err(|e| cannot(sandbox, &sandbox.project, e))?;
         }
         for one in &carried {
             match &view {
                 Some(view) if one.target.starts_with(&head) => {
-                    touch(view, &one.change.path).map_err(|e| cannot(sandbox, &one.change.path, e))?;
+                    touch(view, &one.shown.path).map_err(|e| cannot(sandbox, &one.shown.path, e))?;
                     self.has_copied = true;
                 }
                 _ => self.copy(sandbox, &found, one)?,
             }
         }
-        self.forget_sources(sandbox, &carried)?;
+        self.alone.extend(alone.into_iter().map(|renamed| (sandbox.clone(), renamed)));
         Ok(Some(held))
     }
 
     /// Copies to where nothing is mounted for writing. A name appears with everything it stands for, or not at all.
     fn copy(&mut self, sandbox: &Sandbox, found: &Found, carried: &Carried<'_>) -> Result<(), EngineError> {
-        let failed = |e: io::Error| cannot(sandbox, &carried.change.path, e);
+        let failed = |e: io::Error| cannot(sandbox, &carried.shown.path, e);
         let making = self.place()?.join("copy");
         let depth = carried.target.strip_prefix(&carried.renamed.at).map_or(0, |rest| rest.components().count());
-        let mut levels: Vec<(&Path, &Path)> = carried.target.ancestors().zip(carried.change.path.ancestors()).take(depth).collect();
+        let mut levels: Vec<(&Path, &Path)> = carried.target.ancestors().zip(carried.shown.path.ancestors()).take(depth).collect();
         levels.reverse();
         for (target, path) in levels {
             if target.symlink_metadata().is_ok() {
@@ -201,22 +221,6 @@ impl CopyUp<'_> {
             copy::alone(&from, &making).map_err(|e| failed(e.source))?;
             fs::rename(&making, target).map_err(failed)?;
             self.has_copied = true;
-        }
-        Ok(())
-    }
-
-    /// A directory whose source goes as a whole has everything now. It is marked as having come from nowhere, so that nothing is
-    /// missed in it later.
-    fn forget_sources(&self, sandbox: &Sandbox, carried: &[Carried<'_>]) -> Result<(), EngineError> {
-        let complete = carried.iter().map(|c| c.renamed).filter(|renamed| {
-            let tree = in_tree(sandbox, &renamed.path).and_then(|(tree, _)| sandbox.details.trees.get(tree));
-            tree.is_some_and(|tree| self.leaving.paths.contains(&tree.join(&renamed.source)))
-        });
-        for renamed in complete {
-            match rustix::fs::lremovexattr(&renamed.at, ORIGIN) {
-                Ok(()) | Err(Errno::NODATA) => {}
-                Err(errno) => return Err(cannot(sandbox, &renamed.path, errno.into())),
-            }
         }
         Ok(())
     }
@@ -255,19 +259,33 @@ impl Leaving {
         place.is_some_and(|(tree, path)| self.about.marks.iter().any(|mark| mark.is_at(tree, path)))
     }
 
+    fn takes_from(&self, sandbox: &Sandbox, found: &Found) -> bool {
+        !self.carried(found, |_| true).is_empty() || self.alone(sandbox, found, |_| true).next().is_some()
+    }
+
     /// What is shown at another place than reality has it, and goes from there.
     fn carried<'f>(&self, found: &'f Found, stays: impl Fn(&Renamed) -> bool) -> Vec<Carried<'f>> {
-        let comes_along = |change: &&Change| {
-            let shown = change.after.as_ref().filter(|after| after.at != change.path && self.paths.contains(&after.at));
-            shown.is_some() && change.blocked != Some(whatif_diff::Blocked::Masked)
-        };
-        let of = |change: &'f Change| {
-            let around = found.renamed.iter().filter(|r| change.path.starts_with(&r.path));
+        let of = |shown: &'f Through| {
+            let around = found.renamed.iter().filter(|r| shown.path.starts_with(&r.path));
             let renamed = around.max_by_key(|r| r.path.as_os_str().len()).filter(|r| stays(r))?;
-            let rest = change.path.strip_prefix(&renamed.path).ok()?;
-            Some(Carried { change, renamed, target: renamed.at.join(rest) })
+            let rest = shown.path.strip_prefix(&renamed.path).ok()?;
+            Some(Carried { shown, renamed, target: renamed.at.join(rest) })
         };
-        found.changes.iter().filter(comes_along).filter_map(of).collect()
+        found.through.iter().filter(|shown| self.paths.contains(&shown.at)).filter_map(of).collect()
+    }
+
+    /// The directories whose source goes as a whole, and that nothing but reality is part of.
+    fn alone<'f>(
+        &self,
+        sandbox: &Sandbox,
+        found: &'f Found,
+        stays: impl Fn(&Renamed) -> bool,
+    ) -> impl Iterator<Item = &'f Renamed> {
+        let goes = move |renamed: &&Renamed| {
+            let tree = in_tree(sandbox, &renamed.path).and_then(|(tree, _)| sandbox.details.trees.get(tree));
+            tree.is_some_and(|tree| self.paths.contains(&tree.join(&renamed.source)))
+        };
+        found.renamed.iter().filter(|renamed| renamed.is_lowest).filter(goes).filter(move |renamed| stays(renamed))
     }
 }
 
@@ -283,13 +301,12 @@ fn has_marks_in(root: &Path) -> Result<bool, EngineError> {
         if value(&directory, REDIRECT)?.is_some() {
             return Ok(true);
         }
-        let entries = match fs::read_dir(&directory) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            other => other.map_err(|e| EngineError::io("list", &directory, e))?,
-        };
-        for entry in entries {
+        // A head that nobody has stopped changes meanwhile: a directory that is a file now has no marks.
+        let entries = fs::read_dir(&directory).or_absent().map_err(|e| EngineError::io("list", &directory, e))?;
+        for entry in entries.into_iter().flatten() {
             let entry = entry.map_err(|e| EngineError::io("list", &directory, e))?;
-            if entry.file_type().map_err(|e| EngineError::io("examine", &entry.path(), e))?.is_dir() {
+            let kind = entry.file_type().or_absent().map_err(|e| EngineError::io("examine", &entry.path(), e))?;
+            if kind.is_some_and(|kind| kind.is_dir()) {
                 pending.push(entry.path());
             }
         }
@@ -301,8 +318,8 @@ fn has_marks_in(root: &Path) -> Result<bool, EngineError> {
 fn shown_at(found: &Found, path: &Path, carried: &Carried<'_>) -> Option<PathBuf> {
     let at = found.changes.binary_search_by(|c| c.path.as_os_str().as_encoded_bytes().cmp(path.as_os_str().as_encoded_bytes()));
     let shown = at.ok().and_then(|at| found.changes[at].after.as_ref()).map(|after| after.at.clone());
-    let steps = carried.change.path.components().count() - path.components().count();
-    shown.or_else(|| carried.change.after.as_ref()?.at.ancestors().nth(steps).map(Path::to_owned))
+    let steps = carried.shown.path.components().count() - path.components().count();
+    shown.or_else(|| carried.shown.at.ancestors().nth(steps).map(Path::to_owned))
 }
 
 /// The root as a living sandbox sees it.

@@ -1,21 +1,21 @@
 //! What each wanted change means for reality as it is now: three sides, one result or a conflict.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::content::LONGEST_TEXT;
 use whatif_diff::pattern::{Patterns, Scope};
-use whatif_diff::{Base, Change, Kind, Marks, State};
+use whatif_diff::{Base, Change, Kind, Marks, State, git_index, is_in_repository};
 use whatif_patch::Region;
 use whatif_types::text;
 
 use super::ApplyRequest;
 use super::database::has_open_journal;
-use super::select::Chosen;
+use super::select::{Chosen, Reason};
 use crate::EngineError;
 use crate::diff::CONTEXT_LINES;
-use crate::merge::{Collision, Content, Looks, Merged, Prefer, UNKNOWN, merge, unmergeable};
+use crate::merge::{Collision, Content, Looks, Merged, Prefer, UNKNOWN, merge, stages_the_same, unmergeable};
 
 /// What is to be at a path.
 #[derive(Debug)]
@@ -39,8 +39,8 @@ pub(super) enum Result3 {
     Remove,
     /// Reality is as it is to be.
     Nothing,
-    /// Left for later.
-    Skip,
+    /// It stays a change of the sandbox.
+    LeaveOut(Reason),
     /// Reality's version was chosen; the sandbox's change is settled.
     KeepReality,
     Conflict(Conflict),
@@ -85,6 +85,14 @@ pub struct Conflict {
     pub regions: Vec<Region>,
 }
 
+impl Conflict {
+    /// Whether a rebase puts both sides into the file, to be settled there.
+    #[must_use]
+    pub fn can_be_marked(&self) -> bool {
+        !self.regions.is_empty() && !is_in_repository(&self.path)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
@@ -102,6 +110,7 @@ enum Settled {
     Ours,
     Theirs,
     Skip,
+    Held,
     Open,
 }
 
@@ -111,6 +120,10 @@ pub(super) struct Decider {
     theirs: Patterns,
     skip: Patterns,
     was_rebased: bool,
+    /// Further paths where reality's version stays, because of others where it does.
+    kept: HashSet<PathBuf>,
+    /// Paths that stay because of where the sandbox moved what is there.
+    held: HashMap<PathBuf, PathBuf>,
 }
 
 impl Decider {
@@ -118,14 +131,42 @@ impl Decider {
         let patterns = |list: &[String]| Patterns::new(list, scope).map_err(EngineError::from);
         let (ours, theirs) = (patterns(&request.ours)?, patterns(&request.theirs)?);
         let skip = Patterns::protecting(&request.skip, scope)?;
-        Ok(Self { ours, theirs, skip, was_rebased })
+        Ok(Self { ours, theirs, skip, was_rebased, kept: HashSet::new(), held: HashMap::new() })
+    }
+
+    /// Leaves reality's version at further paths. False if that is so already.
+    pub(super) fn keep(&mut self, paths: Vec<PathBuf>) -> bool {
+        let known = self.kept.len();
+        self.kept.extend(paths);
+        self.kept.len() > known
+    }
+
+    /// Leaves paths out, each because of the place that its content was moved to. False if that is so already.
+    pub(super) fn hold(&mut self, paths: Vec<(PathBuf, PathBuf)>) -> bool {
+        let known = self.held.len();
+        self.held.extend(paths);
+        self.held.len() > known
+    }
+
+    /// Where the content is of a path that is held.
+    pub(super) fn moved_to(&self, path: &Path) -> Option<&Path> {
+        self.held.get(path).map(PathBuf::as_path)
+    }
+
+    /// Whether something in a directory stays because of where the sandbox moved it.
+    pub(super) fn holds_within(&self, directory: &Path) -> bool {
+        self.held.keys().any(|path| path.starts_with(directory))
+    }
+
+    /// Whether conflicts at this path are settled on reality's version.
+    pub(super) fn keeps_reality(&self, path: &Path) -> bool {
+        matches!(self.settled(path), Settled::Ours | Settled::OursByName)
     }
 
     pub(super) fn all<'a>(&self, chosen: &[Chosen<'a>]) -> Result<Vec<Decided<'a>>, EngineError> {
         let one = |choice: &Chosen<'a>| self.one(choice.change, choice.hunks.as_deref());
         let mut decided = chosen.iter().map(one).collect::<Result<Vec<_>, _>>()?;
         self.spare_databases(&mut decided)?;
-        spare_sources(&mut decided);
         Ok(decided)
     }
 
@@ -156,7 +197,7 @@ impl Decider {
     pub(super) fn one<'a>(&self, change: &'a Change, hunks: Option<&[usize]>) -> Result<Decided<'a>, EngineError> {
         let settled = self.settled(&change.path);
         let mut decided = one(change, hunks, settled)?;
-        let is_settled = matches!(settled, Settled::Skip | Settled::OursByName);
+        let is_settled = matches!(settled, Settled::Skip | Settled::Held | Settled::OursByName);
         if self.was_rebased && !is_settled && crate::rebase::has_markers(change)? {
             if settled == Settled::Ours {
                 return Ok(Decided { result: Result3::KeepReality, ..decided });
@@ -175,7 +216,9 @@ impl Decider {
     fn settled(&self, path: &Path) -> Settled {
         if self.skip.matches(path) {
             Settled::Skip
-        } else if self.ours.matches_literally(path) {
+        } else if self.held.contains_key(path) {
+            Settled::Held
+        } else if self.kept.contains(path) || self.ours.matches_literally(path) {
             Settled::OursByName
         } else if self.ours.matches(path) {
             Settled::Ours
@@ -187,21 +230,12 @@ impl Decider {
     }
 }
 
-/// Where reality's version stays at the new name of a rename, it stays at the old one, too: nobody would have the content otherwise.
-fn spare_sources(decided: &mut [Decided<'_>]) {
-    let is_kept = |d: &&Decided<'_>| matches!(d.result, Result3::KeepReality);
-    let sources: HashSet<PathBuf> = decided.iter().filter(is_kept).filter_map(|d| Some(d.change.old_path()?.to_owned())).collect();
-    let is_source = |d: &&mut Decided<'_>| matches!(d.result, Result3::Remove) && sources.contains(&d.change.path);
-    for one in decided.iter_mut().filter(is_source) {
-        one.result = Result3::KeepReality;
-    }
-}
-
 fn one<'a>(change: &'a Change, hunks: Option<&[usize]>, settled: Settled) -> Result<Decided<'a>, EngineError> {
     // Reality as it was when the change was found: what is decided about is what the transaction will insist on.
     let now = now(change);
     let result = match settled {
-        Settled::Skip => Result3::Skip,
+        Settled::Skip => Result3::LeaveOut(Reason::Skipped),
+        Settled::Held => Result3::LeaveOut(Reason::Moved),
         Settled::OursByName => Result3::KeepReality,
         Settled::Theirs | Settled::Ours => match three_way(change, now.as_ref(), hunks)? {
             Result3::Conflict(_) if settled == Settled::Ours => Result3::KeepReality,
@@ -250,10 +284,14 @@ pub fn outlook(change: &Change) -> Outlook {
     }
 }
 
+/// Whether a rebase would put both sides of a conflict into the file.
+pub(crate) fn can_be_marked(change: &Change) -> bool {
+    matches!(three_way(change, now(change).as_ref(), None), Ok(Result3::Conflict(conflict)) if conflict.can_be_marked())
+}
+
 fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> Result<Result3, EngineError> {
     // The base of a rename's addition is what was at its new path: nothing.
     let before = if change.deletion.is_some() { None } else { change.before.as_ref() };
-    let is_index = change.path.ends_with(".git/index");
     if change.has_lost_its_source() {
         return Ok(Result3::Conflict(Conflict {
             path: change.path.clone(),
@@ -267,9 +305,11 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
     if !change.has_drifted() || (change.deletion.is_some() && now.is_none()) {
         return direct(change, now, hunks);
     }
-    // Git makes its index anew from what it finds; two versions of it cannot be merged.
-    if is_index {
-        return Ok(Result3::Skip);
+    if let (Some(now), Some(after)) = (now, &change.after)
+        && git_index::is_one(&change.path)
+        && stages_the_same(now, after)?
+    {
+        return Ok(Result3::Nothing);
     }
     let conflict = |why, ours, theirs| {
         Ok(Result3::Conflict(Conflict { path: change.path.clone(), why, reality: ours, sandbox: theirs, regions: Vec::new() }))
@@ -309,7 +349,8 @@ fn did_to(change: &Change) -> Side {
     }
 }
 
-fn now(change: &Change) -> Option<State> {
+/// What reality had when the change was found.
+pub(super) fn now(change: &Change) -> Option<State> {
     change.reality.clone().map(|node| State::new(node, change.path.clone(), Marks::None))
 }
 

@@ -62,6 +62,7 @@ impl Written {
     fn of(operation: &Operation, path: &Path, after: &After) -> Self {
         let from = match &operation.change {
             Act::Put { source: Source::File(from), .. } => Some(from.clone()),
+            Act::Put { source: Source::Approved(approved), .. } => Some(approved.path.clone()),
             _ => None,
         };
         let (after, hash) = (after.identity.clone(), after.hash.map(|hash| hash.0));

@@ -11,6 +11,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,7 @@ use whatif_layers::remove;
 use whatif_layers::squash::{self, Format};
 use whatif_layers::state_dir::AliveLock;
 use whatif_sys::absence::{self, MeansAbsent};
+use whatif_sys::direct;
 use whatif_types::text::{self, Text};
 use whatif_types::{Backend, LayerId, Sandbox, SandboxId};
 
@@ -34,7 +36,7 @@ const FILE: &str = "repairs";
 /// Only overlays mounted by root have renamed directories.
 pub(super) const REDIRECT: &str = "trusted.overlay.redirect";
 const OPAQUE: &str = "trusted.overlay.opaque";
-pub(super) const ORIGIN: &str = "trusted.overlay.origin";
+const ORIGIN: &str = "trusted.overlay.origin";
 
 /// A mark of one directory of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -269,7 +271,7 @@ fn is_opaque(directory: &Path) -> Result<bool, EngineError> {
 /// A mark of a directory, if it has that one.
 pub(super) fn value(directory: &Path, name: &str) -> Result<Option<Vec<u8>>, EngineError> {
     let mut value = vec![0; LONGEST_VALUE];
-    match rustix::fs::lgetxattr(directory, name, &mut value[..]) {
+    match direct::hold(directory).and_then(|held| rustix::fs::getxattr(of_held(&held), name, &mut value[..])) {
         Ok(length) => {
             value.truncate(length);
             Ok(Some(value))
@@ -280,8 +282,28 @@ pub(super) fn value(directory: &Path, name: &str) -> Result<Option<Vec<u8>>, Eng
     }
 }
 
+/// Takes a mark off a directory at a path that leads through no link.
+pub(super) fn remove_mark(directory: &Path, name: &str) -> rustix::io::Result<()> {
+    direct::hold(directory).and_then(|held| rustix::fs::removexattr(of_held(&held), name))
+}
+
+/// The path of what is held; attribute calls take no descriptor that is held for its path only.
+fn of_held(held: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()))
+}
+
 /// Longer than any path.
 const LONGEST_VALUE: usize = 4096;
+
+/// Nothing shows through a directory any more. That it was copied up is still said, which keeps the kernel from listing its whiteouts.
+pub(super) fn cut_off(directory: &Path) -> io::Result<()> {
+    let held = direct::hold(directory)?;
+    rustix::fs::setxattr(of_held(&held), OPAQUE, b"y", XattrFlags::empty())?;
+    match rustix::fs::removexattr(of_held(&held), REDIRECT) {
+        Ok(()) | Err(Errno::NODATA) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
 
 fn change(root: &Path, marks: &[&Mark], wanted: Wanted) -> Result<(), EngineError> {
     for mark in marks {
@@ -291,8 +313,10 @@ fn change(root: &Path, marks: &[&Mark], wanted: Wanted) -> Result<(), EngineErro
             Says::Opaque => (OPAQUE, b"y".to_vec()),
         };
         let changed = match wanted {
-            Wanted::Set => rustix::fs::lsetxattr(&at, name, &value, XattrFlags::empty()),
-            Wanted::Gone => match rustix::fs::lremovexattr(&at, name) {
+            Wanted::Set => {
+                direct::hold(&at).and_then(|held| rustix::fs::setxattr(of_held(&held), name, &value, XattrFlags::empty()))
+            }
+            Wanted::Gone => match remove_mark(&at, name) {
                 Err(Errno::NODATA) => Ok(()),
                 other => other,
             },

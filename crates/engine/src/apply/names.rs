@@ -20,7 +20,7 @@ pub(super) enum Share {
     /// It becomes a further name of what is put at this path. `is_same`: and that is what the sandbox has.
     Of { path: PathBuf, is_same: bool },
     /// It becomes a further name of what is in reality.
-    Existing { now: State, is_same: bool },
+    Existing { now: Box<State>, is_same: bool },
 }
 
 pub(super) type Shares = HashMap<PathBuf, Share>;
@@ -83,7 +83,7 @@ fn to_existing(decided: &[Decided<'_>], members: &[usize], anchor: &Anchor, shar
             _ => false,
         };
         if follows {
-            let share = Share::Existing { now: anchor.now.clone(), is_same: anchor.is_same };
+            let share = Share::Existing { now: Box::new(anchor.now.clone()), is_same: anchor.is_same };
             shares.insert(decided[*n].change.path.clone(), share);
         }
     }

@@ -13,7 +13,7 @@ use whatif_diff::{ChangeSet, Kind};
 
 use super::decide::{Conflict, Decided, Result3, Side};
 use super::plan::{Planner, root_of};
-use super::select::{LeftOut, Reason};
+use super::select::{LeftOut, Options, Reason};
 use crate::EngineError;
 use crate::merge::Looks;
 
@@ -42,7 +42,7 @@ impl<'a> Planner<'a> {
         let is_directory = |kind: Option<Kind>| kind == Some(Kind::Directory);
         let is_new = is_directory(decided.change.after.as_ref().map(|s| s.node.kind))
             && !is_directory(decided.now.as_ref().map(|s| s.node.kind))
-            && matches!(decided.result, Result3::Take { .. } | Result3::Nothing | Result3::KeepReality | Result3::Skip);
+            && matches!(decided.result, Result3::Take { .. } | Result3::Nothing | Result3::KeepReality | Result3::LeaveOut(_));
         if !is_new {
             return Ok(Some(decided));
         }
@@ -64,8 +64,8 @@ impl<'a> Planner<'a> {
             match decided.result {
                 Result3::Take { .. } => {
                     let path = &decided.change.path;
-                    let reason = reasons.get(path).copied().unwrap_or(Reason::NotChosen);
-                    self.leave_out(path, reason);
+                    let (reason, needs) = reasons.get(path).copied().unwrap_or((Reason::NotChosen, Options::default()));
+                    self.planned.left_out.push(LeftOut { needs, ..LeftOut::new(path, reason) });
                 }
                 _ => self.one(decided)?,
             }
@@ -74,14 +74,14 @@ impl<'a> Planner<'a> {
     }
 
     /// Why something in each directory is left out.
-    fn reasons_within(&self) -> HashMap<PathBuf, Reason> {
+    fn reasons_within(&self) -> HashMap<PathBuf, (Reason, Options)> {
         let mut reasons = HashMap::new();
-        for LeftOut { path, reason } in self.scope.left_out.iter().chain(&self.planned.left_out) {
+        for LeftOut { path, reason, needs, .. } in self.scope.left_out.iter().chain(&self.planned.left_out) {
             for directory in path.ancestors().skip(1) {
                 if reasons.contains_key(directory) {
                     break;
                 }
-                reasons.insert(directory.to_owned(), *reason);
+                reasons.insert(directory.to_owned(), (*reason, *needs));
             }
         }
         reasons
@@ -155,9 +155,9 @@ impl<'a> Planner<'a> {
         let Decided { change, now, result, is_part } = decided;
         let Some(after) = &change.after else { return Ok(Standing::Stands) };
         let result = match result {
-            Result3::Skip => {
-                self.leave_out(&change.path, Reason::Skipped);
-                return Ok(Standing::LeftOut(Reason::Skipped));
+            Result3::LeaveOut(reason) => {
+                self.leave_out(&change.path, reason);
+                return Ok(Standing::LeftOut(reason));
             }
             Result3::KeepReality => {
                 self.keep_reality(change)?;

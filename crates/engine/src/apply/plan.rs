@@ -1,11 +1,12 @@
 //! Turns decisions into a transaction: parents before children, groups of links as groups, each path under its root.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Attributes, Change as Act, Existing, Expected, Identity, Operation, Plan, Source};
+use whatif_apply::{Approved, Attributes, Change as Act, Existing, Expected, Hash, Identity, Operation, Plan, Source};
 use whatif_diff::content::LONGEST_TEXT;
 use whatif_diff::{Change, ChangeKind, ChangeSet, Kind, Node, State};
 use whatif_types::Sandbox;
@@ -58,6 +59,7 @@ pub(super) struct Planner<'a> {
     /// What paths have to do with other names of their files.
     shares: Shares,
     links: Vec<ToLink>,
+    not_chosen: HashSet<&'a Path>,
 }
 
 /// An operation that makes a further name.
@@ -81,9 +83,11 @@ pub(super) fn plan<'a>(scope: &'a Scope<'a>, decided: Vec<Decided<'a>>) -> Resul
         settled: Vec::new(),
         bases: Vec::new(),
     };
-    let (parents, removed) = (Parents::default(), removals(&decided));
     let shares = share(&decided, scope.uid)?;
-    let mut planner = Planner { scope, planned, parents, removed, index: HashMap::new(), shares, links: Vec::new() };
+    let (parents, removed) = (Parents::default(), removals(&decided)?);
+    let not_chosen = scope.left_out.iter().map(|l| l.path.as_path()).collect();
+    let (index, links) = (HashMap::new(), Vec::new());
+    let mut planner = Planner { scope, planned, parents, removed, index, shares, links, not_chosen };
     let filled = parents::filled(scope.set);
     for one in decided {
         if let Some(one) = planner.postpone(one, &filled)? {
@@ -96,16 +100,31 @@ pub(super) fn plan<'a>(scope: &'a Scope<'a>, decided: Vec<Decided<'a>>) -> Resul
     Ok(planner.planned)
 }
 
-/// What will be gone: paths whose removal makes room for that of their directory.
-fn removals(decided: &[Decided<'_>]) -> HashSet<PathBuf> {
-    let goes = |d: &&Decided<'_>| match &d.result {
+/// Whether something of reality goes that the plan puts nothing of its kind in the place of.
+fn takes_away(decided: &Decided<'_>) -> bool {
+    match &decided.result {
         Result3::Remove => true,
-        Result3::Take { .. } => {
-            d.now.as_ref().is_some_and(|n| n.node.kind == Kind::Directory) && d.change.shown_kind() != Kind::Directory
-        }
+        Result3::Take { .. } => is_directory(decided) && decided.change.shown_kind() != Kind::Directory,
         _ => false,
-    };
-    decided.iter().filter(goes).map(|d| d.change.path.clone()).collect()
+    }
+}
+
+fn is_directory(decided: &Decided<'_>) -> bool {
+    decided.now.as_ref().is_some_and(|n| n.node.kind == Kind::Directory)
+}
+
+/// What will be gone. Something that stays keeps the directory it is in, and that one the directories above it.
+fn removals(decided: &[Decided<'_>]) -> Result<HashSet<PathBuf>, EngineError> {
+    let going = || decided.iter().filter(|d| takes_away(d));
+    let mut removed: HashSet<PathBuf> = going().map(|d| d.change.path.clone()).collect();
+    let mut directories: Vec<&Path> = going().filter(|d| is_directory(d)).map(|d| d.change.path.as_path()).collect();
+    directories.sort_by_key(|path| Reverse(path.components().count()));
+    for directory in directories {
+        if holds_others(directory, &removed)? {
+            removed.remove(directory);
+        }
+    }
+    Ok(removed)
 }
 
 impl<'a> Planner<'a> {
@@ -113,7 +132,7 @@ impl<'a> Planner<'a> {
         let path = &decided.change.path;
         match decided.result {
             Result3::Conflict(conflict) => self.planned.conflicts.push(conflict),
-            Result3::Skip => self.leave_out(path, Reason::Skipped),
+            Result3::LeaveOut(reason) => self.leave_out(path, reason),
             Result3::KeepReality => self.keep_reality(decided.change)?,
             Result3::Nothing => self.planned.unchanged.push(path.clone()),
             _ => match self.above(path)? {
@@ -126,8 +145,16 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// What the sandbox has here is its base from now on, so nothing is left of the change.
+    /// What the sandbox has here is its base from now on, so nothing is left of the change. Nor of the deletion at the old name of a
+    /// rename, if that was not chosen: made real later, it would leave the content to the sandbox alone.
     pub(super) fn keep_reality(&mut self, change: &Change) -> Result<(), EngineError> {
+        if let Some(deletion) = change.deletion.as_deref().filter(|d| self.not_chosen.contains(d.path.as_path())) {
+            self.settle(deletion)?;
+        }
+        self.settle(change)
+    }
+
+    fn settle(&mut self, change: &Change) -> Result<(), EngineError> {
         let left = match &change.after {
             Some(after) => {
                 let bytes = text_of(after, &change.path)?.map(|bytes| Text::from(&OsString::from_vec(bytes)));
@@ -148,9 +175,9 @@ impl<'a> Planner<'a> {
         let share = self.shares.remove(path);
         let is_first = matches!(share, Some(Share::First));
         let act = match result {
-            Result3::Conflict(_) | Result3::Skip | Result3::KeepReality | Result3::Nothing => return Ok(()),
+            Result3::Conflict(_) | Result3::LeaveOut(_) | Result3::KeepReality | Result3::Nothing => return Ok(()),
             Result3::Remove => {
-                if is_kept_by_others(path, now.as_ref(), &self.removed)? {
+                if !self.removed.contains(path) {
                     self.leave_out(path, Reason::NotEmpty);
                     return Ok(());
                 }
@@ -176,8 +203,15 @@ impl<'a> Planner<'a> {
                 let Some(after) = &change.after else { return Ok(()) };
                 if now.as_ref().is_some_and(|n| n.node.kind == Kind::Directory)
                     && after.node.kind != Kind::Directory
-                    && is_kept_by_others(path, now.as_ref(), &self.removed)?
+                    && !self.removed.contains(path)
                 {
+                    if self.scope.decider.keeps_reality(path) {
+                        return self.keep_reality(change);
+                    }
+                    if self.scope.decider.holds_within(path) {
+                        self.leave_out(path, Reason::Moved);
+                        return Ok(());
+                    }
                     let conflict = Conflict {
                         path: path.clone(),
                         why: "the sandbox replaced the directory, and reality has something in it that the sandbox does not know",
@@ -196,7 +230,7 @@ impl<'a> Planner<'a> {
                     Some(Share::Of { path: first, is_same }) => {
                         self.share_base(change, after, base, is_same)?;
                         self.step(change, if now.is_some() { What::Replace } else { What::Add });
-                        let source = self.become_a_name(change, first, Source::File(after.at.clone()));
+                        let source = self.become_a_name(change, first, approved(after));
                         Act::Put { source, attributes: self.attributes(&looks, Some(&after.node)) }
                     }
                     Some(Share::First) | None => {
@@ -241,7 +275,7 @@ impl<'a> Planner<'a> {
             (_, Some(now)) if is_only_attributes && !is_first && is_set_in_place(now, looks)? => {
                 self.set_looks(now, looks, is_first)?
             }
-            _ => Act::Put { source: Source::File(after.at.clone()), attributes },
+            _ => Act::Put { source: approved(after), attributes },
         })
     }
 
@@ -381,7 +415,8 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn leave_out(&mut self, path: &Path, reason: Reason) {
-        self.planned.left_out.push(LeftOut { path: path.to_owned(), reason });
+        let moved_to = self.scope.decider.moved_to(path).filter(|_| reason == Reason::Moved).map(Path::to_owned);
+        self.planned.left_out.push(LeftOut { moved_to, ..LeftOut::new(path, reason) });
     }
 }
 
@@ -400,10 +435,7 @@ fn text_of(after: &State, path: &Path) -> Result<Option<Vec<u8>>, EngineError> {
 }
 
 /// Whether reality has something in a directory that stays.
-fn is_kept_by_others(path: &Path, now: Option<&State>, removed: &HashSet<PathBuf>) -> Result<bool, EngineError> {
-    if now.is_none_or(|n| n.node.kind != Kind::Directory) {
-        return Ok(false);
-    }
+fn holds_others(path: &Path, removed: &HashSet<PathBuf>) -> Result<bool, EngineError> {
     let failed = |error| EngineError::io("list", path, error);
     for entry in std::fs::read_dir(path).map_err(failed)? {
         if !removed.contains(&entry.map_err(failed)?.path()) {
@@ -411,6 +443,12 @@ fn is_kept_by_others(path: &Path, now: Option<&State>, removed: &HashSet<PathBuf
         }
     }
     Ok(false)
+}
+
+/// The sandbox's file, which has to be what was looked at when it becomes real.
+fn approved(after: &State) -> Source {
+    let (path, hash) = (after.at.clone(), after.sealed().map(Hash));
+    Source::Approved(Box::new(Approved { path, identity: identity(&after.node), hash }))
 }
 
 /// The directory that is held while a path is changed: the project, or the tree outside it. Nothing crosses from one file

@@ -1,13 +1,12 @@
 //! Which changes are wanted, and what is left out and why.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::pattern::{Patterns, Scope};
-use whatif_diff::{Blocked, Change, ChangeSet, Flag};
+use whatif_diff::{Blocked, Change, ChangeSet, DependencyTrees, Flag, Kind, State};
 use whatif_types::config::PolicyRules;
-use whatif_types::text;
 
 use super::ApplyRequest;
 use crate::EngineError;
@@ -20,11 +19,28 @@ pub struct HunkChoice {
     pub numbers: Vec<usize>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct LeftOut {
-    #[serde(with = "text::path")]
     pub path: PathBuf,
     pub reason: Reason,
+    /// Where its content is in the sandbox, if that is the reason.
+    pub moved_to: Option<PathBuf>,
+    /// All that is needed to take it, where options are enough.
+    pub needs: Options,
+}
+
+impl LeftOut {
+    pub(super) fn new(path: &Path, reason: Reason) -> Self {
+        Self { path: path.to_owned(), reason, moved_to: None, needs: Options::default() }
+    }
+}
+
+/// Options that widen what is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Options {
+    pub outside: bool,
+    pub ignored: bool,
+    pub risky: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -37,6 +53,8 @@ pub enum Reason {
     DeniedByPolicy,
     /// Needs its own approval.
     Risky,
+    /// Belongs to a dependency tree, which is taken as a whole, and something in that needs its own approval.
+    DependencyTree,
     Outside,
     Ignored,
     Excluded,
@@ -55,6 +73,8 @@ pub enum Reason {
     KeptReality,
     /// A directory that still has something in it.
     NotEmpty,
+    /// Taken away here by the sandbox, which has it only at a path that is left out.
+    Moved,
 }
 
 /// A wanted change, and which of its hunks; `None` means all of it. The two halves of a rename are chosen one by one: the change
@@ -72,10 +92,10 @@ pub(super) struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    fn add(&mut self, change: &'a Change, verdict: Result<Option<Vec<usize>>, Reason>) {
+    fn add(&mut self, change: &'a Change, verdict: Result<Option<Vec<usize>>, Reason>, needs: impl FnOnce() -> Options) {
         match verdict {
             Ok(hunks) => self.chosen.push(Chosen { change, hunks }),
-            Err(reason) => self.left_out.push(LeftOut { path: change.path.clone(), reason }),
+            Err(reason) => self.left_out.push(LeftOut { needs: needs(), ..LeftOut::new(&change.path, reason) }),
         }
     }
 
@@ -101,6 +121,19 @@ struct Rules<'a> {
     deny: Patterns,
     ask: Patterns,
     hunks: Vec<(Patterns, &'a [usize])>,
+    units: HashMap<&'a Path, Unit>,
+    dependencies: &'a DependencyTrees,
+    /// Directories in whose place the sandbox's version is to come, whatever reality has in them.
+    replaced: Vec<&'a Path>,
+}
+
+/// What is to be said of a dependency tree as a whole.
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    /// Something in it needs its own approval.
+    is_risky: bool,
+    /// All of it is.
+    is_ignored: bool,
 }
 
 pub(super) fn select<'a>(
@@ -112,7 +145,7 @@ pub(super) fn select<'a>(
 ) -> Result<Selection<'a>, EngineError> {
     let patterns = |list: &[String]| Patterns::new(list, scope).map_err(EngineError::from);
     let rules = |list: &[String]| Patterns::protecting(list, scope.as_rules()).map_err(EngineError::from);
-    let rules = Rules {
+    let mut rules = Rules {
         request,
         review,
         files: patterns(&request.files)?,
@@ -124,7 +157,11 @@ pub(super) fn select<'a>(
             .iter()
             .map(|h| Ok((patterns(std::slice::from_ref(&h.path))?, h.numbers.as_slice())))
             .collect::<Result<_, EngineError>>()?,
+        units: HashMap::new(),
+        dependencies: &set.dependencies,
+        replaced: replaced(set, &patterns(&request.theirs)?),
     };
+    rules.units = rules.units_of(set);
     rules.check_hunks(set)?;
     let mut selection = Selection::default();
     for change in &set.changes {
@@ -135,22 +172,52 @@ pub(super) fn select<'a>(
 
 impl Rules<'_> {
     fn choose<'a>(&self, change: &'a Change, selection: &mut Selection<'a>) {
-        let verdict = self.verdict(change, &change.path);
-        let Some(deletion) = change.deletion.as_deref() else { return selection.add(change, verdict) };
+        let given = self.given();
+        let verdict = self.verdict(change, &change.path, given);
+        let Some(deletion) = change.deletion.as_deref() else {
+            return selection.add(change, verdict, || self.needs(change, &change.path));
+        };
         // A rename is a guess, made for reading. What was not asked for does not come along because of it.
-        let (old, new) = match (self.verdict(change, &deletion.path), verdict) {
+        // A move is none.
+        let (old, new) = match (self.verdict(change, &deletion.path, given), verdict) {
+            (Ok(_), Err(Reason::Excluded)) if change.is_move() => (Ok(None), Err(Reason::Excluded)),
             (Ok(_), Err(Reason::NotChosen | Reason::Excluded)) => (Ok(None), Err(Reason::OtherHalf)),
             (Err(Reason::NotChosen | Reason::Excluded), Ok(hunks)) => (Err(Reason::OtherHalf), Ok(hunks)),
-            (Err(old), Err(new)) if old == new => return selection.add(change, Err(new)),
+            (Err(old), Err(new)) if old == new => {
+                return selection.add(change, Err(new), || self.needs(change, &change.path));
+            }
             other => other,
         };
-        selection.add(deletion, old.map(|_| None));
-        selection.add(change, new);
+        selection.add(deletion, old.map(|_| None), || self.needs(change, &deletion.path));
+        selection.add(change, new, || self.needs(change, &change.path));
+    }
+
+    fn given(&self) -> Options {
+        Options { outside: self.request.outside, ignored: self.request.ignored, risky: self.request.risky }
+    }
+
+    /// The options that are missing for a change to be taken. One may lead to the next: what lies outside may need approval, too.
+    fn needs(&self, change: &Change, path: &Path) -> Options {
+        let given = self.given();
+        let mut with = given;
+        loop {
+            match self.verdict(change, path, with) {
+                Err(Reason::Outside) => with.outside = true,
+                Err(Reason::Ignored) => with.ignored = true,
+                Err(Reason::Risky | Reason::DependencyTree) => with.risky = true,
+                _ => break,
+            }
+        }
+        Options {
+            outside: with.outside && !given.outside,
+            ignored: with.ignored && !given.ignored,
+            risky: with.risky && !given.risky,
+        }
     }
 
     /// Which hunks to take (`None`: everything), or why the change is left out. `path` is that of the change, or of a rename the old
     /// one: patterns fit one of the two, everything else is about both.
-    fn verdict(&self, change: &Change, path: &Path) -> Result<Option<Vec<usize>>, Reason> {
+    fn verdict(&self, change: &Change, path: &Path, given: Options) -> Result<Option<Vec<usize>>, Reason> {
         match change.blocked {
             Some(Blocked::Special) => return Err(Reason::Special),
             Some(Blocked::Masked) => return Err(Reason::Masked),
@@ -168,17 +235,17 @@ impl Rules<'_> {
         let has_asked_for_some = !self.files.is_empty() || !self.hunks.is_empty();
         if self.files.matches(path) {
             let is_named = self.files.names(path);
-            if change.outside && !is_named && !self.request.outside {
+            if change.outside && !is_named && !given.outside {
                 return Err(Reason::Outside);
             }
             // Who chooses what lies in a directory, or a pattern, has not approved another mode of the directory around it all.
             let is_top = change.flags.contains(&Flag::TopDirectory);
-            return if is_top && !is_named && !self.request.risky { Err(Reason::Risky) } else { Ok(None) };
+            return if is_top && !is_named && !given.risky { Err(Reason::Risky) } else { Ok(None) };
         }
         if has_asked_for_some {
             return Err(Reason::NotChosen);
         }
-        if change.outside && !self.request.outside {
+        if change.outside && !given.outside {
             return Err(Reason::Outside);
         }
         if self.request.all {
@@ -193,15 +260,38 @@ impl Rules<'_> {
                 None => Err(Reason::Undecided),
             };
         }
-        let is_asked_about = self.ask.matches(&change.path) || change.old_path().is_some_and(|old| self.ask.matches(old));
-        let is_risky = is_asked_about || change.flags.iter().any(|f| f.needs_approval() && *f != Flag::Outside);
-        if is_risky && !self.request.risky {
-            return Err(Reason::Risky);
+        let is_risky = self.is_risky(change);
+        let unit = self.dependencies.around(path).and_then(|root| self.units.get(root));
+        let unit = unit.copied().unwrap_or(Unit { is_risky, is_ignored: change.ignored && !is_risky });
+        let has_no_approval = is_risky && !given.risky;
+        // What the sandbox deleted in such a directory would keep it from being replaced.
+        let goes_with_another = change.after.is_none() && self.replaced.iter().any(|directory| path.starts_with(directory));
+        if unit.is_ignored && !given.ignored && !goes_with_another {
+            return Err(if has_no_approval { Reason::Risky } else { Reason::Ignored });
         }
-        if change.ignored && !self.request.ignored && !is_risky {
-            return Err(Reason::Ignored);
+        if unit.is_risky && !given.risky {
+            return Err(if has_no_approval { Reason::Risky } else { Reason::DependencyTree });
         }
         Ok(None)
+    }
+
+    fn is_risky(&self, change: &Change) -> bool {
+        let is_asked_about = self.ask.matches(&change.path) || change.old_path().is_some_and(|old| self.ask.matches(old));
+        is_asked_about || change.flags.iter().any(|f| f.needs_approval() && *f != Flag::Outside)
+    }
+
+    /// Of each dependency tree by its root.
+    fn units_of<'s>(&self, set: &'s ChangeSet) -> HashMap<&'s Path, Unit> {
+        let mut units: HashMap<&Path, Unit> = HashMap::new();
+        for change in &set.changes {
+            let paths = [Some(change.path.as_path()), change.old_path()].into_iter().flatten();
+            for root in paths.filter_map(|path| set.dependencies.around(path)) {
+                let unit = units.entry(root).or_insert(Unit { is_risky: false, is_ignored: true });
+                unit.is_risky |= self.is_risky(change);
+                unit.is_ignored &= change.ignored;
+            }
+        }
+        units
     }
 
     fn check_hunks(&self, set: &ChangeSet) -> Result<(), EngineError> {
@@ -227,6 +317,13 @@ impl Rules<'_> {
         }
         Ok(())
     }
+}
+
+fn replaced<'a>(set: &'a ChangeSet, theirs: &Patterns) -> Vec<&'a Path> {
+    let is_directory = |state: &State| state.node.kind == Kind::Directory;
+    let is_replaced =
+        |c: &&Change| c.before.as_ref().is_some_and(is_directory) && c.after.as_ref().is_some_and(|after| !is_directory(after));
+    set.changes.iter().filter(is_replaced).map(|c| c.path.as_path()).filter(|path| theirs.matches(path)).collect()
 }
 
 /// A pattern that fits nothing is a mistake, not an empty wish: of those that choose, something would be missing, of those that

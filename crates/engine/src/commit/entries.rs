@@ -16,8 +16,10 @@ use crate::git::{Git, InIndex, UNMERGED};
 /// Commands of `git fast-import`, ready to be fed.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    deleted: Vec<u8>,
+    deleted: HashSet<PathBuf>,
     written: Vec<u8>,
+    /// Where reality has no file yet.
+    made: Vec<PathBuf>,
     pub count: usize,
     pub apart: Vec<PathBuf>,
     /// Where edits of the user's own stay uncommitted.
@@ -58,7 +60,17 @@ impl Entries {
                 entries.mixed.push((relative.to_owned(), mixed));
             }
         }
+        entries.make_room(&tracked);
         entries.check()
+    }
+
+    /// A file takes the place of a directory, or the other way round, only where the sandbox deleted what was there.
+    fn make_room(&mut self, tracked: &Tracked) {
+        let goes = |path: &Path| self.deleted.contains(path);
+        let in_the_way =
+            |path: &PathBuf| tracked.in_the_way(path, &goes).map(|other| (path.clone(), Mixed::InTheWay(other.to_owned())));
+        let found: Vec<_> = self.made.iter().filter_map(in_the_way).collect();
+        self.mixed.extend(found);
     }
 
     fn check(self) -> Result<Self, EngineError> {
@@ -103,7 +115,7 @@ impl Entries {
         {
             return Ok(Err(Mixed::Staged));
         }
-        self.deleted.extend([b"D ".as_slice(), &quoted(place.relative), b"\n"].concat());
+        self.deleted.insert(place.relative.to_owned());
         self.count += 1;
         Ok(Ok(()))
     }
@@ -132,6 +144,10 @@ impl Entries {
         {
             return Ok(Err(Mixed::Staged));
         }
+        if place.tracked.skipped.contains(place.relative) {
+            return Ok(Err(Mixed::Unseen));
+        }
+        self.made.push(place.relative.to_owned());
         self.write(place, &new)?;
         Ok(Ok(()))
     }
@@ -185,7 +201,9 @@ impl Entries {
         if let Some(parent) = parent {
             stream.extend(format!("from {parent}\n").bytes());
         }
-        stream.extend(&self.deleted);
+        for path in &self.deleted {
+            stream.extend([b"D ".as_slice(), &quoted(path), b"\n"].concat());
+        }
         stream.extend(&self.written);
         stream.extend(b"done\n");
         stream
@@ -244,6 +262,7 @@ fn written(plan: &Plan, source: &Source, mode: u32) -> Result<Version, EngineErr
         Source::File(from) | Source::Original(from) => {
             file(content::read_up_to(from, LONGEST).map_err(|e| EngineError::io("read", from, e))?)
         }
+        Source::Approved(approved) => file(approved.read(LONGEST).map_err(|e| EngineError::io("read", &approved.path, e))?),
         Source::Existing(existing) => written(plan, &Source::File(existing.absolute(&plan.roots)), mode)?,
         Source::HardLink(first) => match plan.operations.get(*first).map(|o| &o.change) {
             Some(Act::Put { source, .. }) if !matches!(source, Source::HardLink(_)) => written(plan, source, mode)?,

@@ -4,8 +4,9 @@
 //! the user's edits in it, is the common one. The same goes for what is staged. Where that does not come out clean, nothing is
 //! applied: a commit that takes somebody's work along cannot be told from one that does not.
 
+use std::borrow::Cow;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use whatif_patch::Merge;
@@ -25,20 +26,29 @@ pub(super) struct Version {
 }
 
 /// Why a path cannot be committed without something of the user's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mixed {
     Untracked,
     Edited,
     Staged,
+    /// Left out of the checkout, so the sandbox made its file without knowing that there is one.
+    Unseen,
+    /// A commit cannot have both, and the sandbox did not delete that one.
+    InTheWay(PathBuf),
 }
 
 impl Mixed {
-    pub(super) fn in_words(self) -> &'static str {
-        match self {
+    pub(super) fn in_words(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Untracked => "is not in the last commit, and all of it would get into this one",
             Self::Edited => "has uncommitted edits of yours that cannot be told from those of the sandbox",
             Self::Staged => "has staged edits of yours that would be lost",
-        }
+            Self::Unseen => "is outside your sparse checkout, and the sandbox did not see git's version of it",
+            Self::InTheWay(other) => {
+                let other = other.display();
+                return format!("cannot be in one commit with {other}, which git has and the sandbox did not delete").into();
+            }
+        })
     }
 }
 

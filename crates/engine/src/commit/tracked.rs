@@ -1,6 +1,7 @@
 //! What git has of each file: in the last commit, and staged.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use crate::EngineError;
@@ -15,16 +16,31 @@ pub(super) struct Entry {
 /// By paths relative to the repository.
 #[derive(Debug)]
 pub(super) struct Tracked {
-    pub head: HashMap<PathBuf, Entry>,
-    pub index: HashMap<PathBuf, Entry>,
+    pub head: BTreeMap<PathBuf, Entry>,
+    pub index: BTreeMap<PathBuf, Entry>,
+    /// In the index, and left out of the checkout.
+    pub skipped: HashSet<PathBuf>,
 }
 
 impl Tracked {
     pub(super) fn of(git: &Git) -> Result<Self, EngineError> {
         let by_path = |listed: Vec<(String, String, PathBuf)>| {
-            listed.into_iter().map(|(mode, id, path)| (path, Entry { mode, id })).collect::<HashMap<_, _>>()
+            listed.into_iter().map(|(mode, id, path)| (path, Entry { mode, id })).collect::<BTreeMap<_, _>>()
         };
-        Ok(Self { head: by_path(git.committed()?), index: by_path(git.staged()?) })
+        let skipped = git.skipped()?.into_iter().collect();
+        Ok(Self { head: by_path(git.committed()?), index: by_path(git.staged()?), skipped })
+    }
+
+    /// A file that cannot be in the same tree as one at `path`: `path` lies in it as if it were a directory, or it lies in `path`.
+    /// Git drops such entries without a word. `goes` tells which of them are deleted anyway.
+    pub(super) fn in_the_way(&self, path: &Path, goes: &dyn Fn(&Path) -> bool) -> Option<&Path> {
+        [&self.index, &self.head].into_iter().find_map(|entries| {
+            let above = path.ancestors().skip(1).filter_map(|above| entries.get_key_value(above));
+            // The names in a directory follow it directly.
+            let below = entries.range::<Path, _>((Bound::Excluded(path), Bound::Unbounded));
+            let below = below.take_while(|(entry, _)| entry.starts_with(path));
+            above.chain(below).map(|(entry, _)| entry.as_path()).find(|entry| !goes(entry))
+        })
     }
 
     pub(super) fn submodules(&self) -> impl Iterator<Item = &Path> {

@@ -95,6 +95,8 @@ pub struct Told {
     /// Extended attributes that are not what they were; null if they cannot be read.
     pub attributes: Option<Vec<ToldAttribute>>,
     pub hard_link: Option<Text>,
+    /// Where the sandbox has what it took away from here, if that is not a rename.
+    pub moved_to: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hunks: Option<Vec<ToldHunk>>,
 }
@@ -222,6 +224,7 @@ fn told(change: &Change, project: &Path, with_hunks: bool) -> Told {
         link: link.as_ref().map(Text::from),
         attributes: granted::attributes(change).ok().map(|all| all.iter().map(told_attribute).collect()),
         hard_link: change.linked.as_ref().map(|linked| text(linked.path())),
+        moved_to: change.moved_to.first().map(|to| text(to)),
         hunks,
     }
 }

@@ -17,6 +17,9 @@ use crate::{Engine, EngineError};
 /// The numbers of one supervisor's connections have the rest in common: when it began.
 const ID_BITS: u32 = 20;
 
+/// Fewer bytes than it takes until a supervisor collapses anything.
+const SHORT_RECORD: u64 = 16 << 10;
+
 /// One question, connection or request, and what became of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Decision {
@@ -32,6 +35,8 @@ pub struct Decision {
     pub who: Option<Who>,
     pub sent: u64,
     pub received: u64,
+    /// So many alike, of which this is the last; 0: one.
+    pub repeats: u64,
     /// A connection that goes on.
     pub is_open: bool,
     /// Why an allowed connection came to nothing, or how it was cut.
@@ -92,6 +97,7 @@ impl Engine {
         let sandbox = self.resolve(name)?;
         let place = self.directory(&sandbox)?;
         let supervisor = supervision(&sandbox, &place);
+        self.settle_record(&sandbox, &place);
         let (mut all, omitted) = merge(events(&directory(&place).join(LOG), 0)?);
         if supervisor != Supervision::Running {
             all.iter_mut().for_each(Decision::lose);
@@ -110,9 +116,18 @@ impl Engine {
     #[must_use]
     pub fn troubles_since(&self, sandbox: &Sandbox, mark: u64) -> Troubles {
         let Ok(place) = self.directory(sandbox) else { return Troubles::default() };
+        self.settle_record(sandbox, &place);
         // What is not known is not said; the record itself can be looked at.
         let events = events(&directory(&place).join(LOG), mark).unwrap_or_default();
         Troubles { denied: denied(&events), failed: failed(&events) }
+    }
+
+    /// A supervisor collapses what repeats, and writes it down when it is asked how it stands. A short record has none of that.
+    fn settle_record(&self, sandbox: &Sandbox, place: &Path) {
+        let is_long = directory(place).join(LOG).metadata().is_ok_and(|log| log.len() > SHORT_RECORD);
+        if is_long && supervise::find(place, &sandbox.id).is_some() {
+            let _ = self.control(sandbox).map(|mut control| control.status());
+        }
     }
 }
 
@@ -165,7 +180,7 @@ fn merge(events: Vec<Event>) -> (Vec<Decision>, u64) {
                 None => all.push(Decision { failed: Some(event.because.clone()), ..Decision::new(event) }),
             },
             EventKind::Resolve | EventKind::Connect | EventKind::Request => {
-                let is_open = event.kind == EventKind::Connect && event.allowed;
+                let is_open = event.kind == EventKind::Connect && event.allowed && event.repeats == 0;
                 if is_open {
                     open.insert(event.id, all.len());
                 }
@@ -191,6 +206,7 @@ impl Decision {
             who: event.who,
             sent: event.sent,
             received: event.received,
+            repeats: event.repeats,
             is_open: false,
             failed: None,
         }
@@ -224,11 +240,11 @@ fn denied(events: &[Event]) -> Vec<Denied> {
             continue;
         }
         match all.iter_mut().find(|d| d.host == event.host && d.port == event.port) {
-            Some(known) => known.count += 1,
+            Some(known) => known.count += event.times(),
             None => all.push(Denied {
                 host: event.host.clone(),
                 port: event.port,
-                count: 1,
+                count: event.times(),
                 because: event.because.clone(),
                 hint: event.hint.clone(),
             }),
@@ -241,8 +257,13 @@ fn failed(events: &[Event]) -> Vec<Unreached> {
     let mut all: Vec<Unreached> = Vec::new();
     for event in events.iter().filter(|e| e.kind == EventKind::Failed) {
         match all.iter_mut().find(|known| known.host == event.host && known.port == event.port) {
-            Some(known) => known.count += 1,
-            None => all.push(Unreached { host: event.host.clone(), port: event.port, count: 1, because: event.because.clone() }),
+            Some(known) => known.count += event.times(),
+            None => all.push(Unreached {
+                host: event.host.clone(),
+                port: event.port,
+                count: event.times(),
+                because: event.because.clone(),
+            }),
         }
     }
     all
@@ -275,6 +296,7 @@ mod tests {
             who: None,
             sent: if kind == EventKind::Closed { 7 } else { 0 },
             received: 0,
+            repeats: 0,
         }
     }
 

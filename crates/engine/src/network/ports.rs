@@ -70,7 +70,9 @@ impl Engine {
         }
         let status = self.control(sandbox).ok().and_then(|mut control| control.status().ok());
         let served = status.map(|status| status.published).unwrap_or_default();
-        wanted.iter().filter(|publish| !served.iter().any(|port| port.inside == publish.inside)).copied().collect()
+        let is_served =
+            |publish: &Publish| served.iter().any(|port| (port.inside, port.at.port()) == (publish.inside, publish.host));
+        wanted.iter().filter(|publish| !is_served(publish)).copied().collect()
     }
 
     /// The ports of the host that lead inside; with one more if asked for.

@@ -6,11 +6,11 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use whatif_inject::{Authority, Destination, trust, wish};
+use whatif_inject::{Authority, Destination, fields, trust, wish};
 use whatif_keeper::Client;
 use whatif_keeper::protocol::Access;
 use whatif_types::Sandbox;
-use whatif_types::network::{NetWish, Secret, SecretSource, SecretWish};
+use whatif_types::network::{NetWish, Reach, Secret, SecretSource, SecretWish};
 
 use super::wish::usage;
 use crate::{Engine, EngineError};
@@ -45,7 +45,8 @@ pub(crate) fn stays_outside(network: &NetWish, name: &str) -> bool {
 }
 
 /// From `--secret NAME=…` and `--for HOST`: each secret is for the host at the same place; one of either goes with all others.
-pub fn wishes(secrets: &[String], hosts: &[String], cwd: &Path) -> Result<Vec<SecretWish>, EngineError> {
+/// `--field [NAME=]FIELD` is for the secret it names, or for the only one.
+pub fn wishes(secrets: &[String], hosts: &[String], fields: &[String], cwd: &Path) -> Result<Vec<SecretWish>, EngineError> {
     let pairs: Vec<(&String, &String)> = match (secrets, hosts) {
         ([secret], [_, ..]) => hosts.iter().map(|host| (secret, host)).collect(),
         ([_, ..], [host]) => secrets.iter().map(|secret| (secret, host)).collect(),
@@ -64,7 +65,29 @@ pub fn wishes(secrets: &[String], hosts: &[String], cwd: &Path) -> Result<Vec<Se
         }
         wishes.push(wish);
     }
+    fields.iter().try_for_each(|field| add_field(&mut wishes, field))?;
     Ok(wishes)
+}
+
+fn add_field(wishes: &mut [SecretWish], text: &str) -> Result<(), EngineError> {
+    const EXAMPLE: &str = "for example: --secret API_TOKEN=env --for api.example.com --field API_TOKEN=X-Acme-Token";
+    let (name, field) = text.split_once('=').map_or((None, text), |(name, field)| (Some(name), field));
+    let field = fields::parse(field).map_err(|e| usage(e.to_string(), EXAMPLE))?;
+    let is_only_one = wishes.iter().all(|wish| wish.name == wishes[0].name);
+    let mut is_known = false;
+    for wish in wishes.iter_mut().filter(|wish| name.map_or(is_only_one, |name| wish.name == name)) {
+        is_known = true;
+        if !wish.fields.contains(&field) {
+            wish.fields.push(field.clone());
+        }
+    }
+    match name {
+        _ if is_known => Ok(()),
+        Some(name) => {
+            Err(usage(format!("--field is for the secret '{}', and no --secret has that name", name.escape_debug()), EXAMPLE))
+        }
+        None => Err(usage(format!("there are several secrets, and '--field {field}' does not say which it is for"), EXAMPLE)),
+    }
 }
 
 fn one_wish(secret: &str, host: &str, cwd: &Path) -> Result<SecretWish, EngineError> {
@@ -76,7 +99,25 @@ fn one_wish(secret: &str, host: &str, cwd: &Path) -> Result<SecretWish, EngineEr
     };
     let placeholder =
         whatif_inject::placeholder().map_err(|e| EngineError::io("read randomness from", Path::new("the kernel"), e.into()))?;
-    Ok(SecretWish { name, source, host: host.to_owned(), placeholder })
+    Ok(SecretWish { name, source, host: host.to_owned(), placeholder, fields: Vec::new() })
+}
+
+/// Inside, localhost is the sandbox's own. A secret gets out to this machine's only by way of `--reach`.
+pub(super) fn check_reached(wishes: &[SecretWish], reach: &[Reach]) -> Result<(), EngineError> {
+    for wish in wishes {
+        let Ok(Destination { host, port, .. }) = wish.host.parse() else { continue };
+        let is_own = host.as_str() == "localhost" || host.as_str().ends_with(".localhost");
+        if is_own && (host.as_str() != "localhost" || !reach.contains(&Reach(port))) {
+            return Err(usage(
+                format!(
+                    "the secret {} cannot be used: inside, {host}:{port} is the sandbox's own, where nothing is put in",
+                    wish.name
+                ),
+                &format!("for a service of this machine: --reach localhost:{port} --for http://localhost:{port}"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl Engine {
@@ -111,6 +152,7 @@ impl Engine {
                 placeholder: wish.placeholder.clone(),
                 value: value.to_string(),
                 host: wish.host.clone(),
+                fields: wish.fields.clone(),
             });
         }
         let authority = Authority::new(&sandbox.name, &hosts).map_err(|e| failed(e.to_string()))?;

@@ -15,6 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use whatif_keeper::client::{self, ClientError};
 use whatif_keeper::protocol::Reason;
 use whatif_keeper::{Channel, Client};
+use whatif_provider::native::ids::of_supervisor;
 use whatif_types::network::{Instructions, Role, UpstreamProxies};
 use whatif_types::{Sandbox, SandboxId};
 
@@ -103,6 +104,8 @@ impl Engine {
         let handover = self.hand_over_secrets(sandbox, &place)?;
         let instructions = Instructions {
             sandbox: sandbox.name.clone(),
+            uid: of_supervisor(sandbox.details.identity.outer_uid()),
+            limits: sandbox.details.limits.clone(),
             descriptors: passed.iter().map(|(role, _)| *role).collect(),
             is_answered,
             upstream: self.upstream_proxies(),

@@ -49,6 +49,7 @@ impl Engine {
                 "name those that are needed",
             ));
         }
+        super::secrets::check_reached(&new.secrets, &new.reach)?;
         self.check_secrets(&new.secrets)?;
         wish.reach = each_once(&new.reach);
         wish.publish = each_once(&new.publish);

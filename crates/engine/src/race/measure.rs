@@ -10,6 +10,7 @@ use whatif_types::experiment::{ChangedFile, Changes, Ended, Measured, Outcome};
 use whatif_types::text::Text;
 use whatif_types::{LayerId, Sandbox};
 
+use crate::still::Binding;
 use crate::{Engine, EngineError};
 
 /// So many are listed; all are counted.
@@ -40,7 +41,7 @@ impl Engine {
         }
         let paths = found.changes.iter().map(|change| change.path.clone()).collect();
         let unreadable = found.unreadable.iter().map(|u| u.path.clone()).collect();
-        let set = self.sort_out(sandbox, found, Depth::Review)?;
+        let set = self.sort_out(sandbox, found, Depth::Review, Binding::LOOSE)?;
         let mut changes = Changes { bytes: set.bytes, ..Changes::default() };
         let (mut directories, mut risky) = (0, Vec::new());
         for change in &set.changes {
@@ -100,10 +101,10 @@ fn fingerprint(change: &Change) -> Result<String, EngineError> {
     let node = &after.node;
     let failed = |e| EngineError::io("read", &change.path, e);
     let content = match node.kind {
-        Kind::File if node.size <= LARGEST_READ => match whatif_diff::content::read(&after.at) {
+        Kind::File if node.size <= LARGEST_READ => match after.bytes() {
             // Closed by its own mode, and so the same as another that is.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Vec::new(),
-            other => other.map_err(failed)?,
+            other => other.map_err(failed)?.into_owned(),
         },
         Kind::Link => after.target()?.as_os_str().as_encoded_bytes().to_vec(),
         _ => Vec::new(),

@@ -34,7 +34,7 @@ impl Begin {
             made_from: Some(format!("{}@{}", sandbox.name, snapshot.label)),
             ..Position::default()
         };
-        Start { trees: &sandbox.details.trees, position, fill: None }
+        Start { trees: &sandbox.details.trees, position, is_rebased: sandbox.details.based_at.is_some(), fill: None }
     }
 
     /// Layers are read by what wrote them.

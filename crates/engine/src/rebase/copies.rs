@@ -1,16 +1,18 @@
 //! Brings up to date what a copy has of reality without having touched it. Through an overlay it shows by itself.
 
 use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use whatif_diff::Bases;
 use whatif_diff::base::NewBase;
 use whatif_layers::copy::{self, Depth, Refresh, Stale};
-use whatif_layers::remove;
+use whatif_layers::{durable, remove};
 use whatif_sys::absence;
 use whatif_types::plan::PlaceKind;
 use whatif_types::{Backend, Sandbox};
 
+use super::intent;
 use crate::{Engine, EngineError};
 
 impl Engine {
@@ -41,10 +43,31 @@ impl Engine {
                 && absence::is_dir(&copy).map_err(|e| EngineError::io("examine", &copy, e))?
             {
                 let mut bases = self.bases(sandbox)?;
-                refresh(tree, &copy, depth, &excluded, &mut bases, &directory.join(STAGING))?;
+                let note = |plan: &[u8]| intent::note_copy(directory, *number, plan);
+                refresh(tree, &copy, depth, &excluded, &mut bases, &directory.join(STAGING), note)?;
+                intent::forget(directory)?;
             }
         }
         Ok(())
+    }
+
+    /// Writes down what copies have of reality since a refresh that was cut short. False if none was.
+    pub(super) fn recover_copies(&self, sandbox: &Sandbox, directory: &Path) -> Result<bool, EngineError> {
+        let mut is_found = false;
+        for number in &sandbox.details.copied_trees {
+            let plan = intent::planned_copy(directory, *number);
+            let is_planned = absence::exists(&plan).map_err(|e| EngineError::io("examine", &plan, e))?;
+            let Some(tree) = sandbox.details.trees.get(*number).filter(|_| is_planned) else { continue };
+            let copy = directory.join("head").join(number.to_string());
+            let renewed = copy::complete(&copy, &plan)?.into_iter().map(|inside| tree.join(inside));
+            let mut bases = self.bases(sandbox)?;
+            let is_replaced = |path: &PathBuf| bases.get(path).is_some_and(|record| record.absent && record.by.is_none());
+            let replaced = renewed.filter(is_replaced).map(|path| NewBase::Forget { path }).collect();
+            bases.replace(replaced, None).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
+            durable::all_around(directory)?;
+            is_found = true;
+        }
+        Ok(is_found)
     }
 }
 
@@ -58,6 +81,7 @@ fn refresh(
     excluded: &[PathBuf],
     bases: &mut Bases,
     staging: &Path,
+    note: impl Fn(&[u8]) -> io::Result<()>,
 ) -> Result<(), EngineError> {
     copy::staging(staging)?;
     // What an apply deleted for the sandbox is still deleted in it, should reality get it again.
@@ -73,18 +97,24 @@ fn refresh(
             gone.insert(path.to_owned());
         }
     }
-    let stale = Stale { tree, copy, depth, excluded, deleted: &deleted, absent: &gone, staging };
+    let is_applied = |path: &&Path| bases.get(path).is_some_and(|record| record.absent && record.by.is_some());
+    let applied: HashSet<PathBuf> = bases.paths().filter(is_applied).map(Path::to_owned).collect();
+    let stale = Stale { tree, copy, depth, excluded, deleted: &deleted, absent: &gone, applied: &applied, staging };
     if let Some(refresh) = Refresh::prepare(stale)? {
         let failed = |e| EngineError::io("write", &copy.with_file_name("base"), e);
         let renewed: HashSet<PathBuf> = refresh.renewed().collect();
         let removed: Vec<PathBuf> = refresh.removed().collect();
         let is_renewed = |path: &Path| path.ancestors().any(|above| renewed.contains(above));
         let looked_at: HashSet<PathBuf> = refresh.looked_at().collect();
-        let outdated = bases.paths().filter(|path| is_renewed(path) || looked_at.contains(*path));
+        let forgotten: HashSet<PathBuf> = refresh.forgotten().collect();
+        let is_forgotten = |path: &Path| path.ancestors().any(|above| forgotten.contains(above));
+        let is_outdated = |path: &&Path| is_renewed(path) || is_forgotten(path) || looked_at.contains(*path);
+        let outdated = bases.paths().filter(is_outdated);
         let outdated = outdated.map(|path| NewBase::Forget { path: path.to_owned() });
         // The inventory says what these start from. Until it does, what goes must not pass for deleted by the sandbox.
         let new = outdated.chain(removed.iter().map(|path| NewBase::Absent { path: path.clone() })).collect();
         bases.replace(new, None).map_err(failed)?;
+        note(&refresh.planned()?).map_err(failed)?;
         refresh.carry_out()?;
         let replaced = removed.into_iter().filter(|path| renewed.contains(path)).map(|path| NewBase::Forget { path });
         bases.replace(replaced.collect(), None).map_err(failed)?;

@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::Errno;
+use whatif_diff::base::NewBase;
 use whatif_diff::{Change, Kind, State, acl, content};
 use whatif_layers::copy;
 use whatif_sys::absence;
 use whatif_types::Sandbox;
 
+use super::intent::{self, Looking};
 use super::names::Version;
 use crate::merge::Looks;
 use crate::{EngineError, private_file};
@@ -45,9 +47,11 @@ impl Head<'_> {
         after: &State,
         new: &New<'_>,
         looks: &Looks,
+        base: NewBase,
         following: &[&Change],
     ) -> Result<(), EngineError> {
         let place = self.place(change, &after.at)?;
+        let temporary = intent::new_version(self.directory);
         let failed = |e| EngineError::io("rewrite", &change.path, e);
         if after.node.kind == Kind::Directory {
             if !absence::is_dir(&place).map_err(failed)? {
@@ -55,19 +59,19 @@ impl Head<'_> {
                 fs::create_dir(&place).map_err(failed)?;
                 copy::copy_looks(&after.at, &place, &metadata)?;
             }
-            settle(&place, after, looks).and_then(|()| flush(&place)).map_err(failed)?;
-            return place.parent().map_or(Ok(()), flush).map_err(failed);
+            let inside = place.strip_prefix(self.directory).unwrap_or(&place).to_owned();
+            let looking = Looking { path: change.path.clone(), place: inside, looks: looks.clone() };
+            intent::note_looks(self.directory, &looking, base).map_err(failed)?;
+            give(&place, after, looks).map_err(failed)?;
+            return intent::keep(self.directory);
         }
-        let temporary = self.temporary();
         self.make(&temporary, after, new, looks).map_err(failed)?;
         self.share(&temporary, after, looks).map_err(failed)?;
+        intent::note(self.directory, base).map_err(failed)?;
         self.put(&temporary, &place).map_err(failed)?;
+        intent::keep(self.directory)?;
         self.remember(&place, after, looks);
         self.follow(&place, looks, following)
-    }
-
-    pub(super) fn temporary(&self) -> PathBuf {
-        self.directory.join("rebase.new")
     }
 
     /// What was made takes its place.
@@ -167,6 +171,13 @@ pub(super) fn tree_of<'s>(sandbox: &'s Sandbox, path: &Path) -> Option<(usize, &
 /// Whether the sandbox has a copy of what reality had at this path.
 pub(crate) fn lies_in_copy(sandbox: &Sandbox, path: &Path) -> bool {
     tree_of(sandbox, path).is_some_and(|(number, _)| sandbox.details.copied_trees.contains(&number))
+}
+
+/// Gives a directory these attributes, and gets them onto the disk.
+pub(super) fn give(place: &Path, now: &State, looks: &Looks) -> io::Result<()> {
+    settle(place, now, looks)?;
+    flush(place)?;
+    place.parent().map_or(Ok(()), flush)
 }
 
 /// Gives a file or directory these attributes, and takes away those it has `now` besides. The marks of the layer stay.

@@ -29,7 +29,7 @@ pub(super) enum Found {
     TooLong,
     /// It does not stand still, or cannot be read.
     Unsteady,
-    There(State),
+    There(Box<State>),
 }
 
 impl Tree {
@@ -61,7 +61,7 @@ impl Tree {
             let after = node(&file)?;
             // Names come and go in a directory without changing what it is.
             if after.is_untouched_since(&before) || before.kind == Kind::Directory && after.ctime == before.ctime {
-                return Ok(Found::There(state));
+                return Ok(Found::There(Box::new(state)));
             }
         }
         Ok(Found::Unsteady)

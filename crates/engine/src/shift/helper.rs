@@ -42,7 +42,7 @@ impl Helper {
     /// Starts it, to be told later what it is for: loading takes as long as most of what it will do.
     pub(crate) fn start() -> Result<Self, EngineError> {
         reap();
-        let failed = |e: io::Error| EngineError::Restack { message: format!("a helper cannot be started: {e}") };
+        let failed = |source: io::Error| EngineError::Helper { source };
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(|e| failed(e.into()))?;
         set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE)).map_err(|e| failed(e.into()))?;

@@ -1,6 +1,7 @@
 //! The end of a chunked answer. Unlike in requests, extensions and trailers are let through: servers send them.
 
 use super::ResponseError;
+use crate::mask::Part;
 
 /// Size lines and trailers together. Only a broken server sends more.
 const MOST_OVERHEAD_IN_ONE: usize = 16 * 1024;
@@ -31,12 +32,14 @@ enum State {
 }
 
 impl Chunks {
-    pub(crate) fn advance(&mut self, bytes: &[u8]) -> Result<(usize, bool), ResponseError> {
+    /// How many of these bytes belong to the body, and whether it ends there. `each` gets all of them, by what they are.
+    pub(crate) fn advance(&mut self, bytes: &[u8], mut each: impl FnMut(Part, &[u8])) -> Result<(usize, bool), ResponseError> {
         let mut at = 0;
         while !matches!(self.state, State::Done) {
             let Some(byte) = bytes.get(at) else { return Ok((at, false)) };
             if let State::Data(left) = self.state {
                 let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - at);
+                each(Part::Text, &bytes[at..at + count]);
                 at += count;
                 let left = left - u64::try_from(count).unwrap_or(left);
                 self.state = if left == 0 { State::DataEnd } else { State::Data(left) };
@@ -47,6 +50,8 @@ impl Chunks {
                 return Err(ResponseError::Chunk);
             }
             self.state = self.state.after(*byte).ok_or(ResponseError::Chunk)?;
+            let is_aside = matches!(self.state, State::Extension(_) | State::Trailer);
+            each(if is_aside { Part::Aside } else { Part::Frame }, std::slice::from_ref(byte));
             if matches!(self.state, State::Data(_)) {
                 self.overhead = 0;
             }

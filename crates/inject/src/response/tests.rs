@@ -10,7 +10,9 @@ fn body_length(text: &str, piece: usize) -> Result<Option<usize>, ResponseError>
     let mut rest = &text.as_bytes()[head.length..];
     let mut total = 0;
     loop {
-        let (count, is_end) = head.framing.advance(&rest[..rest.len().min(piece)])?;
+        let mut given = 0;
+        let (count, is_end) = head.framing.advance(&rest[..rest.len().min(piece)], |_, bytes| given += bytes.len())?;
+        assert_eq!(given, count, "each byte of the body is given once");
         total += count;
         rest = &rest[count..];
         if is_end || rest.is_empty() {

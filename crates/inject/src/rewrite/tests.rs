@@ -6,7 +6,12 @@ const ONE: &str = "whatif-placeholder-00000000000000000000000000000001";
 const TWO: &str = "whatif-placeholder-00000000000000000000000000000002";
 
 fn known(name: &str, placeholder: &str, value: &str) -> Known {
-    Known { name: name.to_owned(), placeholder: placeholder.as_bytes().to_vec(), value: Zeroizing::new(value.as_bytes().to_vec()) }
+    Known {
+        name: name.to_owned(),
+        placeholder: placeholder.as_bytes().to_vec(),
+        value: Zeroizing::new(value.as_bytes().to_vec()),
+        fields: vec![format!("x-for-{}", name.to_ascii_lowercase())],
+    }
 }
 
 fn secrets() -> Vec<Known> {
@@ -31,10 +36,15 @@ fn placeholders_in_values_become_secrets() {
         (format!("Authorization: Bearer {ONE}"), "Authorization: Bearer first-value".to_owned(), 1),
         (format!("x-api-key:{ONE}"), "x-api-key:first-value".to_owned(), 1),
         (format!("X-Api-Key: \t{ONE} "), "X-Api-Key: \tfirst-value ".to_owned(), 1),
-        (format!("Cookie: a=b; t={ONE}; u={TWO}"), "Cookie: a=b; t=first-value; u=second: value".to_owned(), 2),
-        (format!("X: {ONE}{ONE}"), "X: first-valuefirst-value".to_owned(), 2),
-        (format!("X: {}whatif-placeholder-{ONE}", &ONE[..30]), format!("X: {}whatif-placeholder-first-value", &ONE[..30]), 1),
-        (format!("A: 1\r\nB: {TWO}\r\nC: 2"), "A: 1\r\nB: second: value\r\nC: 2".to_owned(), 1),
+        (format!("Authorization: a=b; t={ONE}; u={TWO}"), "Authorization: a=b; t=first-value; u=second: value".to_owned(), 2),
+        (format!("Api-Key: {ONE}{ONE}"), "Api-Key: first-valuefirst-value".to_owned(), 2),
+        (
+            format!("Api-Key: {}whatif-placeholder-{ONE}", &ONE[..30]),
+            format!("Api-Key: {}whatif-placeholder-first-value", &ONE[..30]),
+            1,
+        ),
+        (format!("A: 1\r\nPrivate-Token: {TWO}\r\nC: 2"), "A: 1\r\nPrivate-Token: second: value\r\nC: 2".to_owned(), 1),
+        (format!("X-For-One: {ONE}"), "X-For-One: first-value".to_owned(), 1),
     ] {
         assert_eq!(fields(&given), (expected, replaced), "{given}");
     }
@@ -70,7 +80,12 @@ fn all_else_stays_as_it_is() {
         format!("X: {}", &ONE[1..]),
         format!("X: {}", ONE.to_ascii_uppercase()),
         format!("X: {}", ONE.replace('-', "%2D")),
-        // Fields that servers repeat.
+        // Fields that carry no credentials, or that belong to another secret.
+        format!("X-For-Two: {ONE}"),
+        format!("Cookie: t={ONE}"),
+        format!("anthropic-beta: {ONE}"),
+        format!("X-Forwarded-Prefix: {ONE}"),
+        format!("Proxy-Authorization: Bearer {ONE}"),
         format!("Origin: https://{ONE}"),
         format!("user-agent: {ONE}"),
         format!("X-Request-ID: {ONE}"),
@@ -85,6 +100,26 @@ fn all_else_stays_as_it_is() {
 }
 
 #[test]
+fn a_placeholder_that_stays_is_told_about() {
+    let left = |field: &str| {
+        let head = format!("GET / HTTP/1.1\r\n{field}: {ONE}\r\n\r\n");
+        rewrite(head.as_bytes(), &secrets()).unwrap().left.map(|left| left.to_string())
+    };
+    assert_eq!(left("X-Acme").unwrap(), "ONE was not put into the field x-acme; to send it there: --field ONE=x-acme");
+    assert_eq!(left("User-Agent").unwrap(), "ONE was not put into the field user-agent");
+    assert_eq!(left("X-Api-Key"), None);
+}
+
+#[test]
+fn a_request_with_a_secret_asks_for_an_answer_that_can_be_read() {
+    let offers = "accept-encoding: gzip, br\r\nTE: gzip\r\nSec-WebSocket-Extensions: permessage-deflate\r\n";
+    let (with, replaced) = fields(&format!("{offers}X-Key: {ONE}"));
+    assert_eq!((with.as_str(), replaced), ("Accept-Encoding: identity\r\nX-Key: first-value", 1));
+    let without = format!("{offers}X-Other: {ONE}");
+    assert_eq!(fields(&without), (without.clone(), 0));
+}
+
+#[test]
 fn the_request_line_stays_as_it_is() {
     let head = format!("GET /{ONE}?q={ONE}:{TWO} HTTP/1.1\r\nHost: a.example\r\n\r\n");
     let rewritten = rewrite(head.as_bytes(), &secrets()).unwrap();
@@ -94,7 +129,7 @@ fn the_request_line_stays_as_it_is() {
 #[test]
 fn a_value_that_holds_a_placeholder_is_not_looked_at_again() {
     let secrets = [known("ONE", ONE, TWO), known("TWO", TWO, ONE)];
-    let head = |value: &str| format!("GET / HTTP/1.1\r\nX: {value}\r\n\r\n");
+    let head = |value: &str| format!("GET / HTTP/1.1\r\nX-Key: {value}\r\n\r\n");
     assert_eq!(
         rewrite(head(&format!("{ONE} {TWO}")).as_bytes(), &secrets).unwrap().head.as_slice(),
         head(&format!("{TWO} {ONE}")).as_bytes()
@@ -107,7 +142,7 @@ fn a_value_that_holds_a_placeholder_is_not_looked_at_again() {
 #[test]
 fn a_head_that_grows_too_long_is_refused_and_memory_is_never_moved() {
     let secrets = [known("ONE", ONE, &"v".repeat(8 * 1024))];
-    let head = |times: usize| format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", ONE.repeat(times));
+    let head = |times: usize| format!("GET / HTTP/1.1\r\nX-Key: {}\r\n\r\n", ONE.repeat(times));
     let rewritten = rewrite(head(3).as_bytes(), &secrets).unwrap();
     assert_eq!(rewritten.head.capacity(), LONGEST);
     assert!(matches!(rewrite(head(4).as_bytes(), &secrets), Err(TooLong)));

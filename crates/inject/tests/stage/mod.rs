@@ -78,6 +78,7 @@ impl Stage {
             name: format!("TOKEN_{index}"),
             placeholder: whatif_inject::placeholder().unwrap(),
             value: (*value).to_owned(),
+            fields: Vec::new(),
             host: to.to_string(),
         });
         let secrets = secrets.collect::<Vec<_>>();

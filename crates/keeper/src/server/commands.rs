@@ -43,6 +43,7 @@ pub(super) struct OwnBounds {
     pub data: Option<u64>,
     pub processors: Option<usize>,
     pub file_size: Option<u64>,
+    pub shares_uid: bool,
 }
 
 impl Commands {
@@ -92,6 +93,7 @@ impl Commands {
                 data: self.bounds.data,
                 processors: self.bounds.processors,
                 file_size: self.bounds.file_size,
+                shares_uid: self.bounds.shares_uid,
             },
             settings: settings.as_ref(),
         })?;

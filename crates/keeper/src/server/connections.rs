@@ -7,30 +7,51 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::net::{Shutdown, SocketFlags, accept_with};
 use whatif_sys::peer;
 
-use crate::channel::Channel;
-use crate::protocol::{Reply, Request};
+use crate::channel::{Channel, ChannelError};
+use crate::protocol::{Failed, Reason, Reply, Request};
 
 const MOST_CONNECTIONS: usize = 256;
 /// A client that lets this much pile up is not reading.
 const MOST_UNREAD: usize = 1 << 20;
 
-/// Who may command this keeper: whoever shares the credentials of the one who started it, from outside the sandbox.
-#[derive(Clone, Copy, Debug)]
+/// Who may command this keeper: a process with the credentials of the one that started it, in the same PID namespace.
+#[derive(Debug)]
 pub(super) struct PeerRule {
     uid: u32,
     gid: u32,
+    /// Our `fdinfo` as it is seen where we were started.
+    descriptors: OwnedFd,
 }
 
 impl PeerRule {
-    pub(super) fn learn_from(birth: &Channel) -> io::Result<Self> {
+    pub(super) fn learn_from(birth: &Channel, descriptors: OwnedFd) -> io::Result<Self> {
         let peer = peer::of(birth.as_fd())?;
-        Ok(Self { uid: peer.uid, gid: peer.gid })
+        Ok(Self { uid: peer.uid, gid: peer.gid, descriptors })
     }
 
-    /// Seen from our namespaces, a peer outside our PID namespace has pid 0, and nobody inside has.
-    fn admits(self, socket: &OwnedFd) -> bool {
-        peer::of(socket).is_ok_and(|peer| peer.pid == 0 && peer.uid == self.uid && peer.gid == self.gid)
+    /// Seen from our namespaces, a peer outside our PID namespace has pid 0, and no process inside has. One of another sandbox has it
+    /// too, and may have the same ids.
+    fn standing_of(&self, socket: &OwnedFd) -> Option<Standing> {
+        let has_right_ids = |peer: peer::Peer| peer.pid == 0 && peer.uid == self.uid && peer.gid == self.gid;
+        if !peer::of(socket).is_ok_and(has_right_ids) {
+            return None;
+        }
+        match peer::is_in_namespace(socket, &self.descriptors) {
+            Ok(true) => Some(Standing::Full),
+            // Before Linux 6.5 only the ids tell.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Some(Standing::Full),
+            Ok(false) | Err(_) => Some(Standing::MayStop),
+        }
     }
+}
+
+/// What a client may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Full,
+    /// It runs in another PID namespace: in a container that shares the state directory, or in another sandbox. The former cannot end
+    /// us by a signal, so it may ask us to stop.
+    MayStop,
 }
 
 /// The number of the connection that a keeper is born with.
@@ -48,6 +69,7 @@ pub(super) struct Connections {
 struct Connection {
     number: u64,
     channel: Channel,
+    standing: Standing,
     /// It has asked for something; before that nobody misses it.
     has_asked: bool,
     /// Something it asked for is not over with the answer, or is answered at the very end.
@@ -59,7 +81,14 @@ impl Connections {
     pub(super) fn new(rule: PeerRule, birth: Channel) -> Self {
         Self {
             rule,
-            open: vec![Connection { number: BIRTH, channel: birth, has_asked: true, awaits_more: true, broken: false }],
+            open: vec![Connection {
+                number: BIRTH,
+                channel: birth,
+                standing: Standing::Full,
+                has_asked: true,
+                awaits_more: true,
+                broken: false,
+            }],
             is_first_awaited: true,
             next_number: 1,
             gone: Vec::new(),
@@ -76,9 +105,7 @@ impl Connections {
     /// Takes in one who knocks. Whether there may be another.
     pub(super) fn accept(&mut self, listener: &OwnedFd) -> bool {
         let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC) else { return false };
-        if !self.rule.admits(&socket) {
-            return true;
-        }
+        let Some(standing) = self.rule.standing_of(&socket) else { return true };
         if self.open.len() >= MOST_CONNECTIONS {
             // Whoever came first and never said anything makes room.
             let silent = self.open.iter().position(|c| !c.has_asked && !c.channel.has_frame());
@@ -88,7 +115,7 @@ impl Connections {
         }
         if self.open.len() < MOST_CONNECTIONS {
             let (number, channel) = (self.next_number, Channel::new(socket));
-            let mut connection = Connection { number, channel, has_asked: false, awaits_more: false, broken: false };
+            let mut connection = Connection { number, channel, standing, has_asked: false, awaits_more: false, broken: false };
             self.next_number += 1;
             // The request usually has arrived with the connection.
             connection.read();
@@ -129,7 +156,7 @@ impl Connections {
     /// The next request of any client, in the order of the connections.
     pub(super) fn next_request(&mut self) -> Option<(u64, Request)> {
         for connection in &mut self.open {
-            match connection.channel.take_frame::<Request>() {
+            match connection.take_permitted() {
                 Ok(Some(request)) => {
                     connection.has_asked = true;
                     self.is_first_awaited &= connection.number != BIRTH;
@@ -172,6 +199,28 @@ impl Connections {
 }
 
 impl Connection {
+    fn may_ask_for(&self, request: &Request) -> bool {
+        self.standing == Standing::Full || matches!(request, Request::Stop { .. })
+    }
+
+    /// Requests that it may not make are answered here.
+    fn take_permitted(&mut self) -> Result<Option<Request>, ChannelError> {
+        while let Some(request) = self.channel.take_frame()? {
+            if self.may_ask_for(&request) {
+                return Ok(Some(request));
+            }
+            self.refuse()?;
+        }
+        Ok(None)
+    }
+
+    fn refuse(&mut self) -> Result<(), ChannelError> {
+        let message = "the sandbox takes commands only from the PID namespace that it was started in; run the command there";
+        let failed = Failed { reason: Reason::Refused, message: message.to_owned(), errno: 0 };
+        self.channel.send_some(&Reply::Failed(failed), &[])?;
+        if self.channel.unsent() > MOST_UNREAD { Err(ChannelError::Closed) } else { Ok(()) }
+    }
+
     fn read(&mut self) {
         if self.channel.receive_some().is_err() {
             self.broken = true;

@@ -3,6 +3,7 @@
 mod memory;
 mod nameless;
 mod room;
+mod sockets;
 mod walk;
 
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use whatif_types::boot::KeeperLimits;
 use self::memory::Memory;
 pub(super) use self::room::Head;
 use self::room::RoomWatch;
+pub use self::sockets::Census;
 
 /// Nothing that is watched is looked at less often.
 const SELDOM: Duration = Duration::from_secs(1);
@@ -24,8 +26,8 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(limits: &KeeperLimits, head: Head) -> Self {
-        Self { memory: limits.memory.map(Memory::new), room: RoomWatch::new(limits, head), next: None }
+    pub(super) fn new(limits: &KeeperLimits, head: Head, sockets: Option<Census>) -> Self {
+        Self { memory: limits.memory.map(|limit| Memory::new(limit, sockets)), room: RoomWatch::new(limits, head), next: None }
     }
 
     /// Somebody is about to run.

@@ -1,24 +1,78 @@
-//! Makes sure that fuse-overlayfs reads its layers as they were meant.
+//! Runs fuse-overlayfs, and makes sure that it reads its layers as they were meant.
 //!
 //! It marks deletions by devices 0:0 and opaque directories by attributes that no program inside can make. Where the file system
 //! has neither, it uses files named `.wh.<name>` instead. It *reads* those everywhere, and `user.overlay.opaque` too, and programs
 //! can make both (by mkdir, link, symlink or rename; by setfattr). Mounted over such a file, it would show something else than
 //! the sandbox had, so it is not.
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use rustix::fs::{CWD, FileType, Mode, XattrFlags, lgetxattr, lremovexattr, lsetxattr, mknodat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, XattrFlags, lgetxattr, lremovexattr, lsetxattr, mknodat, openat2};
 use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+use whatif_sys::file_server;
+use whatif_sys::mount::Reach;
+use whatif_types::Identity;
+
+use super::mounts::{attach_on, clone_at, make_directories};
+use super::{STATE, relative};
 
 const WHITEOUT: &[u8] = b".wh.";
 const OPAQUE_FILES: [&[u8]; 2] = [b".wh..wh..opq", b".wh..opq"];
 const OPAQUE: [&str; 2] = ["trusted.overlay.opaque", "user.fuseoverlayfs.opaque"];
 const FORGED_OPAQUE: &str = "user.overlay.opaque";
 const PROBE: [&str; 2] = ["trusted.overlay.probe", "user.fuseoverlayfs.probe"];
+
+/// Mounts on `target` and has the command serve it. A server that is told a descriptor instead of a directory only serves.
+pub(super) fn mount_and_serve(mut command: Command, target: &Path, identity: Identity) -> io::Result<()> {
+    let device = rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let (number, uid, gid) = (device.as_raw_fd(), identity.outer_uid(), identity.outer_gid());
+    let options = format!("fd={number},rootmode=40000,user_id={uid},group_id={gid},default_permissions,allow_other");
+    let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+    let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOATIME;
+    mount("fuse-overlayfs", target, "fuse.fuse-overlayfs", flags, Some(options.as_c_str()))?;
+    file_server::confine(&mut command, device.as_fd());
+    let output = command.arg(format!("/dev/fd/{number}")).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+}
+
+/// What a server writes, relative to the stage.
+const WRITTEN: [&str; 2] = ["head", "work"];
+
+/// Makes room in the underlay for what `keep_paths` puts there.
+pub(super) fn make_room(underlay: &OwnedFd) -> io::Result<()> {
+    let state = std::env::current_dir()?.join(STATE);
+    for directory in WRITTEN {
+        make_directories(underlay.as_fd(), relative(&state.join(directory)), 0o755)?;
+    }
+    Ok(())
+}
+
+/// Has the paths of the head lead to it from the underlay, too, which will be the server's root.
+///
+/// fuse-overlayfs opens files by descriptors that it holds, but sets attributes of directories and links by the absolute paths that
+/// its layers had when it started. Where they lead nowhere, a directory cannot be given an access control list, and loses the one
+/// it has when it is copied or moved inside. Nothing else of the stage is needed there, least of all reality without its masks.
+pub(super) fn keep_paths(underlay: &OwnedFd) -> io::Result<()> {
+    let state = std::env::current_dir()?.join(STATE);
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    for directory in WRITTEN {
+        let kept = state.join(directory);
+        let place = openat2(underlay, relative(&kept), OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)?;
+        attach_on(&clone_at(CWD, &Path::new(STATE).join(directory), Reach::One)?, &place)?;
+    }
+    Ok(())
+}
 
 /// Fails where marks would be made of ordinary files.
 pub(super) fn check_marks(work: &Path) -> io::Result<()> {

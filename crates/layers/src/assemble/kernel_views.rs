@@ -7,6 +7,7 @@ use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use whatif_sys::mount::Reach;
+use whatif_types::Identity;
 
 use super::mounts::{attach, attach_on, clone_at, cover, detached, make_read_only, target};
 use super::{AssembleError, step};
@@ -30,12 +31,14 @@ const SYS_MASKED: [&str; 4] = ["firmware", "fs/cgroup", "kernel", "devices/virtu
 const HARMLESS: MountAttrFlags =
     MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV).union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
 
-pub(super) fn mount_proc(root: &OwnedFd) -> Result<(), AssembleError> {
+pub(super) fn mount_proc(root: &OwnedFd, identity: Identity) -> Result<(), AssembleError> {
     // In a user namespace the kernel gives a new /proc only to who already sees a whole one.
     let proc = detached("proc", "", HARMLESS).map_err(step("make a /proc for the new process namespace"))?;
     let place = target(root, Path::new("proc")).map_err(step("open /proc"))?;
     attach_on(&proc, &place).map_err(step("mount /proc"))?;
-    for name in PROC_READ_ONLY {
+    // Where root inside is root outside, the keeper's own files would be its to write: how likely it is to be killed, for one.
+    let keeper = (identity == Identity::Same).then_some("1");
+    for name in PROC_READ_ONLY.into_iter().chain(keeper) {
         match clone_at(&proc, Path::new(name), Reach::One) {
             Err(Errno::NOENT) => continue,
             Err(errno) => return Err(step(format!("clone /proc/{name}"))(errno)),

@@ -44,7 +44,7 @@ pub(super) fn lay_out(boot: &Boot, clones: &Clones, path: &Path, tree: usize) ->
             layers.push(name);
         }
     }
-    let mask = boot.masks.iter().any(|m| m.tree == tree).then(|| format!("{MASKS}/{tree}"));
+    let mask = boot.masks.trees.iter().any(|m| m.tree == tree).then(|| format!("{MASKS}/{tree}"));
     Ok(Lowers { tree, layers, mask, base, overlap: boot.layers.starts_with(path) })
 }
 
@@ -92,24 +92,16 @@ impl Lowers {
         Ok(vec![Overlay::mounted_at(target, false)?, Overlay::mounted_at(Path::new(&inner), true)?])
     }
 
-    /// Runs the user-space implementation; it returns when its mount is up and serves it from the background.
+    /// Runs the user-space implementation, which serves from the background. We mount for it, so that it need not be able to.
     pub(super) fn mount_in_user_space(&self, boot: &Boot, target: &Path) -> io::Result<()> {
         fuse::check_marks(&self.work(boot))?;
         fuse::check_layer(&head_of(self.tree))?;
         for layer in &self.layers {
             fuse::check_layer(Path::new(layer))?;
         }
-        let output = std::process::Command::new("fuse-overlayfs")
-            .arg("-o")
-            .arg(self.layered(&self.bottom(), boot))
-            .arg(target)
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .output()?;
-        if output.status.success() {
-            Ok(())
-        } else {
-            Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
-        }
+        let mut command = std::process::Command::new("fuse-overlayfs");
+        command.arg("-o").arg(self.layered(&self.bottom(), boot)).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        fuse::mount_and_serve(command, target, boot.identity)
     }
 
     fn bottom(&self) -> String {

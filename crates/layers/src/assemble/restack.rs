@@ -11,7 +11,6 @@
 //! write to them for ever, so it is made read-only first: the kernel refuses that while anybody has a file open for writing, and
 //! afterwards nobody can.
 
-use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +24,7 @@ use whatif_types::boot::{Boot, Protection};
 use whatif_types::{Place, PlaceKind};
 
 use super::mounts::{self, Clones, attach_on, target};
-use super::{AssembleError, Mounted, ROOT, cover, mask_layers, put_together, raise_stage, relative, set_stage, step, verify};
+use super::{AssembleError, Mounted, ROOT, mask_layers, put_together, raise_stage, relative, set_stage, step, verify};
 use crate::shift::{SPARE_HEAD, SPARE_WORK};
 
 /// Where a sandbox is, taken from its keeper.
@@ -42,8 +41,6 @@ pub struct Namespaces<'a> {
 pub struct Restack<'a> {
     boot: &'a Boot,
     clones: Clones,
-    /// What covers the underlay.
-    cover: OwnedFd,
     first: OwnedFd,
     guarded: Vec<OwnedFd>,
     carried: Vec<(PathBuf, OwnedFd)>,
@@ -64,11 +61,10 @@ impl<'a> Restack<'a> {
         let clones = Clones::open(boot, Some(sandbox.user))?;
         move_into_link_name_space(sandbox.mount, Some(LinkNameSpaceType::Mount))
             .map_err(step("enter the sandbox's mount namespace"))?;
-        let cover = rustix::fs::open("/", mounts::DIRECTORY, Mode::empty()).map_err(step("open the sandbox's underlay"))?;
         rustix::process::fchdir(sandbox.root).map_err(step("enter the sandbox's root"))?;
         rustix::process::chroot(".").map_err(step("enter the sandbox's root"))?;
         let first = rustix::fs::open("/", mounts::DIRECTORY, Mode::empty()).map_err(step("open the sandbox's root"))?;
-        Ok(Self { boot, clones, cover, first, guarded: Vec::new(), carried: Vec::new(), is_staged: false })
+        Ok(Self { boot, clones, first, guarded: Vec::new(), carried: Vec::new(), is_staged: false })
     }
 
     /// The mounts whose layers are about to be frozen.
@@ -185,11 +181,7 @@ impl<'a> Restack<'a> {
         // The way to "." ends at what was mounted there last, which is the old root; the stage lies in it.
         unmount(".", UnmountFlags::DETACH).map_err(step("detach the old root"))?;
         rustix::process::chdir("/").map_err(step("enter the new root"))?;
-        verify::plan(self.boot, &self.clones, protection)?;
-        if self.boot.identity.started_by_root() {
-            self.cover_again(root).map_err(step("cover the underlay"))?;
-        }
-        Ok(())
+        verify::plan(self.boot, &self.clones, protection)
     }
 
     /// Makes the directories that the next one will need. On some disks that takes longer than mounting.
@@ -201,15 +193,6 @@ impl<'a> Restack<'a> {
                 let _ = rustix::fs::mkdirat(state, Path::new(part).join(tree.to_string()), Mode::RWXU);
             }
         }
-    }
-
-    /// The old cover still shows the old root. The way to the underlay leads up from the new one, for who is not rooted there.
-    fn cover_again(&self, root: &OwnedFd) -> io::Result<()> {
-        rustix::process::fchdir(&self.cover)?;
-        rustix::process::chroot(".")?;
-        unmount(".", UnmountFlags::DETACH)?;
-        let underlay = rustix::fs::openat(root, "..", mounts::DIRECTORY, Mode::empty())?;
-        cover(&underlay, root)
     }
 }
 

@@ -19,13 +19,8 @@ use crate::{PathError, on};
 /// Mode, owner (where allowed), extended attributes and times. A list of those who have access that cannot be read in full is an
 /// error: without it the copy would be another file.
 pub fn copy_attributes(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), PathError> {
-    let copied = of_path(from).and_then(|attributes| {
-        if attributes.iter().any(|(name, value)| access_list::has_strangers(name, value)) {
-            return Err(io::Error::other(access_list::STRANGERS));
-        }
-        give(to, metadata, &attributes)
-    });
-    copied.map(drop).map_err(on("copy the attributes of", from))
+    let copied = of_path(from).and_then(|attributes| give_all(to, metadata, &attributes));
+    copied.map_err(on("copy the attributes of", from))
 }
 
 /// The same without what overlayfs writes down about a layer: for a directory that takes the place of another one.
@@ -69,9 +64,22 @@ pub(super) fn of_name(from: &Path, to: &Path, metadata: &Metadata) -> Result<Att
 
 /// The same of the file that is held, whatever its name leads to by now.
 pub(super) fn of_file(from: &File, to: &Path, metadata: &Metadata) -> io::Result<Attributes> {
+    give(to, metadata, &of_held(from)?)
+}
+
+/// Of what is held, be it for its path only.
+pub(super) fn of_held(from: &impl AsFd) -> io::Result<Attributes> {
     let at = PathBuf::from(format!("/proc/self/fd/{}", from.as_fd().as_raw_fd()));
-    let attributes = read(|buffer| rustix::fs::flistxattr(from, buffer), |name, buffer| rustix::fs::getxattr(&at, name, buffer))?;
-    give(to, metadata, &attributes)
+    read(|buffer| rustix::fs::listxattr(&at, buffer), |name, buffer| rustix::fs::getxattr(&at, name, buffer))
+}
+
+/// Gives a copy in a layer all that was read. A list of those who have access that cannot be read in full is an error: without it the
+/// copy would be another file.
+pub(super) fn give_all(to: &Path, metadata: &Metadata, attributes: &Attributes) -> io::Result<()> {
+    if attributes.iter().any(|(name, value)| access_list::has_strangers(name, value)) {
+        return Err(io::Error::other(access_list::STRANGERS));
+    }
+    give(to, metadata, attributes).map(drop)
 }
 
 fn copy(from: &Path, to: &Path, metadata: &Metadata, is_wanted: fn(&OsStr) -> bool) -> io::Result<Attributes> {

@@ -9,6 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::time::{ClockId, clock_gettime};
 use whatif_types::copied::{self, Attributes, Copy, Original, Time};
 
+use super::archived::is_untouched;
 use super::if_there;
 use crate::{PathError, on};
 
@@ -48,6 +49,11 @@ impl Copied {
         Ok(())
     }
 
+    /// Takes out what is at a path, and below it.
+    pub(crate) fn forget(&mut self, path: &Path) {
+        self.originals.retain(|original| !original.path.starts_with(path));
+    }
+
     /// Writes it next to the copy, and waits until whatever is written to the copy from here on gets a later time than the copy
     /// has.
     pub fn write(&self, copy: &Path) -> Result<(), PathError> {
@@ -80,8 +86,7 @@ impl Copied {
             let Some(known) = original.copy.take() else { continue };
             let (source, copy) = (from.join(&original.path), to.join(&original.path));
             let Some(found) = if_there(fs::symlink_metadata(&source)).map_err(on("examine", &source))? else { continue };
-            // The time of a directory says what happened in it, and nothing about itself.
-            if known.is(found.ino(), btime(&found)) && (found.is_dir() || ctime(&found) == known.ctime) {
+            if is_untouched(&known, &found) {
                 let made = fs::symlink_metadata(&copy).map_err(on("examine", &copy))?;
                 let (ino, ctime, btime) = (made.ino(), ctime(&made), btime(&made));
                 original.copy = Some(Copy { ino, ctime, btime, ..known });
@@ -91,7 +96,7 @@ impl Copied {
     }
 }
 
-fn describe(made: &Metadata) -> Copy {
+pub(super) fn describe(made: &Metadata) -> Copy {
     Copy { ino: made.ino(), ctime: ctime(made), mode: made.mode(), uid: made.uid(), gid: made.gid(), btime: btime(made) }
 }
 

@@ -4,8 +4,8 @@
 //! sandbox changed, made, replaced or deleted is left alone, and so is everything in a directory that it replaced.
 //!
 //! All that takes long, the copying, happens out of sight. A refresh that is killed while it puts the new versions in place leaves some
-//! that are reality's and that the inventory does not tell of: they count as what both sides made alike. The caller writes down
-//! beforehand what will be removed, so that it does not pass for deleted by the sandbox.
+//! that are reality's and that the inventory does not tell of. The caller writes down beforehand what is planned (`planned.rs`), and
+//! what will be removed, so that it does not pass for deleted by the sandbox.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
-use whatif_types::copied::{Attributes, Original};
+use whatif_types::copied::{self, Attributes, Original};
 
 use super::attributes::{self, is_compared};
 use super::inventory::{Copied, btime, ctime};
@@ -34,6 +34,8 @@ pub struct Stale<'a> {
     pub deleted: &'a HashSet<PathBuf>,
     /// What it does not have although it was copied, because reality took it away.
     pub absent: &'a HashSet<PathBuf>,
+    /// What an apply deleted for it, and an undo may bring back.
+    pub applied: &'a HashSet<PathBuf>,
     /// An empty directory on the same file system as the copy, for what is made out of sight.
     pub staging: &'a Path,
 }
@@ -67,6 +69,10 @@ enum Step {
         inside: PathBuf,
         staged: PathBuf,
         copied: Copied,
+    },
+    /// Neither reality nor the copy has it any more, nor anything in it.
+    Forget {
+        inside: PathBuf,
     },
     /// Reality gave a directory other attributes, or has other names in it.
     Look {
@@ -110,12 +116,37 @@ impl<'a> Refresh<'a> {
         })
     }
 
+    /// What both sides deleted, with everything in it.
+    pub fn forgotten(&self) -> impl Iterator<Item = PathBuf> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Forget { inside } => Some(self.stale.tree.join(inside)),
+            _ => None,
+        })
+    }
+
     /// Directories that get reality's attributes.
     pub fn looked_at(&self) -> impl Iterator<Item = PathBuf> {
         self.steps.iter().filter_map(|step| match step {
             Step::Look { inside, .. } => Some(joined(self.stale.tree, inside)),
             _ => None,
         })
+    }
+
+    /// What the copy will be made from. For `complete`, should this be cut short; attributes that directories get are not in it.
+    pub fn planned(&self) -> Result<Vec<u8>, PathError> {
+        let mut planned = Self { known: self.known.clone(), children: BTreeMap::new(), steps: Vec::new(), ..*self };
+        for step in &self.steps {
+            match step {
+                Step::Remove { inside, .. } => drop(planned.known.remove(inside)),
+                Step::Forget { inside } => planned.forget(inside),
+                Step::Put { inside, staged, metadata, attributes } => {
+                    planned.learn(inside, metadata, staged, attributes.clone())?
+                }
+                Step::PutDirectory { inside, copied, .. } => planned.learn_all(inside, copied.clone()),
+                Step::Look { .. } => {}
+            }
+        }
+        Ok(copied::encode(&planned.known.into_values().collect::<Vec<_>>()))
     }
 
     /// Puts the new versions in place, and writes down what the copy was made from now.
@@ -129,13 +160,14 @@ impl<'a> Refresh<'a> {
         steps.sort_by_key(|step| match step {
             Step::Put { inside, .. } => !self.known.contains_key(inside),
             Step::PutDirectory { .. } => true,
-            Step::Remove { .. } | Step::Look { .. } => false,
+            Step::Remove { .. } | Step::Forget { .. } | Step::Look { .. } => false,
         });
         for step in steps {
             self.take(step)?;
         }
         self.flush()?;
-        Copied { originals: self.known.into_values().collect() }.write(self.stale.copy)
+        Copied { originals: std::mem::take(&mut self.known).into_values().collect() }.write(self.stale.copy)?;
+        self.flush()
     }
 
     fn flush(&self) -> Result<(), PathError> {
@@ -175,7 +207,13 @@ impl<'a> Refresh<'a> {
             Some(has) if !self.is_copy(inside, &has) => Ok(true),
             Some(has) if has.is_dir() => self.copied_directory(inside, &has, now),
             Some(has) => self.copied_file(inside, &has, now),
-            None if self.is_deleted(inside, &full) => Ok(false),
+            None if self.is_deleted(inside, &full) => {
+                let is_applied = full.ancestors().any(|above| self.stale.applied.contains(above));
+                if now.is_none() && self.known.contains_key(inside) && !is_applied && look(&full)?.is_none() {
+                    self.steps.push(Step::Forget { inside: inside.to_owned() });
+                }
+                Ok(false)
+            }
             None => now.map_or(Ok(false), |now| self.stage(inside, now)),
         }
     }
@@ -279,12 +317,9 @@ impl<'a> Refresh<'a> {
                 fs::set_permissions(&staged, open).map_err(on("open", &staged))?;
                 fs::rename(&staged, &at).map_err(on("create", &at))?;
                 fs::set_permissions(&at, closed).map_err(on("close", &at))?;
-                for mut original in copied.originals {
-                    let is_top = original.path.as_os_str().is_empty();
-                    original.path = if is_top { inside.clone() } else { inside.join(&original.path) };
-                    self.known.insert(original.path.clone(), original);
-                }
+                self.learn_all(&inside, copied);
             }
+            Step::Forget { inside } => self.forget(&inside),
             Step::Look { inside, metadata } => {
                 let at = self.stale.copy.join(&inside);
                 let attributes = attributes::renew(&self.stale.tree.join(&inside), &at, &metadata)?;
@@ -292,6 +327,21 @@ impl<'a> Refresh<'a> {
             }
         }
         Ok(())
+    }
+
+    fn learn_all(&mut self, inside: &Path, copied: Copied) {
+        for mut original in copied.originals {
+            original.path = joined(inside, &original.path);
+            self.known.insert(original.path.clone(), original);
+        }
+    }
+
+    /// It and everything in it.
+    fn forget(&mut self, inside: &Path) {
+        let below = self.known.range(inside.to_owned()..).map(|(path, _)| path).take_while(|path| path.starts_with(inside));
+        for path in below.cloned().collect::<Vec<_>>() {
+            self.known.remove(&path);
+        }
     }
 
     fn learn(&mut self, inside: &Path, original: &Metadata, at: &Path, attributes: Attributes) -> Result<(), PathError> {

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use rustix::process::DumpableBehavior;
 use rustix::thread::CapabilitySet;
 use whatif_sys::landlock::{self, Reach};
-use whatif_sys::{capabilities, seccomp};
+use whatif_sys::{capabilities, core_dumps, seccomp};
 use whatif_types::Identity;
 
 /// What could be confined, for the record.
@@ -20,8 +20,7 @@ pub fn confine(identity: Identity, reach: Reach<'_>) -> Result<Confinement, (&'s
     let errno = |step: &'static str| move |errno: rustix::io::Errno| (step, errno.into());
 
     // 1. A crash inside must not run the host's core dump handler, which lives outside.
-    rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
-        .map_err(errno("forbid core dumps"))?;
+    core_dumps::forbid().map_err(at("forbid core dumps"))?;
 
     // 2. Only what commands may have; everything else is gone from every set it could come back from.
     let kept = if identity.started_by_root() { capabilities::FOR_ROOT } else { CapabilitySet::empty() };

@@ -19,13 +19,30 @@ pub struct Prepared {
     pub holder: OwnedFd,
 }
 
+/// The least, the usual and the most of a connection in one direction.
+const TCP_BUFFERS: &str = "4096 65536 1048576";
+
 /// A network namespace of its own, with loopback. When root starts a sandbox, this one stays root's of the host: whoever is root
 /// inside has no say in it, but may use every port, as everybody may.
 pub fn make_network() -> io::Result<()> {
     namespaces::unshare(UnshareFlags::NEWNET)?;
     // Where this cannot be written, low ports are closed inside.
     let _ = std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    // All a sandbox talks to is on its loopback, where more is of no use; and what its sockets hold is taken from all of the
+    // host's.
+    for buffers in ["tcp_rmem", "tcp_wmem"] {
+        let _ = std::fs::write(format!("/proc/sys/net/ipv4/{buffers}"), TCP_BUFFERS);
+    }
     whatif_sys::loopback::bring_up()
+}
+
+/// An ordinary user's keeper is in its user namespace from birth. What is watched inside is taken from what the user has outside.
+pub fn bound_own_namespace() {
+    // Root's keeper still is in the host's.
+    if !rustix::process::getuid().is_root() {
+        // Where these settings are closed to us, in a container for example, the user's own maximum holds.
+        let _ = whatif_sys::shares::bound_watching();
+    }
 }
 
 /// Enters everything but the user namespace, which root enters last: until then its layers are put together with real rights.

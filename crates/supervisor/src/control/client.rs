@@ -7,8 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use whatif_sys::shares::send_in_any_case;
 
-use super::protocol::{Answer, Ask, LONGEST_LINE, Operation, Reply, Said, Status};
+use super::protocol::{Answer, Asked, LONGEST_LINE, Operation, Reply, Said, Status};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -94,7 +95,8 @@ impl ControlClient {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         control.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(&descriptor)));
-        let sent = sendmsg(stream, &[IoSlice::new(&line)], &mut control, SendFlags::NOSIGNAL).map_err(io::Error::from)?;
+        let send = || sendmsg(stream, &[IoSlice::new(&line)], &mut control, SendFlags::NOSIGNAL);
+        let sent = send_in_any_case(send).map_err(io::Error::from)?;
         Ok(stream.write_all(&line[sent..])?)
     }
 
@@ -127,13 +129,15 @@ impl Answering {
         !self.client.stream.buffer().is_empty()
     }
 
-    /// The next question; `None` when the supervisor is gone. Waits for it.
-    pub fn next_question(&mut self) -> Result<Option<Ask>, ControlError> {
+    /// What the supervisor says next; `None` when it is gone. Waits for it.
+    pub fn hear(&mut self) -> Result<Option<Asked>, ControlError> {
         loop {
             match self.client.hear()? {
                 None => return Ok(None),
-                Some(Reply::Ask { ask }) => return Ok(Some(ask)),
-                Some(_) => {}
+                Some(Reply::Ask { ask }) => return Ok(Some(Asked::Question(ask))),
+                Some(Reply::Withdrawn { withdrawn }) => return Ok(Some(Asked::Withdrawn(withdrawn))),
+                Some(Reply::Unasked { unasked }) => return Ok(Some(Asked::TooMany(unasked))),
+                Some(Reply::Status { .. } | Reply::Outcome { .. }) => {}
             }
         }
     }

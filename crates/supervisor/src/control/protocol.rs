@@ -39,7 +39,8 @@ pub struct Answer {
     pub allow: bool,
 }
 
-/// From a supervisor: `{"ok":true}`, `{"ok":false,"error":"…"}`, `{"status":{…}}` or `{"ask":{…}}`.
+/// From a supervisor: `{"ok":true}`, `{"ok":false,"error":"…"}`, `{"status":{…}}`; to those who answer questions also
+/// `{"ask":{…}}`, `{"withdrawn":1}`, `{"unasked":{…}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Reply {
@@ -48,6 +49,14 @@ pub enum Reply {
     },
     Ask {
         ask: Ask,
+    },
+    /// The question with this id need not be answered any more.
+    Withdrawn {
+        withdrawn: u64,
+    },
+    /// Denied without a question, as everything else that no rule allows will be for a while.
+    Unasked {
+        unasked: Ask,
     },
     Outcome {
         ok: bool,
@@ -98,6 +107,26 @@ pub struct Ask {
     pub rule: String,
 }
 
+/// What those who answer questions are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    Question(Ask),
+    /// The question with this id need not be answered any more.
+    Withdrawn(u64),
+    /// There are too many questions: this one was denied without being asked, and so are others for now.
+    TooMany(Ask),
+}
+
+impl From<Asked> for Reply {
+    fn from(asked: Asked) -> Self {
+        match asked {
+            Asked::Question(ask) => Self::Ask { ask },
+            Asked::Withdrawn(withdrawn) => Self::Withdrawn { withdrawn },
+            Asked::TooMany(unasked) => Self::Unasked { unasked },
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,7 +148,9 @@ mod tests {
         for (text, reply) in [
             (r#"{"ok":true}"#, Reply::done()),
             (r#"{"ok":false,"error":"no"}"#, Reply::failed("no")),
-            (r#"{"ask":{"id":1,"host":"a.example","port":443,"rule":"a.example"}}"#, Reply::Ask { ask }),
+            (r#"{"ask":{"id":1,"host":"a.example","port":443,"rule":"a.example"}}"#, Reply::Ask { ask: ask.clone() }),
+            (r#"{"withdrawn":7}"#, Reply::Withdrawn { withdrawn: 7 }),
+            (r#"{"unasked":{"id":1,"host":"a.example","port":443,"rule":"a.example"}}"#, Reply::Unasked { unasked: ask }),
         ] {
             assert_eq!(serde_json::from_str::<Reply>(text).unwrap(), reply);
             assert_eq!(serde_json::to_string(&reply).unwrap(), text);

@@ -160,5 +160,6 @@ fn event(kind: EventKind) -> Event {
         who: None,
         sent: 0,
         received: 0,
+        repeats: 0,
     }
 }

@@ -2,9 +2,21 @@
 
 use std::io::{Read, Write};
 
+use whatif_supervisor::control::Answering;
+use whatif_supervisor::control::protocol::{Ask, Asked};
+
 use super::hello::hello;
 use super::servers::Server;
 use super::world::{PUBLIC, Wish, allowing, assert_reset, eventually, in_world, read_all};
+
+/// The next one, whatever else is said meanwhile.
+fn question(person: &mut Answering) -> Ask {
+    loop {
+        if let Asked::Question(ask) = person.hear().unwrap().unwrap() {
+            return ask;
+        }
+    }
+}
 
 fn asking() -> Wish {
     Wish { ask: true, deny: vec!["never.test"], ..allowing(&["other.test"]) }
@@ -20,7 +32,7 @@ fn a_yes_lets_all_that_wait_through_and_is_remembered() {
         for client in &mut waiting {
             client.write_all(&hello("a.test")).unwrap();
         }
-        let ask = person.next_question().unwrap().unwrap();
+        let ask = question(&mut person);
         assert_eq!((ask.host.as_str(), ask.port), ("a.test", 443));
         assert!(ask.rule.starts_with("a.test"), "{}", ask.rule);
         assert_eq!(server.connections(), 0);
@@ -45,13 +57,13 @@ fn a_no_and_a_person_who_leaves_deny() {
         let server = Server::echo(PUBLIC, 443);
         let mut person = world.control().answering().unwrap();
         let mut refused = world.connect("a.test", 443);
-        let ask = person.next_question().unwrap().unwrap();
+        let ask = question(&mut person);
         person.answer(ask.id, false).unwrap();
         assert_reset(&mut refused);
         // A no holds, and nobody is asked about it again; another port is another question.
         world.assert_name_denied("a.test", 443);
         let mut again = world.connect("a.test", 8443);
-        let second = person.next_question().unwrap().unwrap();
+        let second = question(&mut person);
         assert_eq!((second.host.as_str(), second.port), ("a.test", 8443));
         // An answer to what nobody asks any more means nothing.
         person.answer(ask.id, true).unwrap();
@@ -64,7 +76,7 @@ fn a_no_and_a_person_who_leaves_deny() {
         // Somebody else may say otherwise.
         let mut person = world.control().answering().unwrap();
         let mut later = world.connect("a.test", 443);
-        let ask = person.next_question().unwrap().unwrap();
+        let ask = question(&mut person);
         assert_eq!(ask.port, 443);
         person.answer(ask.id, true).unwrap();
         later.write_all(&hello("a.test")).unwrap();
@@ -79,7 +91,7 @@ fn somebody_who_was_announced_is_waited_for_but_not_long() {
         let mut early = world.connect("a.test", 443);
         eventually("the early one", || (world.control().status().unwrap().connections == 1).then_some(()));
         let mut person = world.control().answering().unwrap();
-        let ask = person.next_question().unwrap().unwrap();
+        let ask = question(&mut person);
         assert_eq!(ask.host, "a.test");
         person.answer(ask.id, false).unwrap();
         assert_reset(&mut early);
@@ -109,9 +121,46 @@ fn what_a_rule_denies_is_not_asked_about() {
         assert!(read_all(&mut denied).0.starts_with(b"HTTP/1.1 403 "));
         world.assert_denied(super::world::address("169.254.169.254", 443));
         let mut asked = world.connect("last.test", 443);
-        let ask = person.next_question().unwrap().unwrap();
+        let ask = question(&mut person);
         assert_eq!(ask.host, "last.test");
         person.answer(ask.id, false).unwrap();
         assert_reset(&mut asked);
+    });
+}
+
+#[test]
+fn a_question_is_withdrawn_when_it_is_settled_elsewhere_or_nobody_waits() {
+    in_world("asking::a_question_is_withdrawn_when_it_is_settled_elsewhere_or_nobody_waits", asking(), |world| {
+        let mut first = world.control().answering().unwrap();
+        let mut second = world.control().answering().unwrap();
+        let mut client = world.connect("a.test", 443);
+        let ask = question(&mut first);
+        assert_eq!(question(&mut second), ask);
+        first.answer(ask.id, false).unwrap();
+        assert_reset(&mut client);
+        assert_eq!(second.hear().unwrap(), Some(Asked::Withdrawn(ask.id)), "the other terminal need not answer");
+        let client = world.connect("b.test", 443);
+        let ask = question(&mut second);
+        // Reset: whether somebody still has a connection that only ends is the keeper's to know, and this one knows nothing.
+        rustix::net::sockopt::set_socket_linger(&client, Some(std::time::Duration::ZERO)).unwrap();
+        drop(client);
+        assert_eq!(second.hear().unwrap(), Some(Asked::Withdrawn(ask.id)), "the client has given up");
+    });
+}
+
+#[test]
+fn more_than_a_few_questions_are_denied_for_now() {
+    in_world("asking::more_than_a_few_questions_are_denied_for_now", asking(), |world| {
+        let mut person = world.control().answering().unwrap();
+        let waiting: Vec<_> = (0..5).map(|n| world.connect(&format!("{n}.test"), 443)).collect();
+        let asks: Vec<_> = (0..5).map(|_| question(&mut person)).collect();
+        for n in 5..20 {
+            world.assert_name_denied(&format!("{n}.test"), 443);
+        }
+        let Some(Asked::TooMany(unasked)) = person.hear().unwrap() else { panic!("it is said") };
+        assert_eq!(unasked.host, "5.test");
+        person.answer(asks[0].id, false).unwrap();
+        assert_eq!(person.hear().unwrap(), Some(Asked::Withdrawn(asks[0].id)), "it is said once");
+        drop(waiting);
     });
 }

@@ -119,8 +119,8 @@ fn whoever_exceeds_the_places_is_reset_and_the_others_stay() {
         let mut served = world.connect_to(address("10.1.2.3", 7));
         served.write_all(b"x").unwrap();
         served.read_exact(&mut [0]).unwrap();
-        let mut idle: Vec<_> = (0..203).map(|_| world.connect_to_proxy()).collect();
-        eventually("all places to be taken", || (world.control().status().unwrap().connections == 204).then_some(()));
+        let mut idle: Vec<_> = (0..178).map(|_| world.connect_to_proxy()).collect();
+        eventually("all places to be taken", || (world.control().status().unwrap().connections == 179).then_some(()));
         for _ in 0..20 {
             world.assert_denied(address("10.1.2.3", 7));
         }

@@ -15,8 +15,13 @@ const VALUE: &str = "the-real-value";
 fn wish(host: &str, rules: &[&'static str]) -> (Wish, String, String) {
     let placeholder = placeholder().unwrap();
     let authority = Authority::new("tested", [&"a.test".parse().unwrap()]).unwrap();
-    let secret =
-        Secret { name: "TOKEN".to_owned(), placeholder: placeholder.clone(), value: VALUE.to_owned(), host: host.to_owned() };
+    let secret = Secret {
+        name: "TOKEN".to_owned(),
+        placeholder: placeholder.clone(),
+        value: VALUE.to_owned(),
+        host: host.to_owned(),
+        fields: Vec::new(),
+    };
     let handover = Some(authority.handover().to_string());
     (Wish { secrets: vec![secret], authority: handover, ..allowing(rules) }, placeholder, authority.certificate_pem().to_owned())
 }

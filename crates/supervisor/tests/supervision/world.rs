@@ -19,6 +19,7 @@ use whatif_keeper::Channel;
 use whatif_keeper::protocol::{Reply, Request};
 use whatif_provider::native::network;
 use whatif_supervisor::control::ControlClient;
+use whatif_types::limits::Limits;
 use whatif_types::network::{Event, EventKind, Instructions, Role, Rules, Secret, UpstreamProxies, Who};
 
 const APART: &str = "WHATIF_SUPERVISOR_APART";
@@ -39,6 +40,7 @@ pub struct Wish {
     /// Somebody is announced who answers questions.
     pub is_answered: bool,
     pub upstream: UpstreamProxies,
+    pub limits: Limits,
     /// What the log holds from earlier.
     pub log: Vec<u8>,
     /// Ports inside that are published.
@@ -283,6 +285,8 @@ fn start_supervisor(passed: &[(Role, OwnedFd)], wish: &Wish) -> Child {
         .unwrap();
     let instructions = Instructions {
         sandbox: "tested".to_owned(),
+        uid: 61234,
+        limits: wish.limits.clone(),
         descriptors: passed.iter().map(|(role, _)| *role).collect(),
         is_answered: wish.is_answered,
         upstream: wish.upstream.clone(),

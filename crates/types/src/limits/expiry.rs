@@ -47,6 +47,13 @@ impl Expiry {
         }
     }
 
+    /// The same moment, told by the clock of this boot. From the first look after a boot on the calendar does not matter any more, and
+    /// a calendar that goes back with each boot does not give the time again.
+    #[must_use]
+    pub fn in_this_boot(self, now: &Clock) -> Self {
+        if self.boot_id == now.boot_id { self } else { Self::after(Span::from_millis(self.remaining_ms(now)), now) }
+    }
+
     #[must_use]
     pub fn is_past(&self, now: &Clock) -> bool {
         self.remaining_ms(now) == 0
@@ -82,5 +89,15 @@ mod tests {
         assert_eq!(expiry.remaining_ms(&clock("b", 10, 5_020_000)), 40_000);
         assert!(expiry.is_past(&clock("b", 10, 5_060_000)));
         assert_eq!(expiry.remaining_ms(&clock("b", 10, 0)), 60_000, "a clock that went back does not keep it for ever");
+    }
+
+    #[test]
+    fn the_calendar_counts_once_after_a_boot() {
+        let expiry = Expiry::after(Span::from_secs(60), &clock("a", 1000, 5_000_000)).in_this_boot(&clock("b", 10, 5_020_000));
+        for wall in [0, 5_020_000, u64::MAX] {
+            assert_eq!(expiry.remaining_ms(&clock("b", 10, wall)), 40_000);
+        }
+        let later = expiry.in_this_boot(&clock("c", 7, 0));
+        assert_eq!(later.remaining_ms(&clock("c", 7, 0)), 40_000, "a boot with an older calendar gave time back");
     }
 }

@@ -33,9 +33,24 @@ pub struct Event {
     pub sent: u64,
     #[serde(default)]
     pub received: u64,
+    /// This line stands for so many alike, the last of which it describes; bytes are those of all. 0: for itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeats: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Event {
+    /// How many events this line stands for.
+    #[must_use]
+    pub fn times(&self) -> u64 {
+        self.repeats.max(1)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// A name was asked for.

@@ -4,11 +4,18 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::Limits;
+
 /// Given on its standard input. It never touches a disk: secrets are in it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Instructions {
     /// The name of the sandbox, for what it tells people.
     pub sandbox: String,
+    /// The uid and gid of a supervisor that root starts.
+    pub uid: u32,
+    /// Those of the sandbox, by which it bounds what it uses itself.
+    #[serde(default)]
+    pub limits: Limits,
     /// What descriptors 3, 4, … are.
     pub descriptors: Vec<Role>,
     /// Somebody is about to join who answers questions.
@@ -74,6 +81,9 @@ pub struct Secret {
     pub value: String,
     /// The only host it is sent to.
     pub host: String,
+    /// Header fields it is sent in, besides those that carry credentials by themselves.
+    #[serde(default)]
+    pub fields: Vec<String>,
 }
 
 impl std::fmt::Debug for Secret {

@@ -200,6 +200,9 @@ pub struct SecretWish {
     /// The only host it is sent to.
     pub host: String,
     pub placeholder: String,
+    /// Header fields it is sent in, besides those that carry credentials by themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
 }
 
 /// Where the value is read when a supervisor starts. The value itself is kept nowhere.

@@ -205,6 +205,7 @@ fn both(path: &Path, one: &Operation, other: &Operation) -> Result<Act, Disagree
 fn bytes(source: &Source) -> Option<Vec<u8>> {
     match source {
         Source::File(path) | Source::Original(path) => content::read(path).ok(),
+        Source::Approved(approved) => approved.read(content::LONGEST_TEXT).ok(),
         Source::Bytes(bytes) => Some(bytes.clone()),
         Source::Link(_) | Source::Directory | Source::HardLink(_) | Source::Existing(_) => None,
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use whatif_sys::absence::OrAbsent;
 
 use super::nameless;
+use super::sockets::Census;
 use crate::server::processes::unless_gone;
 
 /// Faster than this no memory is filled.
@@ -37,11 +38,13 @@ pub(super) struct Memory {
     looked_at: Option<Instant>,
     /// The kernel does not answer since then.
     blind_since: Option<Instant>,
+    /// Nothing where the network is not the sandbox's own.
+    sockets: Option<Census>,
 }
 
 impl Memory {
-    pub(super) fn new(limit: u64) -> Self {
-        Self { limit, allowed: limit, unowned: 0, looked_at: None, blind_since: None }
+    pub(super) fn new(limit: u64, sockets: Option<Census>) -> Self {
+        Self { limit, allowed: limit, unowned: 0, looked_at: None, blind_since: None, sockets }
     }
 
     /// Says when to look first.
@@ -68,7 +71,7 @@ impl Memory {
 
     fn measure(&mut self) -> io::Result<Option<Duration>> {
         if self.looked_at.is_none_or(|at| at.elapsed() > SOMETIMES) {
-            self.unowned = nameless::measure()?.in_memory + shared_segments()?;
+            self.unowned = nameless::measure()?.in_memory + shared_segments()? + self.in_sockets()?;
             self.looked_at = Some(Instant::now());
         }
         let files = in_files() + self.unowned;
@@ -91,6 +94,10 @@ impl Memory {
         }
         // What is shared may be one of the files, or a memory of its own; nobody says which.
         Ok((own + shared.max(files) <= self.allowed).then_some(NOW_AND_THEN))
+    }
+
+    fn in_sockets(&self) -> io::Result<u64> {
+        self.sockets.as_ref().map_or(Ok(0), Census::measure)
     }
 
     fn pause(&self, used: u64) -> Duration {

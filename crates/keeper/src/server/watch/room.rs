@@ -21,7 +21,7 @@ const NOW_AND_THEN: Duration = Duration::from_millis(100);
 /// A walk that takes longer is made while everybody is held still.
 const LONG: Duration = Duration::from_millis(10);
 /// Left for the host where nothing else is said, and at most this part of what was free.
-const RESERVE: u64 = 64 << 20;
+const RESERVE: Taken = Taken { bytes: 64 << 20, files: 4096 };
 const RESERVE_PART: u64 = 4;
 
 /// Cleaning up takes a little, too.
@@ -39,7 +39,7 @@ pub(super) struct RoomWatch {
     head: Head,
     room: Room,
     keep_free: Option<u64>,
-    reserve: u64,
+    reserve: Taken,
     last: Option<Measured>,
     fallen: Falls,
     /// A sandbox that is over its limit already may still be cleaned up.
@@ -78,7 +78,7 @@ impl RoomWatch {
             head,
             room: limits.room,
             keep_free: limits.keep_free,
-            reserve: 0,
+            reserve: Taken::default(),
             last: None,
             fallen: Falls::default(),
             allowed: Taken::default(),
@@ -92,7 +92,10 @@ impl RoomWatch {
     /// Says when to look first.
     pub(super) fn begin(&mut self) -> Duration {
         let free = self.free();
-        self.reserve = self.keep_free.unwrap_or_else(|| RESERVE.min(free.bytes / RESERVE_PART));
+        self.reserve = Taken {
+            bytes: self.keep_free.unwrap_or_else(|| RESERVE.bytes.min(free.bytes / RESERVE_PART)),
+            files: RESERVE.files.min(free.files / RESERVE_PART),
+        };
         let is_over = self.last.is_some_and(|m| {
             self.room.bytes.is_some_and(|b| m.taken.bytes > b) || self.room.files.is_some_and(|f| m.taken.files > f)
         });
@@ -113,7 +116,7 @@ impl RoomWatch {
 
     pub(super) fn look(&mut self, hold: &mut dyn FnMut(bool)) -> Result<Duration, LimitHit> {
         let free = self.free();
-        if free.bytes < self.reserve {
+        if free.bytes < self.reserve.bytes || free.files < self.reserve.files {
             return Err(LimitHit::Reserve);
         }
         self.fallen.note(free);
@@ -169,10 +172,11 @@ impl RoomWatch {
 
     /// As long as the sandbox needs at least to take what it may still take.
     fn pause(&self, free: Taken) -> Duration {
-        let mut left = Taken { bytes: free.bytes.saturating_sub(self.reserve), files: u64::MAX };
+        let mut left =
+            Taken { bytes: free.bytes.saturating_sub(self.reserve.bytes), files: free.files.saturating_sub(self.reserve.files) };
         if let Some(last) = &self.last {
             let own = self.left(last.taken);
-            left = Taken { bytes: left.bytes.min(own.bytes), files: own.files };
+            left = Taken { bytes: left.bytes.min(own.bytes), files: left.files.min(own.files) };
         }
         let seconds = (left.bytes as f64 / BYTES_PER_SECOND as f64).min(left.files as f64 / FILES_PER_SECOND as f64);
         let slowest = if self.last.is_some() { NOW_AND_THEN } else { super::SELDOM };
@@ -208,6 +212,10 @@ impl RoomWatch {
 
     fn free(&self) -> Taken {
         // Who cannot ask is told that there is nothing, and ends what runs.
-        fstatvfs(&self.head.near).map_or(Taken::default(), |s| Taken { bytes: s.f_bavail * s.f_frsize, files: s.f_ffree })
+        fstatvfs(&self.head.near).map_or(Taken::default(), |s| {
+            // A file system that makes room for files as they come (btrfs) says that it has none at all.
+            let files = if s.f_files == 0 { u64::MAX } else { s.f_favail };
+            Taken { bytes: s.f_bavail * s.f_frsize, files }
+        })
     }
 }

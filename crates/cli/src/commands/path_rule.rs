@@ -1,0 +1,45 @@
+//! A path that is to be hidden or shown, as it is said on the command line.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Absolute from where the caller stands; what begins with `~` is left to the homes that it may mean.
+pub fn parse(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    // A single dot is no more than a slip, and refused later.
+    if text.starts_with('~') || text == "." {
+        return Ok(text.to_owned());
+    }
+    let absolute = std::path::absolute(text).map_err(|e| e.to_string())?;
+    let plain = without_steps_up(&absolute);
+    plain.into_os_string().into_string().map_err(|_| "it is not UTF-8".to_owned())
+}
+
+pub fn without_steps_up(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => _ = plain.pop(),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_counts_from_here() {
+        let here = std::env::current_dir().expect("we are somewhere");
+        let parsed = |text: &str| parse(text).expect("it is a path");
+        assert_eq!(parsed("~/letters"), "~/letters");
+        assert_eq!(parsed("/a/../b/./c"), "/b/c");
+        assert_eq!(Path::new(&parsed("./.env")), here.join(".env"));
+        assert_eq!(Path::new(&parsed("../x")), here.parent().expect("not at the top").join("x"));
+        assert!(parse("").is_err());
+    }
+}

@@ -1,0 +1,60 @@
+//! What became of a sandbox whose keeper left in the middle of a question: another command stopped or removed it meanwhile.
+
+use whatif_keeper::Client;
+use whatif_keeper::client::ClientError;
+use whatif_types::sandbox::StopReason;
+use whatif_types::{Sandbox, Status};
+
+use crate::{Engine, EngineError};
+
+impl Engine {
+    /// Asks the keeper of an active sandbox, for a command that only looks. `None` if it ended meanwhile: nothing runs in it then.
+    pub(crate) fn ask<T>(
+        &self,
+        sandbox: &Sandbox,
+        question: impl FnOnce(&mut Client) -> Result<T, ClientError>,
+    ) -> Result<Option<T>, EngineError> {
+        match self.connect(sandbox).and_then(|mut client| Ok(question(&mut client)?)) {
+            Err(EngineError::Keeper(error)) if has_ended(&error) => match self.explain_end(sandbox, error) {
+                EngineError::EndedMeanwhile { .. } => Ok(None),
+                other => Err(other),
+            },
+            other => other.map(Some),
+        }
+    }
+
+    /// Says why the keeper of a command that had begun is not there any more.
+    #[must_use]
+    pub fn explain_end_of_command(&self, sandbox: &Sandbox, error: EngineError) -> EngineError {
+        let EngineError::Keeper(error) = error else { return error };
+        match self.explain_end(sandbox, error) {
+            EngineError::EndedMeanwhile { name, .. } => EngineError::EndedMeanwhile { name, has_run: true },
+            EngineError::Removed { name, .. } => EngineError::Removed { name, has_run: true },
+            other => other,
+        }
+    }
+
+    /// Says why a keeper is not there any more, as soon as the records tell it.
+    pub(crate) fn explain_end(&self, sandbox: &Sandbox, error: ClientError) -> EngineError {
+        if !has_ended(&error) {
+            return error.into();
+        }
+        let name = sandbox.name.clone();
+        self.await_other_command(&sandbox.id);
+        match self.reread(sandbox).and_then(|now| self.refreshed(now)) {
+            Err(EngineError::NoSuchSandbox { .. }) => EngineError::Removed { name, has_run: false },
+            Ok(_) if self.state.is_being_deleted(&sandbox.id) => EngineError::Removed { name, has_run: false },
+            // No command ended it.
+            Ok(now) if now.details.stop_reason == Some(StopReason::Lost) => error.into(),
+            // One that was started again since is another one.
+            Ok(now) if now.status != Status::Active || now.details.keeper_pid != sandbox.details.keeper_pid => {
+                EngineError::EndedMeanwhile { name, has_run: false }
+            }
+            _ => error.into(),
+        }
+    }
+}
+
+pub(crate) fn has_ended(error: &ClientError) -> bool {
+    matches!(error, ClientError::NotRunning | ClientError::Channel(_))
+}

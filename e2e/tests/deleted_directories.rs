@@ -1,0 +1,68 @@
+//! A sandbox deletes a directory, and reality goes on in it: what it does to a directory further down is not lost, and what stays
+//! keeps the directories above it.
+
+use whatif_e2e::{World, as_root_and_user, needs};
+
+as_root_and_user!(
+    what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost,
+    what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost_over_fuse,
+    what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost_over_a_copy,
+    names_that_went_from_a_directory_in_a_deleted_one_are_no_conflict,
+    what_stays_keeps_all_directories_above_it,
+);
+
+fn what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost(w: &World) {
+    looks_are_not_lost(w, "overlay");
+}
+
+fn what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost_over_fuse(w: &World) {
+    needs!(w, "fuse-overlayfs");
+    // Not everybody may have file systems of their own; `backends` tests what is said then.
+    if w.outside("exec 3<>/dev/fuse").code == 0 {
+        looks_are_not_lost(w, "fuse");
+    }
+}
+
+fn what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost_over_a_copy(w: &World) {
+    looks_are_not_lost(w, "copy");
+}
+
+fn looks_are_not_lost(w: &World, backend: &str) {
+    needs!(w, "setfattr");
+    for (name, theirs) in [("mode", "chmod 700 d/e/g"), ("attribute", "setfattr -n user.k -v v d/e/g")] {
+        w.outside("rm -rf d; mkdir -p d/e/g; echo 1 > d/e/g/one; echo 2 > d/e/g/two").ok();
+        w.whatif(["new", name, "--backend", backend]).go().ok();
+        w.exec(name, "rm -rf d && mkdir d && echo new > d/new").ok();
+        // A name that goes moves the same times.
+        w.outside(&format!("{theirs}; rm d/e/g/two")).ok();
+        let fork = format!("fork-of-{name}");
+        w.whatif(["fork", name, &fork]).go().ok();
+        for name in [name, &fork] {
+            w.whatif(["apply", name, "--all", "--yes"]).go().exits(1).says("d/e/g: the sandbox deleted it, reality changed it");
+        }
+        w.whatif(["apply", name, "--all", "--ours=**", "--yes"]).go().ok();
+        w.outside("[ -d d/e/g ] && [ ! -e d/e/g/one ] && [ -e d/new ]").ok();
+    }
+}
+
+fn names_that_went_from_a_directory_in_a_deleted_one_are_no_conflict(w: &World) {
+    w.outside("mkdir -p d/e/g; echo 1 > d/e/g/one; echo 2 > d/e/g/two").ok();
+    w.new_sandbox("s");
+    w.exec("s", "rm -rf d").ok();
+    w.outside("rm d/e/g/two").ok();
+    w.whatif(["apply", "s", "--all", "--yes"]).go().ok();
+    w.outside("[ ! -e d ]").ok();
+}
+
+fn what_stays_keeps_all_directories_above_it(w: &World) {
+    for (name, choice) in [("ours", "--ours=**"), ("skip", "--skip=d/e/g/stays"), ("exclude", "--exclude=d/e/g/stays")] {
+        w.outside("mkdir -p d/e/g d/e/h; echo 1 > d/e/g/one; echo 2 > d/e/h/two; echo 3 > d/e/g/stays").ok();
+        w.new_sandbox(name);
+        w.exec(name, "rm -rf d").ok();
+        w.outside("echo theirs >> d/e/g/stays").ok();
+        w.whatif(["apply", name, "--all", choice, "--yes"]).go().ok().says("still has something in it: d, d/e, d/e/g");
+        assert_eq!(w.outside("find d | sort").ok().text(), "d\nd/e\nd/e/g\nd/e/g/stays");
+        w.whatif(["undo", "--yes"]).go().ok();
+        assert_eq!(w.read("d/e/g/one") + &w.read("d/e/h/two"), "1\n2\n");
+    }
+}
