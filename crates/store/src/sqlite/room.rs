@@ -21,13 +21,13 @@ impl SqliteStore {
     pub(super) fn with_room<T>(&self, mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let is_part = self.connection.get().is_some_and(|connection| !connection.is_autocommit());
         match work() {
-            Err(StoreError::Database(error)) if !is_part && is_full(&error) && self.release_reserve() => work(),
+            Err(StoreError::Database(error)) if !is_part && is_full(&error) => {
+                // If there is none, another command may have released it since.
+                let _ = std::fs::remove_file(reserve_of(&self.path));
+                work()
+            }
             other => other,
         }
-    }
-
-    fn release_reserve(&self) -> bool {
-        std::fs::remove_file(reserve_of(&self.path)).is_ok()
     }
 }
 
@@ -35,11 +35,12 @@ fn reserve_of(path: &Path) -> PathBuf {
     path.with_file_name("reserve")
 }
 
-/// One that cannot be made now is made by a later command.
+/// One that cannot be made now is made by a later command. It never takes the room that was released for another one.
 pub(super) fn keep_reserve(path: &Path) {
     let reserve = reserve_of(path);
+    let has_room = |room: rustix::fs::StatVfs| room.f_bavail.saturating_mul(room.f_frsize) > 4 * RESERVE as u64;
     if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&reserve)
-        && file.write_all(&vec![0; RESERVE]).is_err()
+        && (!rustix::fs::fstatvfs(&file).is_ok_and(has_room) || file.write_all(&vec![0; RESERVE]).is_err())
     {
         let _ = std::fs::remove_file(&reserve);
     }
