@@ -36,7 +36,7 @@ use whatif_sys::absence::OrAbsent;
 pub use self::index::FILE as INDEX;
 use self::index::Line;
 pub(crate) use self::inventory::confirm;
-pub use self::join::{add, copy, join};
+pub use self::join::{add, copy, join, join_held};
 pub use self::record::{Hash, Made, Record, hash_of};
 pub use self::replace::NewBase;
 use self::start::{looks_changed, start_from};

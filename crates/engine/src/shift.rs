@@ -4,13 +4,13 @@
 //! they are written everything can be taken back, and from then on a crash leaves a stopped sandbox with nothing missing.
 
 pub(crate) mod helper;
+mod take_back;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use whatif_diff::base;
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Process;
@@ -22,6 +22,7 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{Backend, LayerId, Plan, Sandbox, SandboxId, Status};
 
 use self::helper::{Finishing, Helper};
+use self::take_back::take_back;
 use crate::boot::{Heads, Wish};
 use crate::create::{copied_trees, new_id, trees_by_number};
 use crate::intact::heads_of;
@@ -201,7 +202,7 @@ impl Engine {
         if has_happened {
             shift.go_on()?
         } else {
-            shift.go_back(base::join)?
+            take_back(shift)?
         }
         if sandbox.status == Status::Active && !may_go_on {
             self.note_end(&mut sandbox, StopReason::Lost)?;
@@ -279,7 +280,7 @@ impl Moving<'_> {
                 return Err(error);
             }
             Ok(Some(because)) if live != Live::Copy || self.to.leaves_its_stack() => {
-                shift.go_back(base::join)?;
+                take_back(shift)?;
                 client.thaw()?;
                 return Err(EngineError::InUse { name: sandbox.name.clone(), because });
             }
@@ -366,7 +367,7 @@ impl Moving<'_> {
         if !is_as_it_was {
             self.engine.stop_after_failure(sandbox)?;
         }
-        shift.go_back(base::join)?;
+        take_back(shift)?;
         if is_as_it_was { Ok(client.thaw()?) } else { Ok(()) }
     }
 
@@ -402,7 +403,7 @@ impl Moving<'_> {
             Err(error) => {
                 // If that cannot be recorded, the note stays, and the next command goes back.
                 if self.engine.expect_no_heads(sandbox, &shift).is_ok() {
-                    shift.go_back(base::join)?;
+                    take_back(shift)?;
                 }
                 Err(error)
             }

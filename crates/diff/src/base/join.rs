@@ -15,9 +15,18 @@ use super::writer::{Writer, link_or_copy, make, numbers};
 /// Writes one directory that says what the chain says, oldest first. What was forgotten stays forgotten: there may be older
 /// directories below. Nothing is made if there is nothing to say.
 pub fn join(from: &[&Path], to: &Path) -> io::Result<()> {
+    join_read(lines, from, to)
+}
+
+/// The same for whoever keeps all others from writing to them: a second lock would wait for the first one.
+pub fn join_held(from: &[&Path], to: &Path) -> io::Result<()> {
+    join_read(index::load, from, to)
+}
+
+fn join_read(read: impl Fn(&Path) -> io::Result<Vec<u8>>, from: &[&Path], to: &Path) -> io::Result<()> {
     let mut said: BTreeMap<OsString, Vec<(Line, &Path)>> = BTreeMap::new();
     for directory in from {
-        let bytes = lines(directory).map_err(|e| named(e, directory))?;
+        let bytes = read(directory).map_err(|e| named(e, directory))?;
         index::read(&bytes, |line| {
             let about = said.entry(line.path().as_os_str().to_owned()).or_default();
             // What an apply said does not replace what was said before: that counts again once it is undone.
