@@ -1,8 +1,9 @@
-//! What was exposed to one sandbox is hidden again from what is made of it, unless it is exposed again (XF-06).
+//! What was exposed to one sandbox is hidden again from what is made of it, unless it is exposed again (XF-06). What was masked
+//! stays so.
 
 use whatif_e2e::{World, as_root_and_user};
 
-as_root_and_user!(what_was_exposed_is_hidden_again, what_is_hidden_again_is_no_change);
+as_root_and_user!(what_was_exposed_is_hidden_again, what_is_hidden_again_is_no_change, what_was_masked_stays_masked);
 
 const LOOK: &str = "cat secret ~/.ssh/id_ed25519 2> /dev/null; echo; cat f";
 
@@ -71,5 +72,31 @@ fn what_is_hidden_again_is_no_change(w: &World) {
         assert_eq!(w.outside("cat secret ~/.ssh/id_ed25519 f g").ok().stdout, "very-secret\nvery-secret\nmine\n2\n", "{backend}");
         w.whatif(["undo", "--yes"]).go().ok();
         w.whatif(["rm", "--all", "--yes"]).go().ok();
+    }
+}
+
+fn what_was_masked_stays_masked(w: &World) {
+    w.write("secret", "very-secret\n");
+    w.write("f", "real\n");
+    w.whatif(["new", "s", "--mask", "secret"]).go().ok();
+    w.whatif(["template", "save", "s", "template"]).go().ok();
+    w.whatif(["fork", "s", "fork"]).go().ok();
+    w.whatif(["new", "of-template", "--template", "template"]).go().ok();
+    w.whatif(["template", "save", "of-template", "second"]).go().ok();
+    w.whatif(["new", "of-second", "--template", "second"]).go().ok();
+    w.whatif(["export", "s", "-o", "../s.whatif"]).go().ok();
+    let imported = w.whatif(["import", "../s.whatif", "--name", "import"]).go().ok();
+    assert!(!imported.stderr.contains("secret"), "{}", imported.stderr);
+    w.whatif(["export", "--template", "template", "-o", "../t.whatif"]).go().ok();
+    w.whatif(["import", "../t.whatif", "--template", "imported"]).go().ok();
+    w.whatif(["new", "of-imported", "--template", "imported"]).go().ok();
+    for name in ["s", "fork", "of-template", "of-second", "import", "of-imported"] {
+        assert_eq!(w.exec(name, "cat secret 2> /dev/null; cat f").ok().stdout, "real\n", "{name}");
+    }
+    let secret = w.project.join("secret").display().to_string();
+    w.whatif(["new", "shown", "--template", "template", "--expose", &secret]).go().ok();
+    w.whatif(["fork", "s", "shown-fork", "--expose", &secret]).go().ok();
+    for name in ["shown", "shown-fork"] {
+        assert_eq!(w.exec(name, "cat secret").ok().stdout, "very-secret\n", "{name}");
     }
 }

@@ -243,7 +243,9 @@ impl Engine {
         let from_template = validated.template.as_ref().map(Start::from_template);
         let start = start.or(from_template.as_ref());
         let provider = whatif_provider::by_name(new.provider.as_deref().unwrap_or(whatif_provider::native::NAME))?;
-        let secrets = secrets::lazily(&self.context, &validated.config, &new.mask, &new.expose);
+        let inherited = validated.template.as_ref().map(|t| inherited_masks(&t.details.masked, &new.expose));
+        let masked = [new.mask.clone(), inherited.unwrap_or_default()].concat();
+        let secrets = secrets::lazily(&self.context, &validated.config, &masked, &new.expose);
         let id = new_id()?;
         let (directory, lock) = self.state.create(&id)?;
         // Layers are read by what wrote them.
@@ -303,7 +305,7 @@ impl Engine {
             identity: booting.identity,
             trees: trees_by_number(start.map_or(&[], |s| s.trees), &booting.plan),
             copied_trees: copied_trees(&booting.plan),
-            masked: new.mask.clone(),
+            masked: masked.clone(),
             exposed: new.expose.clone(),
             veiled: Vec::new(),
             dropped_env: environment.dropped,
@@ -368,6 +370,11 @@ impl Engine {
             Inserted::Existing(other) => Err(EngineError::Busy { name: other.name }),
         }
     }
+}
+
+/// What `--mask` hid from a sandbox stays hidden from what is made of it, unless it is exposed by name.
+pub(crate) fn inherited_masks(masked: &[String], expose: &[String]) -> Vec<String> {
+    masked.iter().filter(|path| !expose.contains(path)).cloned().collect()
 }
 
 pub(crate) fn check_masks(masks: &[String]) -> Result<(), EngineError> {

@@ -1,7 +1,7 @@
 //! `whatif import`: a sandbox or a template made of an archive.
 //!
-//! An archive brings files and nothing else. Whatever grants something or takes it away is the importer's: which project, how
-//! copy-on-write is done, what is masked, limits, network, variables.
+//! An archive brings files, and the masks of the sandbox it was made of. Whatever grants something is the importer's: which
+//! project, how copy-on-write is done, what is exposed, limits, network, variables.
 
 mod claims;
 mod ground;
@@ -136,7 +136,7 @@ impl Engine {
         }
 
         sandbox.details.position.stack = self.keep_layers(place, &unpacked, old)?;
-        let not_masked = claims.details.masked.iter().filter(|m| !import.mask.contains(m)).cloned().collect();
+        let not_masked = claims.masks().1.into_iter().filter(|m| !import.mask.contains(m)).collect();
         let (bytes, layers) = (extracted.manifest.layers.iter().map(|l| l.bytes).sum(), extracted.manifest.layers.len());
         let project = sandbox.project.clone();
         let name = self.record_import(sandbox, claims, kind, name)?;
@@ -198,7 +198,7 @@ impl Engine {
             identity: if same_ids { Identity::Same } else { self.context.identity() },
             trees: theirs.trees.clone(),
             copied_trees: theirs.copied_trees.iter().copied().filter(|number| *number < theirs.trees.len()).collect(),
-            masked: import.mask.to_vec(),
+            masked: [import.mask.to_vec(), claims.masks().0].concat(),
             exposed: Vec::new(),
             veiled: [theirs.exposed.clone(), theirs.veiled.clone()].concat(),
             dropped_env: Vec::new(),

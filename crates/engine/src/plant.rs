@@ -8,7 +8,7 @@ use whatif_store::{Origin, StoreError};
 use whatif_types::sandbox::{Position, StopReason};
 use whatif_types::{Sandbox, SandboxId, Status};
 
-use crate::create::new_id;
+use crate::create::{inherited_masks, new_id};
 use crate::{Engine, EngineError, now};
 
 /// The directory of a sandbox that is about to be recorded. Without a record it is of no use, and goes again.
@@ -63,6 +63,7 @@ impl Engine {
         details.position = Position { heads: Some(Vec::new()), ..position };
         let exposed = std::mem::replace(&mut details.exposed, expose.to_vec());
         details.veiled.extend(exposed);
+        details.masked = inherited_masks(&details.masked, expose);
         details.labels.clear();
         details.keeper_pid = None;
         details.stop_reason = Some(StopReason::NotStarted);

@@ -3,12 +3,13 @@
 //! Its maker may have written anything. So this is a list of what is read, not of what is left out: files need a kind, a name and
 //! the trees that they lie in; the project and the backend are only compared with the importer's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use whatif_archive::Manifest;
 use whatif_types::{Backend, LayerId, Lockfile, text};
 
+use super::ground::is_plain;
 use crate::EngineError;
 use crate::export::Kind;
 
@@ -34,7 +35,7 @@ pub struct ClaimedDetails {
     pub trees: Vec<PathBuf>,
     #[serde(default)]
     pub copied_trees: Vec<usize>,
-    /// Told to the importer, who may want to hide the same.
+    /// Hidden here as well: a mask takes away and grants nothing.
     pub masked: Vec<String>,
     /// What its layers may hold of the other machine's masked files: hidden, unless the importer shows it.
     pub exposed: Vec<String>,
@@ -56,5 +57,14 @@ impl Claims {
     pub(crate) fn of(manifest: &Manifest) -> Result<Self, EngineError> {
         serde_json::from_value(manifest.about.clone())
             .map_err(|e| EngineError::BadArchive { why: format!("what it says about itself is not understood ({e})") })
+    }
+
+    /// What was hidden where it comes from: what can be hidden here, and what cannot because `--mask` never writes it so, or
+    /// because the project would be gone with it.
+    pub(crate) fn masks(&self) -> (Vec<String>, Vec<String>) {
+        self.details.masked.iter().cloned().partition(|mask| {
+            let path = mask.strip_prefix("~/").map_or_else(|| PathBuf::from(mask), |rest| Path::new("/").join(rest));
+            is_plain(&path) && path.parent().is_some() && !self.project.starts_with(mask) && !mask.contains(char::is_control)
+        })
     }
 }
