@@ -20,6 +20,7 @@ as_root_and_user!(
     limits_come_from_flags_profiles_and_configuration,
     a_project_can_only_tighten,
     nonsense_is_refused_before_anything_is_made,
+    no_time_at_all_is_refused_by_every_command,
     a_time_limit_for_each_command_comes_from_the_configuration,
     forks_and_restarts_keep_their_limits,
     a_sleep_of_the_machine_counts,
@@ -286,6 +287,25 @@ fn a_project_can_only_tighten(w: &World) {
     assert_eq!((&limits["pids"], &limits["memory"]), (&50.into(), &(100_u64 << 20).into()), "{limits}");
     w.write(".whatif.toml", "[profiles.small]\nmemory = \"100G\"\n");
     assert_ne!(w.whatif(["run", "--rm", "--limits", "small", "--", "true"]).go().code, 0, "profiles are the user's");
+}
+
+/// Elsewhere 0 may mean no limit; here it would be the end at once.
+fn no_time_at_all_is_refused_by_every_command(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "true").ok();
+    for command in [
+        &["new", "n", "--ttl", "0"][..],
+        &["new", "n", "--idle", "0"],
+        &["run", "--timeout", "0", "--", "true"],
+        &["run", "--in", "s", "--timeout", "0", "--", "true"],
+        &["exec", "s", "--timeout", "0", "--", "true"],
+        &["exec", "s", "-d", "--timeout", "0", "--", "true"],
+        &["start", "s", "--ttl", "0"],
+    ] {
+        w.whatif(command.iter().copied()).go().fails_with_hint(2).says("a limit of 0");
+    }
+    assert_eq!(w.show("s")["status"], "active");
+    assert_eq!(w.json(["ls"]).as_array().map(Vec::len), Some(1));
 }
 
 fn nonsense_is_refused_before_anything_is_made(w: &World) {

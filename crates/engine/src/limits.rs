@@ -58,11 +58,16 @@ impl Lease<'_> {
     }
 }
 
+/// Refuses a limit of 0: taken at its word it would end everything at once, and nobody who means "no limit" wants that.
+pub fn check(asked: &Limits) -> Result<(), EngineError> {
+    let hint = "say how much it may be, or leave it out".to_owned();
+    asked.check().map_err(|message| EngineError::Usage { message, hint })
+}
+
 impl Engine {
     /// What is said on the command line, then by a profile or preset, then by the configuration; never more than the project allows.
     pub(crate) fn limits(&self, config: &UserConfig, asked: &Limits) -> Result<Limits, EngineError> {
-        let hint = || "say how much it may be, or leave it out".to_owned();
-        asked.check().map_err(|message| EngineError::Usage { message, hint: hint() })?;
+        check(asked)?;
         let mut limits = asked.clone();
         if let Some(name) = asked.preset.as_deref().filter(|name| *name != "none") {
             limits = limits.or(profile(config, name)?);

@@ -2,7 +2,7 @@
 
 use whatif_types::boot::{PROTOCOL_VERSION, Work};
 use whatif_types::limits::Expiry;
-use whatif_types::{Sandbox, Span, Status};
+use whatif_types::{Limits, Sandbox, Span, Status};
 
 use crate::choice::Choice;
 use crate::create::{copied_trees, trees_by_number};
@@ -10,11 +10,12 @@ use crate::intact::with_heads_of;
 use crate::lifetime::{clock, is_expired};
 use crate::network::forget_supervisor;
 use crate::shift::View;
-use crate::{Engine, EngineError, now};
+use crate::{Engine, EngineError, limits, now};
 
 impl Engine {
     /// `whatif start`. One that runs already is left alone, but for the time it has: with a `ttl` that begins anew.
     pub fn start(&self, name: Option<&str>, ttl: Option<Span>) -> Result<Sandbox, EngineError> {
+        limits::check(&Limits { ttl, ..Limits::none() })?;
         let mut sandbox = self.resolve(name)?;
         if let Some(ttl) = ttl {
             sandbox = self.renew(&sandbox, ttl)?;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::{CommandSpec, Engine, EngineError, Stdio};
-use whatif_types::Span;
+use whatif_engine::{CommandSpec, Engine, EngineError, Stdio, limits};
+use whatif_types::{Limits, Span};
 
 use super::Outcome;
 use crate::ending;
@@ -67,6 +67,7 @@ impl Args {
 }
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
+    limits::check(&Limits { timeout: args.timeout, ..Limits::none() })?;
     let mut entered = engine.enter(args.name.as_deref())?;
     let mut snapshot = None;
     if args.auto_snapshot || entered.sandbox.details.auto_snapshot {
