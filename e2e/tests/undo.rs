@@ -115,8 +115,11 @@ fn a_dry_run_of_undo_writes_nothing(w: &World) {
 fn undo_without_a_terminal_needs_yes(w: &World) {
     w.outside("echo f > f").ok();
     w.sandbox_with("s", "echo F > f");
-    w.apply(&["s"]).ok();
-    w.whatif(["undo"]).go().fails_with_hint(2).says("--yes");
+    let first = id_of(&w.json(["apply", "s", "--yes"]));
+    w.exec("s", "echo g > g").ok();
+    let last = id_of(&w.json(["apply", "s", "--yes"]));
+    w.whatif(["undo", &first]).go().fails_with_hint(2).says(&format!("whatif undo {first} --yes"));
+    w.whatif(["undo"]).go().fails_with_hint(2).says(&format!("whatif undo {last} --dry-run"));
     assert_eq!(w.read("f"), "F\n");
 }
 
@@ -139,10 +142,10 @@ fn undo_on_a_terminal_asks(w: &World) {
 fn undo_refuses_with_the_list_of_what_changed_since(w: &World) {
     w.outside("echo f > f; echo g > g; echo h > h; echo gone > gone").ok();
     w.sandbox_with("s", "echo F > f; echo G > g; echo H > h; rm gone; mkdir d; echo x > d/x");
-    w.apply(&["s"]).ok();
+    let id = id_of(&w.json(["apply", "s", "--yes"]));
     w.outside("echo mine > f; rm g; echo mine > gone; echo mine > d/mine").ok();
     let edited = tree(w);
-    let outcome = w.whatif(["undo", "--yes"]).go().exits(1);
+    let outcome = w.whatif(["undo", "--yes"]).go().exits(1).says(&format!("whatif undo {id} --skip PATH"));
     for path in ["f", "g", "gone", "d"] {
         let named = outcome.stderr.lines().any(|line| line.split([' ', ':', ',', '/']).any(|word| word == path));
         assert!(named, "{path} is not named:\n{}", outcome.stderr);

@@ -388,8 +388,10 @@ impl Explain for EngineError {
                 vec!["'whatif history' lists the applies; an undo is undone by its id".to_owned()]
             }
             Self::Undone { by, .. } => vec![format!("to apply it again, undo the undo: whatif undo {by}")],
-            Self::ChangedSince { changed, .. } => {
-                let mut hints = vec!["nothing was written. Undo what was changed since first, or undo all but these: --skip PATH".to_owned()];
+            Self::ChangedSince { id, changed } => {
+                let mut hints = vec![format!(
+                    "nothing was written. Undo what was changed since first, or undo all but these: whatif undo {id} --skip PATH"
+                )];
                 let earlier = changed.iter().filter_map(|c| c.earlier.as_ref().map(|earlier| (&c.path, earlier)));
                 hints.extend(earlier.take(MOST_NAMED).map(|(path, earlier)| {
                     format!("what was at {} before is {}", path.display(), earlier.display())

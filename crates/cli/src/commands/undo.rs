@@ -68,7 +68,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     } else if !args.yes {
         return Err(EngineError::Usage {
             message: "nobody can be asked here, and nothing was approved".to_owned(),
-            hint: "look with 'whatif undo --dry-run', then approve with --yes".to_owned(),
+            hint: format!("look: whatif undo {id} --dry-run   approve: whatif undo {id} --yes", id = prepared.page.id),
         });
     }
     let interrupts = Interrupts::watch();
