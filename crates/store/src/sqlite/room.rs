@@ -21,7 +21,7 @@ impl SqliteStore {
     pub(super) fn with_room<T>(&self, mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let is_part = self.connection.get().is_some_and(|connection| !connection.is_autocommit());
         match work() {
-            Err(StoreError::Database(error)) if !is_part && is_full(&error) => {
+            Err(error) if !is_part && is_full(&error) => {
                 // If there is none, another command may have released it since.
                 let _ = std::fs::remove_file(reserve_of(&self.path));
                 work()
@@ -46,9 +46,13 @@ pub(super) fn keep_reserve(path: &Path) {
     }
 }
 
-fn is_full(error: &rusqlite::Error) -> bool {
-    // Without room even for its index, SQLite cannot open the log.
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
+fn is_full(error: &StoreError) -> bool {
+    match error {
+        StoreError::Full => true,
+        // Without room even for its index, SQLite cannot open the log.
+        StoreError::Database(error) => error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +65,7 @@ mod tests {
         let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir(&directory).unwrap();
         let store = SqliteStore::at(directory.join("state.db"));
-        let full = || StoreError::Database(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(13), None));
+        let full = || StoreError::from(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(13), None));
 
         let mut times = 0;
         let done = store.in_transaction(|connection| {
@@ -72,7 +76,7 @@ mod tests {
                 Err::<(), _>(full())
             })
         });
-        assert!(matches!(done, Err(StoreError::Database(error)) if is_full(&error)));
+        assert!(done.is_err_and(|error| is_full(&error)));
         assert_eq!(times, 1, "outside of its transaction it would be recorded by itself");
 
         let mut times = 0;
