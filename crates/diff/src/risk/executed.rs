@@ -40,6 +40,11 @@ pub(super) fn is_executed_by_git(parts: &[String]) -> bool {
     let has_hooks = || directories.iter().any(|d| is(Some(d), "hooks"));
     let is_sample = || Path::new(name).extension().is_some_and(|e| e == "sample");
     let is_configuration = || name.starts_with("config");
+    // What is left of a rebase goes on with commands of its own.
+    let is_in_rebase = is(directories.last(), "rebase-merge") || is(directories.last(), "rebase-apply");
+    if is_in_rebase && (is(Some(name), "git-rebase-todo") || is(Some(name), "author-script")) {
+        return true;
+    }
     match directories.first() {
         None => is_configuration() || is(Some(name), "commondir") || is(Some(name), "gitdir"),
         first if is(first, "hooks") => !is_sample(),
@@ -107,7 +112,10 @@ impl Place {
 
 fn is_obeyed_directory_of_git(within: &[String]) -> bool {
     let names: Vec<&str> = within.iter().map(String::as_str).collect();
-    matches!(names[..], ["hooks" | "modules" | "worktrees", ..] | ["info" | "objects"] | ["objects", "info"])
+    matches!(
+        names[..],
+        ["hooks" | "modules" | "worktrees", ..] | ["info" | "objects" | "rebase-merge" | "rebase-apply"] | ["objects", "info"]
+    )
 }
 
 #[cfg(test)]

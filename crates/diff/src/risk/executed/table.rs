@@ -13,6 +13,8 @@
 pub(super) const OBEYED: &[&[&str]] = &[
     // git. What is in `.git` itself is in `executed.rs`.
     &[".git", ".gitattributes", ".gitmodules", ".gitconfig", ".lfsconfig", ".config/git/"],
+    // Mercurial, Jujutsu, Sapling.
+    &[".hg/hgrc*", ".hgrc", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".jjconfig.toml", ".sl/config", ".sl/hgrc*"],
     // Programs that install git hooks.
     &[".husky/", ".githooks/", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".pre-commit-hooks.yaml"],
     &["lefthook.yml", "lefthook.yaml", "lefthook.toml", ".lefthook*", "lefthook-local.*", ".overcommit.yml"],
@@ -85,6 +87,8 @@ pub(super) const OBEYED: &[&[&str]] = &[
         "mix.exs",
         "setup.hs",
     ],
+    // What interpreters and typesetters read where they are started.
+    &[".ghci", ".rprofile", "rprofile.site", ".renviron", ".latexmkrc", "latexmkrc"],
     &["flake.nix", "default.nix", "shell.nix", "devenv.nix", "devbox.json"],
     // Variables and versions, loaded on entering a directory or by the program itself. Not `.env.example`, see `HARMLESS`.
     &[".env", ".env.*", ".flaskenv", ".envrc", ".direnv/", ".autoenv*", ".tool-versions", ".sdkmanrc"],

@@ -65,6 +65,14 @@ fn hostile_spellings_are_flagged() {
         ".cargo/config",
         "a\\.git\\hooks\\x",
         ".venv3/bin/python",
+        ".git/rebase-merge/git-rebase-todo",
+        ".git/REBASE-MERGE/Git-Rebase-Todo",
+        ".hg/hgrc",
+        ".jj/repo/config.toml",
+        ".sl/config",
+        ".ghci",
+        ".Rprofile",
+        ".latexmkrc",
     ];
     for path in flagged {
         assert!(is_executed(path), "{path}");
@@ -92,6 +100,10 @@ fn ordinary_files_are_not() {
         ".git/refs/heads/Makefile",
         ".git/objects/ab/config",
         ".git/hooks/pre-commit.sample",
+        ".git/rebase-merge/msgnum",
+        ".hg/dirstate",
+        ".jj/repo/store/type",
+        "config.toml",
         "makefiles/a.c",
         "bin/x",
         "lib/venv.py",
@@ -118,6 +130,12 @@ fn git_executes_hooks_and_obeys_its_configuration() {
     let by_git = |path: &str| is_executed_by_git(&folded::parts(Path::new(path)));
     for path in ["hooks/pre-commit", "config", "config.worktree", "modules/a/b/config", "modules/a/hooks/x", "worktrees/w/gitdir"] {
         assert!(by_git(path), "{path}");
+    }
+    for path in ["rebase-merge/git-rebase-todo", "rebase-apply/author-script", "worktrees/w/rebase-merge/git-rebase-todo"] {
+        assert!(by_git(path), "{path}");
+    }
+    for path in ["rebase-merge/msgnum", "rebase-merge/done", "git-rebase-todo"] {
+        assert!(!by_git(path), "{path}");
     }
     for path in ["hooks/pre-commit.sample", "objects/ab/config", "HEAD", "refs/heads/config", "modules/a/hooks/x.sample"] {
         assert!(!by_git(path), "{path}");
