@@ -136,6 +136,8 @@ fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
         Reason::OtherHalf => ("one half of a rename, only the other was asked for", ""),
         Reason::KeptReality => ("reality's version stays", ""),
         Reason::Moved => ("moved to a path that is left out", "that path as well, or --files with the old one"),
+        Reason::GitObject => ("git's objects, which 'git gc' removes once nothing needs them", ""),
+        Reason::GitLock => ("a lock of git's in the sandbox", ""),
         // Said by the one who asked.
         Reason::Excluded | Reason::NotChosen => return None,
     })

@@ -39,6 +39,14 @@ pub fn meaning(bytes: &[u8]) -> Option<String> {
     Some(hex(&digest.finalize()))
 }
 
+/// The ids of what is staged, in hexadecimal. Not those of submodules, whose commits are not in this repository, nor of files of which
+/// only the name is staged. `None` if git alone can tell.
+#[must_use]
+pub fn staged_ids(bytes: &[u8]) -> Option<Vec<String>> {
+    let is_stored = |entry: &Entry<'_>| entry.mode != SUBMODULE && entry.flags & ONLY_THE_NAME == 0;
+    Some(entries(bytes)?.iter().filter(|entry| is_stored(entry)).map(|entry| hex(entry.id)).collect())
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Entry<'a> {
     name: Vec<u8>,
@@ -51,6 +59,9 @@ struct Entry<'a> {
 const STAGE_AND_ASSUMED: u16 = 0xb000;
 const HAS_MORE_FLAGS: u16 = 0x4000;
 const LENGTH_OF_NAME: u16 = 0x0fff;
+/// Among the flags that are more.
+const ONLY_THE_NAME: u32 = 0x2000;
+const SUBMODULE: [u8; 4] = 0o160000_u32.to_be_bytes();
 /// Times, device, inode, mode, owner and size.
 const STAT: usize = 40;
 const MODE: std::ops::Range<usize> = 24..28;

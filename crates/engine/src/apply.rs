@@ -14,6 +14,7 @@ mod marks;
 mod names;
 mod parents;
 mod plan;
+mod repository;
 mod select;
 mod sources;
 mod staged;
@@ -26,7 +27,7 @@ use whatif_apply::Plan;
 use whatif_diff::base::Record;
 use whatif_diff::digest::{self, Form};
 use whatif_diff::pattern::{Patterns, Scope};
-use whatif_diff::{Depth, Node, Renamed, Unreadable};
+use whatif_diff::{Change, Depth, Node, Renamed, Unreadable};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
@@ -41,6 +42,7 @@ pub(crate) use self::staged::Staged;
 pub use whatif_apply::{ApplyError, Progress, Stage};
 
 pub use self::select::{HunkChoice, LeftOut, Options, Reason};
+use crate::git_directory::{GitDirectories, Repository};
 use crate::merge::Looks;
 use crate::still::Still;
 use crate::turn::Turn;
@@ -299,20 +301,38 @@ impl Engine {
         let selection = select::select(&set, request, &review, &config.policy, scope)?;
         let lines = self.context.config.policy.auto_approve.is_some().then(|| selection.lines());
         let was_rebased = sandbox.details.based_at.is_some();
-        let mut decider = decide::Decider::new(request, scope, was_rebased)?;
+        let mut git_directories = GitDirectories::with(&set.changes);
+        let locks = repository::locks(&selection.chosen, &mut git_directories)?;
+        let mut decider = decide::Decider::new(request, scope, was_rebased, locks)?;
         let bases = self.bases(&sandbox)?;
         let (left_out, times, uid) = (&selection.left_out, config.apply.times, self.context.uid);
         let named = held::Named::by(request, scope, &sandbox.project)?;
+        let mut put_back: Vec<Change> = Vec::new();
         let mut planned = loop {
-            let wanted = plan::Scope { sandbox: &sandbox, set: &set, behind: &behind, decider: &decider, left_out, times, uid };
-            let planned = plan::plan(&wanted, decider.all(&selection.chosen)?)?;
-            let sources = sources::to_keep(&set, &planned)?;
-            let held = held::to_hold(&set, left_out, &planned, &named)?;
-            // Both count, one after the other.
-            if !(decider.keep(sources) | decider.hold(held)) {
-                break planned;
+            let (sandbox, set, behind, decided_by) = (&sandbox, &set, &behind, &decider);
+            let wanted = plan::Scope { sandbox, set, behind, put_back: &put_back, decider: decided_by, left_out, times, uid };
+            let mut decided = decider.all(&selection.chosen)?;
+            for object in put_back.iter().filter(|change| !change.is_directory()) {
+                decided.push(decide::put_back(object)?);
             }
+            let planned = plan::plan(&wanted, decided)?;
+            let sources = sources::to_keep(set, &planned)?;
+            let held = held::to_hold(set, left_out, &planned, &named)?;
+            let objects = repository::objects_to_keep(&planned, &mut git_directories)?;
+            // All count, one after the other.
+            if decider.keep(sources) | decider.hold(held) | decider.keep_objects(objects) {
+                continue;
+            }
+            // Of what is planned then; with them it is planned once more.
+            if put_back.is_empty() {
+                put_back = self.pruned_objects(&planned, behind, &excluded, sandbox)?;
+                if !put_back.is_empty() {
+                    continue;
+                }
+            }
+            break planned;
         };
+        planned.conflicts.extend(self.git_conflicts(&planned, &set, &sandbox)?);
         let whole = in_place::Whole::of(&set, &planned);
         let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();
         let marks = self.marks_to_drop(&sandbox, &renamed, &whole)?;
@@ -431,6 +451,8 @@ impl Engine {
         }
         let taken = if turn.is_none() { Some(self.take_turn(&plan.roots, watch)?) } else { None };
         let turn = turn.or(taken.as_ref());
+        // It may have begun while somebody was asked.
+        Repository::require_rest_of_others(&Repository::written_by(plan)?)?;
         self.keep_bases_of_others(plan);
         let held = self.copy_up_renamed(plan)?;
         let (directory, _lock) = self.state.begin_apply(id)?;
@@ -492,14 +514,14 @@ impl Prepared {
     /// What an apply settles as a whole.
     fn carried_out(&self) -> BTreeSet<&Path> {
         let steps = self.steps.iter().filter(|s| s.what != What::Part).map(|s| &s.path);
-        let kept = self.left_out.iter().filter(|l| l.reason == Reason::KeptReality).map(|l| &l.path);
+        let kept = self.left_out.iter().filter(|l| l.reason.is_settled()).map(|l| &l.path);
         steps.chain(&self.unchanged).chain(kept).map(PathBuf::as_path).collect()
     }
 
     /// Whether there is anything to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let has_settled = self.left_out.iter().any(|l| l.reason == Reason::KeptReality);
+        let has_settled = self.left_out.iter().any(|l| l.reason.is_settled());
         self.steps.is_empty() && self.conflicts.is_empty() && !has_settled
     }
 }

@@ -22,6 +22,7 @@ use whatif_types::text::Text;
 use whatif_types::{Backend, Explain, Sandbox};
 
 use crate::apply::{Conflict, MARKERS};
+use crate::git_directory::Fault;
 use crate::intact::{self, Missing};
 use crate::lineage::Owner;
 use crate::race::RaceError;
@@ -155,6 +156,8 @@ pub enum EngineError {
     Undone { id: String, by: String },
     #[error("{} since apply {id}: {}", changed_since(changed.len()), changed.iter().map(|c| format!("{} {}", c.path.display(), c.why)).collect::<Vec<_>>().join("; "))]
     ChangedSince { id: String, changed: Vec<ChangedPath> },
+    #[error("git is at work in reality: {} is there", lock.display())]
+    GitAtWork { lock: PathBuf },
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
     #[error("what was decided about '{name}' cannot be read: {} is damaged", path.display())]
@@ -278,6 +281,7 @@ impl Explain for EngineError {
             Self::Undone { .. } => "undone",
             Self::ChangedSince { .. } => "changed_since",
             Self::Git { .. } => "git_failed",
+            Self::GitAtWork { .. } => "git_at_work",
             Self::Unfinished { .. } => "journal_damaged",
             Self::Unreadable(_) => "unreadable",
             Self::DamagedReview { .. } => "damaged_review",
@@ -399,6 +403,10 @@ impl Explain for EngineError {
                 hints
             }
             Self::Git { hint, .. } => vec![hint.clone()],
+            Self::GitAtWork { lock } => vec![
+                "nothing was written. Try again when that git command has ended".to_owned(),
+                format!("if none is running there, one was killed and left it behind: rm {}", quoted(lock)),
+            ],
             Self::Unreadable(unreadable) if unreadable.is_closed() => vec![format!(
                 "what the sandbox did there is not known. If it is meant to be closed, leave it out of an apply: --exclude '{}'",
                 unreadable.path.display()
@@ -492,7 +500,7 @@ impl Explain for EngineError {
 
     fn retryable(&self) -> bool {
         match self {
-            Self::Busy { .. } | Self::Cancelled { .. } => true,
+            Self::Busy { .. } | Self::Cancelled { .. } | Self::GitAtWork { .. } => true,
             Self::Store(error) => error.retryable(),
             Self::Apply(error) => error.retryable(),
             Self::Race(error) => error.retryable(),
@@ -524,7 +532,14 @@ fn incomplete_hints(owner: &Owner, intact: &[String]) -> Vec<String> {
 /// collides.
 fn conflict_hints(name: &str, conflicts: &[Conflict], shell: &str) -> Vec<String> {
     let (marked, others): (Vec<&Conflict>, Vec<&Conflict>) = conflicts.iter().partition(|c| c.why == MARKERS);
+    let (in_git, others): (Vec<&Conflict>, Vec<&Conflict>) = others.into_iter().partition(|c| Fault::says(c.why));
     let mut hints = Vec::new();
+    if !in_git.is_empty() {
+        hints.push(
+            "nothing was written. For git's own: --ours PATH (reality's), --skip PATH (later), or settle it with git first"
+                .to_owned(),
+        );
+    }
     if !others.is_empty() {
         hints.push("nothing was written. For each path choose: --theirs PATH (the sandbox's), --ours PATH (reality's), --skip PATH (later)".to_owned());
     }

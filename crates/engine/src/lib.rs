@@ -24,6 +24,7 @@ pub mod export;
 pub mod fork;
 mod gc;
 mod git;
+mod git_directory;
 mod git_identity;
 pub mod history;
 pub mod import;

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use whatif_diff::base::{Made, NewBase, hash_of};
-use whatif_diff::{Base, Change, Kind, State, Time, Unchanged, Unreadable, content, git_index, is_in_repository};
+use whatif_diff::{Base, Change, Kind, State, Time, Unchanged, Unreadable, content, git_index};
 use whatif_sys::absence;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
@@ -27,6 +27,7 @@ pub(crate) use self::head::lies_in_copy;
 use self::head::{Head, New, tree_of};
 use self::names::Following;
 use self::reality::{Found, Tree};
+use crate::git_directory::is_gits_own;
 use crate::merge::{Collision, Content, Looks, Merged, REALITY, SANDBOX, merge};
 use crate::{Engine, EngineError, now};
 
@@ -192,7 +193,7 @@ fn outcome(change: &Change, tree: &Tree) -> Result<Outcome, EngineError> {
     Ok(match merge(before.as_ref(), &now, after, None)? {
         Ok(Merged { content, looks }) => Outcome::Merged { content, looks, now },
         // Git could not read a branch with markers in it.
-        Err(Collision { marked: Some(_), .. }) if is_in_repository(&change.path) => Outcome::Open(
+        Err(Collision { marked: Some(_), .. }) if is_gits_own(&change.path) => Outcome::Open(
             "both changed it, and it is git's own; settle it with git, or choose a side with apply --ours or --theirs",
         ),
         Err(Collision { marked: Some(marked), .. }) => Outcome::Marked { bytes: marked.bytes, looks: marked.looks, now },

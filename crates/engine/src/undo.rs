@@ -14,6 +14,7 @@ use whatif_types::SandboxId;
 use self::objects::AddedObjects;
 pub use self::objects::is_git_object;
 use crate::apply::{About, BaseAfter, Left, Staged, Watch, is_open_database};
+use crate::git_directory::{Fault, Repository};
 use crate::history::Page;
 use crate::turn::Turn;
 use crate::{Engine, EngineError, now};
@@ -111,7 +112,7 @@ impl Engine {
         if let Some(message) = mistake {
             return Err(EngineError::Usage { message, hint: "'whatif history --json' has the paths of each apply".to_owned() });
         }
-        let objects = AddedObjects::of(&found, page.at, !request.skip.is_empty());
+        let objects = AddedObjects::of(&found, page.at, !request.skip.is_empty())?;
         let is_added_object = |path: &Path| objects.stay(path);
         let stays = |path: &Path| skip.matches(path) || is_added_object(path);
         let about: About = serde_json::from_value(done.about.clone()).map_err(|e| EngineError::io("read", &directory, e.into()))?;
@@ -134,6 +135,10 @@ impl Engine {
         }
         if !opened.is_empty() {
             return Err(EngineError::ChangedSince { id: page.id, changed: opened });
+        }
+        let used = self.used_in_repositories(&plan, &page)?;
+        if !used.is_empty() {
+            return Err(EngineError::ChangedSince { id: page.id, changed: used });
         }
         let is_skipped = |path: &&PathBuf| (!request.skip.is_empty() || is_added_object(path)) && !undone.contains(*path);
         let mut skipped: Vec<PathBuf> = found.keys().filter(is_skipped).cloned().collect();
@@ -168,6 +173,18 @@ impl Engine {
             self.look_anew(sandbox, &lock, &prepared.plan, done.is_outdated)
         });
         Ok(())
+    }
+
+    /// Branches that an undo would take from under reality, or put back onto objects that are gone.
+    fn used_in_repositories(&self, plan: &Plan, page: &Page) -> Result<Vec<ChangedPath>, EngineError> {
+        let repositories = Repository::written_by(plan)?;
+        Repository::require_rest(&repositories)?;
+        let mut used = Vec::new();
+        for repository in &repositories {
+            let faults = self.git_faults(repository, page.at, &page.project)?;
+            used.extend(faults.into_iter().map(|Fault { path, why }| ChangedPath { path, why: why.to_owned(), earlier: None }));
+        }
+        Ok(used)
     }
 
     /// What the sandbox starts from now at the paths that an undo restores; none if it is gone.

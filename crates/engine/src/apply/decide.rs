@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use whatif_diff::content::LONGEST_TEXT;
 use whatif_diff::pattern::{Patterns, Scope};
-use whatif_diff::{Base, Change, Kind, Marks, State, git_index, is_in_repository};
+use whatif_diff::{Base, Change, Kind, Marks, State, git_index};
 use whatif_patch::Region;
 use whatif_types::text;
 
@@ -15,6 +15,7 @@ use super::database::has_open_journal;
 use super::select::{Chosen, Reason};
 use crate::EngineError;
 use crate::diff::CONTEXT_LINES;
+use crate::git_directory::is_gits_own;
 use crate::merge::{Collision, Content, Looks, Merged, Prefer, UNKNOWN, merge, stages_the_same, unmergeable};
 
 /// What is to be at a path.
@@ -89,7 +90,7 @@ impl Conflict {
     /// Whether a rebase puts both sides into the file, to be settled there.
     #[must_use]
     pub fn can_be_marked(&self) -> bool {
-        !self.regions.is_empty() && !is_in_repository(&self.path)
+        !self.regions.is_empty() && !is_gits_own(&self.path)
     }
 }
 
@@ -111,6 +112,9 @@ enum Settled {
     Theirs,
     Skip,
     Held,
+    /// An object that reality keeps.
+    GitObject,
+    GitLock,
     Open,
 }
 
@@ -124,14 +128,24 @@ pub(super) struct Decider {
     kept: HashSet<PathBuf>,
     /// Paths that stay because of where the sandbox moved what is there.
     held: HashMap<PathBuf, PathBuf>,
+    /// Git's objects that stay.
+    objects: HashSet<PathBuf>,
+    /// Git's locks, which are never taken.
+    locks: HashSet<PathBuf>,
 }
 
 impl Decider {
-    pub(super) fn new(request: &ApplyRequest, scope: Scope<'_>, was_rebased: bool) -> Result<Self, EngineError> {
+    pub(super) fn new(
+        request: &ApplyRequest,
+        scope: Scope<'_>,
+        was_rebased: bool,
+        locks: HashSet<PathBuf>,
+    ) -> Result<Self, EngineError> {
         let patterns = |list: &[String]| Patterns::new(list, scope).map_err(EngineError::from);
         let (ours, theirs) = (patterns(&request.ours)?, patterns(&request.theirs)?);
         let skip = Patterns::protecting(&request.skip, scope)?;
-        Ok(Self { ours, theirs, skip, was_rebased, kept: HashSet::new(), held: HashMap::new() })
+        let (kept, held, objects) = (HashSet::new(), HashMap::new(), HashSet::new());
+        Ok(Self { ours, theirs, skip, was_rebased, kept, held, objects, locks })
     }
 
     /// Leaves reality's version at further paths. False if that is so already.
@@ -146,6 +160,17 @@ impl Decider {
         let known = self.held.len();
         self.held.extend(paths);
         self.held.len() > known
+    }
+
+    /// Leaves git's objects where they are. False if that is so already.
+    pub(super) fn keep_objects(&mut self, paths: Vec<PathBuf>) -> bool {
+        let known = self.objects.len();
+        self.objects.extend(paths);
+        self.objects.len() > known
+    }
+
+    pub(super) fn keeps_object(&self, path: &Path) -> bool {
+        self.objects.contains(path)
     }
 
     /// Where the content is of a path that is held.
@@ -197,7 +222,7 @@ impl Decider {
     pub(super) fn one<'a>(&self, change: &'a Change, hunks: Option<&[usize]>) -> Result<Decided<'a>, EngineError> {
         let settled = self.settled(&change.path);
         let mut decided = one(change, hunks, settled)?;
-        let is_settled = matches!(settled, Settled::Skip | Settled::Held | Settled::OursByName);
+        let is_settled = !matches!(settled, Settled::Ours | Settled::Theirs | Settled::Open);
         if self.was_rebased && !is_settled && crate::rebase::has_markers(change)? {
             if settled == Settled::Ours {
                 return Ok(Decided { result: Result3::KeepReality, ..decided });
@@ -216,6 +241,10 @@ impl Decider {
     fn settled(&self, path: &Path) -> Settled {
         if self.skip.matches(path) {
             Settled::Skip
+        } else if self.locks.contains(path) {
+            Settled::GitLock
+        } else if self.objects.contains(path) {
+            Settled::GitObject
         } else if self.held.contains_key(path) {
             Settled::Held
         } else if self.kept.contains(path) || self.ours.matches_literally(path) {
@@ -236,7 +265,8 @@ fn one<'a>(change: &'a Change, hunks: Option<&[usize]>, settled: Settled) -> Res
     let result = match settled {
         Settled::Skip => Result3::LeaveOut(Reason::Skipped),
         Settled::Held => Result3::LeaveOut(Reason::Moved),
-        Settled::OursByName => Result3::KeepReality,
+        Settled::GitLock => Result3::LeaveOut(Reason::GitLock),
+        Settled::OursByName | Settled::GitObject => Result3::KeepReality,
         Settled::Theirs | Settled::Ours => match three_way(change, now.as_ref(), hunks)? {
             Result3::Conflict(_) if settled == Settled::Ours => Result3::KeepReality,
             Result3::Conflict(_) => take(change, now.as_ref())?,
@@ -245,6 +275,15 @@ fn one<'a>(change: &'a Change, hunks: Option<&[usize]>, settled: Settled) -> Res
         Settled::Open => three_way(change, now.as_ref(), hunks)?,
     };
     Ok(Decided { change, now, result, is_part: hunks.is_some() })
+}
+
+/// What the sandbox still has as it was, and reality has no more, is put back.
+pub(super) fn put_back(change: &Change) -> Result<Decided<'_>, EngineError> {
+    let result = match &change.after {
+        Some(after) => Result3::Take { looks: Looks::of(after)?, base: None },
+        None => Result3::Nothing,
+    };
+    Ok(Decided { change, now: None, result, is_part: false })
 }
 
 /// The sandbox's version, whatever reality has. Of the attributes, those that only reality changed are not in question.

@@ -71,7 +71,7 @@ pub(super) fn to_hold(
 
 /// Of a rename whose other half was asked for, one half is wanted. What reality keeps, `sources` is about.
 fn holds(reason: Reason) -> bool {
-    !matches!(reason, Reason::OtherHalf | Reason::KeptReality | Reason::NotEmpty)
+    !reason.is_settled() && !matches!(reason, Reason::OtherHalf | Reason::NotEmpty)
 }
 
 /// The change set says whether what it replaces is somewhere else.

@@ -116,7 +116,7 @@ impl<'a> Planner<'a> {
             return Ok(Standing::Stands);
         }
         // Where reality's version was chosen once, the sandbox's directory is not a change any more.
-        let settled = || self.scope.behind.iter().find(|c| c.path == path);
+        let settled = || self.scope.behind.iter().chain(self.scope.put_back).find(|c| c.path == path);
         let in_sandbox =
             self.scope.set.find(path).or_else(settled).filter(|c| c.after.as_ref().is_some_and(|a| a.node.kind == Kind::Directory));
         let Some(change) = in_sandbox else {

@@ -26,6 +26,8 @@ pub(super) struct Scope<'a> {
     pub set: &'a ChangeSet,
     /// What the sandbox did not change, or not any more, and reality has otherwise.
     pub behind: &'a [Change],
+    /// What of that is put back, with the directories it needs.
+    pub put_back: &'a [Change],
     pub decider: &'a Decider,
     /// What was not chosen, and why.
     pub left_out: &'a [LeftOut],
@@ -164,7 +166,8 @@ impl<'a> Planner<'a> {
         };
         self.planned.bases.push(BaseAfter::Settled(Settled { path: change.path.clone(), left }));
         self.planned.settled.push(change.path.clone());
-        self.leave_out(&change.path, Reason::KeptReality);
+        let is_object = self.scope.decider.keeps_object(&change.path);
+        self.leave_out(&change.path, if is_object { Reason::GitObject } else { Reason::KeptReality });
         Ok(())
     }
 

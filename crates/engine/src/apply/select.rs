@@ -75,6 +75,17 @@ pub enum Reason {
     NotEmpty,
     /// Taken away here by the sandbox, which has it only at a path that is left out.
     Moved,
+    /// An object of git's that reality may need.
+    GitObject,
+    /// A lock of git's.
+    GitLock,
+}
+
+impl Reason {
+    /// Reality's version stays, and nothing is left of the change.
+    pub(super) fn is_settled(self) -> bool {
+        matches!(self, Self::KeptReality | Self::GitObject)
+    }
 }
 
 /// A wanted change, and which of its hunks; `None` means all of it. The two halves of a rename are chosen one by one: the change
