@@ -9,12 +9,14 @@ as_root_and_user!(
     foreign_system_call_tables_are_closed,
     every_process_is_confined,
     personalities_that_weaken_a_process_are_refused,
+    nobody_waits_for_a_lease_of_a_sandbox,
 );
 on_other_backends!(
     dangerous_calls_are_refused,
     no_namespace_can_be_made,
     foreign_system_call_tables_are_closed,
     every_process_is_confined,
+    nobody_waits_for_a_lease_of_a_sandbox,
 );
 
 /// What Docker's default profile denies without extra capabilities, and what our own promises add.
@@ -228,4 +230,26 @@ print(json.dumps([persona(v) for v in (0x40000, 0x400000, 0x100000, 0xffffffff)]
         number = libc::SYS_personality
     );
     assert_eq!(w.python_inside(&program), serde_json::json!(["EPERM", "EPERM", "EPERM", "worked"]));
+}
+
+/// A program of the host that opens a leased file would wait for the sandbox, as long as the kernel lets it. The high bits of the
+/// command are ones that the kernel does not look at.
+fn nobody_waits_for_a_lease_of_a_sandbox(w: &World) {
+    needs!(w, "python3");
+    w.write(w.project.join("mine"), "x");
+    let program = format!(
+        r#"
+import ctypes, errno, fcntl, json, os
+libc = ctypes.CDLL(None, use_errno=True)
+file = os.open("mine", os.O_RDONLY)
+def command(number, value=0):
+    result = libc.syscall({fcntl}, file, ctypes.c_ulong(number), ctypes.c_ulong(value))
+    return errno.errorcode[ctypes.get_errno()] if result < 0 else result
+leases = [command(high | fcntl.F_SETLEASE, kind) for high in (0, 1 << 32) for kind in (fcntl.F_RDLCK, fcntl.F_WRLCK)]
+print(json.dumps([leases, command(1040, fcntl.F_RDLCK), command(fcntl.F_GETLEASE), command(fcntl.F_GETFL) & 3]))
+"#,
+        fcntl = libc::SYS_fcntl
+    );
+    let none = serde_json::json!([["EINVAL", "EINVAL", "EINVAL", "EINVAL"], "EINVAL", libc::F_UNLCK, libc::O_RDONLY]);
+    assert_eq!(w.python_inside(&program), none);
 }

@@ -31,6 +31,9 @@ const IOPRIO_WHO_USER: u32 = 3;
 const NEW_NAMESPACES: u32 = 0x7E02_0000;
 const NEW_TIME_NAMESPACE: u32 = 0x80;
 
+/// `F_SETDELEG` of Linux 6.19: a lease by another name.
+const SET_DELEGATION: u32 = 1040;
+
 const DENIED: &[libc::c_long] = &[
     // mounts and roots
     libc::SYS_mount,
@@ -139,7 +142,7 @@ pub(crate) fn compile(ranges: &[(u32, Decision)]) -> Vec<libc::sock_filter> {
 }
 
 /// Calls that depend on an argument.
-fn questions() -> [(libc::c_long, Test); 6] {
+fn questions() -> [(libc::c_long, Test); 7] {
     let denied = Verdict::Errno(libc::EPERM);
     let no_family = Verdict::Errno(libc::EAFNOSUPPORT);
     let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(|family| (family.unsigned_abs(), Verdict::Allow));
@@ -178,6 +181,15 @@ fn questions() -> [(libc::c_long, Test); 6] {
                 argument: 0,
                 table: [0, 8, 0x2_0000, 0x2_0008, u32::MAX].map(|persona| (persona, Verdict::Allow)).to_vec(),
                 otherwise: denied,
+            },
+        ),
+        (
+            // Whoever opens a leased file waits for its holder, on the host too. The answer is that of a file system without leases.
+            libc::SYS_fcntl,
+            Test::Equals {
+                argument: 1,
+                table: [libc::F_SETLEASE as u32, SET_DELEGATION].map(|command| (command, Verdict::Errno(libc::EINVAL))).to_vec(),
+                otherwise: Verdict::Allow,
             },
         ),
     ]
