@@ -1,7 +1,14 @@
-//! Attack group US: sockets of the host and its desktop, and socket families.
+//! Attack group US: sockets of the host and its desktop, and socket families. And what else of a visible directory could be used to
+//! talk to programs of the host, or to stop them: pipes and locks.
 
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
+use rustix::fs::{CWD, FileType, Mode};
 use whatif_e2e::{World, as_root, as_root_and_user, needs, on_other_backends};
 
 as_root_and_user!(
@@ -11,11 +18,15 @@ as_root_and_user!(
     unusual_socket_families_are_refused,
     everyday_sockets_work,
     the_control_socket_is_out_of_reach,
+    pipes_and_sockets_in_visible_directories_are_not_those_of_the_host,
+    locks_inside_stop_nobody_outside,
 );
 on_other_backends!(
     handles_to_services_are_not_in_the_environment,
     unusual_socket_families_are_refused,
     the_control_socket_is_out_of_reach,
+    pipes_and_sockets_in_visible_directories_are_not_those_of_the_host,
+    locks_inside_stop_nobody_outside,
 );
 as_root!(a_host_service_in_run_is_absent);
 
@@ -141,4 +152,134 @@ fn the_control_socket_is_out_of_reach(w: &World) {
         w.state.display()
     );
     assert_eq!(w.exec(&name, &script).ok().text(), "end");
+}
+
+/// Directories that a sandbox sees: of the user's, and of root's where that can be made.
+struct Visible(Vec<PathBuf>);
+
+impl Visible {
+    fn make(w: &World) -> Self {
+        let mut places = vec![w.project.join("shared"), w.home.join("shared"), w.dir.join("shared")];
+        if rustix::process::geteuid().is_root() {
+            places.push(PathBuf::from(format!(
+                "/opt/whatif-e2e-{}-{}",
+                std::process::id(),
+                w.dir.file_name().expect("a name").display()
+            )));
+        }
+        for place in &places {
+            DirBuilder::new().mode(0o755).create(place).expect("it is new");
+        }
+        Self(places)
+    }
+
+    /// For a program inside or outside.
+    fn list(&self) -> String {
+        serde_json::to_string(&self.0).expect("a list of paths")
+    }
+}
+
+impl Drop for Visible {
+    fn drop(&mut self) {
+        for place in &self.0 {
+            let _ = fs::remove_dir_all(place);
+        }
+    }
+}
+
+fn open_to_all(path: &Path) {
+    fs::set_permissions(path, Permissions::from_mode(0o666)).expect("it is ours");
+}
+
+/// A pipe with something in it that is meant for a program of the host.
+fn pipe(path: &Path) -> File {
+    rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).expect("a pipe can be made");
+    open_to_all(path);
+    let mut pipe = File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path).expect("it opens");
+    pipe.write_all(b"for the host").expect("there is room in a pipe");
+    pipe
+}
+
+fn listener(path: &Path) -> UnixListener {
+    let listener = UnixListener::bind(path).expect("the name is free");
+    listener.set_nonblocking(true).expect("it is a socket");
+    open_to_all(path);
+    listener
+}
+
+/// US-01: a mount that cannot be written does not stop anybody from writing to a pipe in it, or from connecting to a socket.
+fn pipes_and_sockets_in_visible_directories_are_not_those_of_the_host(w: &World) {
+    needs!(w, "python3");
+    let visible = Visible::make(w);
+    let hosts: Vec<_> = visible.0.iter().map(|place| (place, pipe(&place.join("pipe")), listener(&place.join("socket")))).collect();
+    let program = format!(
+        r#"
+import os, socket
+for place in {places}:
+    for how in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR):
+        try: pipe = os.open(place + "/pipe", how | os.O_NONBLOCK)
+        except OSError: continue
+        for use in (lambda: os.read(pipe, 100), lambda: os.write(pipe, b"from inside")):
+            try: use()
+            except OSError: pass
+    try: socket.socket(socket.AF_UNIX).connect(place + "/socket")
+    except OSError: pass
+print('"tried"')
+"#,
+        places = visible.list()
+    );
+    assert_eq!(w.python_inside(&program), "tried");
+    for (place, mut pipe, listener) in hosts {
+        let mut content = [0; 100];
+        let length = pipe.read(&mut content).unwrap_or(0);
+        assert_eq!(String::from_utf8_lossy(&content[..length]), "for the host", "in the pipe in {}", place.display());
+        assert_eq!(listener.accept().err().map(|e| e.kind()), Some(ErrorKind::WouldBlock), "at the socket in {}", place.display());
+    }
+}
+
+/// With a list of directories: takes each kind of lock that a file can have for reading, and holds it until its input ends.
+const HOLD: &str = r#"
+import fcntl, json, os, struct, sys
+everything = struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0)
+for place in json.loads(sys.argv[1]):
+    file = os.open(place + "/file", os.O_RDONLY)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    for command in (fcntl.F_SETLK, fcntl.F_OFD_SETLK): fcntl.fcntl(file, command, everything)
+print("held", flush=True)
+sys.stdin.read()
+"#;
+
+/// Says which locks for writing cannot be had, one after the other.
+const TRY: &str = r#"
+import fcntl, json, os, struct, sys
+everything = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
+refused = []
+for place in json.loads(sys.argv[1]):
+    for kind in ("flock", "F_SETLK", "F_OFD_SETLK"):
+        file = os.open(place + "/file", os.O_RDWR)
+        try:
+            if kind == "flock": fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            else: fcntl.fcntl(file, getattr(fcntl, kind), everything)
+        except OSError as error: refused.append([place, kind, str(error)])
+        os.close(file)
+print(json.dumps(refused))
+"#;
+
+/// A program of the host that waits for a lock, as every database does, must not wait for a sandbox.
+fn locks_inside_stop_nobody_outside(w: &World) {
+    needs!(w, "python3");
+    let visible = Visible::make(w);
+    for place in &visible.0 {
+        fs::write(place.join("file"), "x").expect("the directory is ours");
+        open_to_all(&place.join("file"));
+    }
+    w.new_sandbox("holder");
+    let call = w.whatif(["exec", "-i", "holder", "--", "/usr/bin/python3", "-c", HOLD, &visible.list()]);
+    let mut holder = call.streams(Stdio::piped(), Stdio::piped(), Stdio::inherit()).spawn();
+    let mut said = String::new();
+    BufReader::new(holder.stdout.take().expect("it is a pipe")).read_line(&mut said).expect("it says something");
+    let refused = w.program("/usr/bin/python3").args(["-c", TRY, &visible.list()]).go().ok().json();
+    drop(holder.stdin.take());
+    assert!(holder.wait().expect("it is our child").success());
+    assert_eq!((said.trim(), refused), ("held", serde_json::json!([])));
 }

@@ -63,7 +63,11 @@ pub enum EngineError {
     #[error("sandbox '{name}' is in use: {because}")]
     InUse { name: String, because: String },
     #[error("the sandbox's layers could not be changed: {message}")]
-    Restack { message: String },
+    Restack {
+        message: String,
+        /// What the kernel said, if it was the kernel.
+        errno: Option<i32>,
+    },
     #[error("a helper cannot be started, so nothing was changed")]
     Helper {
         #[source]
@@ -335,7 +339,11 @@ impl Explain for EngineError {
             Self::Archive(error) => error.hints(),
             Self::Race(error) => error.hints(),
             Self::Helper { source } => io_hints(source),
-            Self::Restack { .. } => vec!["nothing is lost; 'whatif start' brings the sandbox up again if it was stopped".to_owned()],
+            Self::Restack { errno, .. } => {
+                let shortage = errno.and_then(|errno| shortage_of(&io::Error::from_raw_os_error(errno)));
+                let nothing_lost = "nothing is lost; 'whatif start' brings the sandbox up again if it was stopped".to_owned();
+                shortage.into_iter().chain([nothing_lost]).collect()
+            }
             Self::NoSuchTemplate { .. } => vec!["'whatif template ls' lists them; save one: whatif template save NAME TEMPLATE".to_owned()],
             Self::EndedMeanwhile { name, .. } => {
                 vec![format!("its changes stay: whatif diff {name}; start it again: whatif start {name}")]

@@ -89,7 +89,7 @@ impl Engine {
     /// Before a command: lets a sandbox see reality as it is now.
     pub(crate) fn freshen(&self, sandbox: &Sandbox, client: &mut Client) -> Result<(), EngineError> {
         // A keeper of an earlier version does not have what is needed.
-        if sandbox.details.backend != Backend::Overlay || sandbox.details.keeper_version != PROTOCOL_VERSION {
+        if sandbox.details.keeper_version != PROTOCOL_VERSION {
             return Ok(());
         }
         let directory = self.directory(sandbox)?;
@@ -101,7 +101,8 @@ impl Engine {
             client.thaw()?;
         }
         forgotten.map_err(|e| EngineError::io("look up reality again for", &directory, e))?;
-        if is_held {
+        // With the other backends the trees are no overlays; what is fresh are the places around them.
+        if is_held && sandbox.details.backend == Backend::Overlay {
             note_fresh(&directory, &fresh).map_err(|e| EngineError::io("write", &directory.join(FILE), e))?;
         }
         Ok(())

@@ -71,6 +71,8 @@ const MASKS: &str = "masks";
 struct Mounted {
     protection: Protection,
     overlays: Vec<Overlay>,
+    /// So many real directories were to be shown through overlays.
+    shown: usize,
 }
 
 /// A sandbox's view that stands.
@@ -104,7 +106,7 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
 
     // 4. The places of the plan, and what the kernel shows of itself.
     mask_layers::make(&boot.masks, boot.identity)?;
-    let (root, Mounted { protection, overlays }) = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), &[])?;
+    let (root, Mounted { protection, overlays, .. }) = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), &[])?;
     for (link, target) in &boot.plan.run_links {
         let _ = rustix::fs::symlinkat(target, &root, relative(link));
     }
@@ -203,6 +205,7 @@ fn put_together(
     carried: &[(PathBuf, OwnedFd)],
 ) -> Result<(OwnedFd, Mounted), AssembleError> {
     let mut mounted = Mounted::default();
+    mounted.protection.shared.clone_from(&clones.shared);
     // Overlays keep the credentials of who mounts them; over idmapped layers those must be ids the mapping knows.
     if let Identity::Mapped { base, .. } = boot.identity {
         whatif_sys::filesystem_ids::assume(base, base).map_err(step("assume the sandbox's file ids"))?;

@@ -1,5 +1,7 @@
 //! Decides what stands at which path of a sandbox. Pure: everything it knows about reality is in its arguments.
 
+mod read_only;
+
 use std::path::{Path, PathBuf};
 
 use whatif_types::mountinfo::{Mount, aliases_of, is_within, mount_of};
@@ -29,7 +31,7 @@ pub struct Inputs<'a> {
     pub secrets: &'a [PathBuf],
     /// Numbers already given to trees, by position.
     pub known_trees: &'a [PathBuf],
-    /// The subdirectories of a directory; asked only about directories with mounts beneath them.
+    /// The subdirectories of a directory; asked only about `/` and directories with mounts beneath them.
     pub subdirectories: &'a dyn Fn(&Path) -> Vec<PathBuf>,
     /// Whether a directory cannot even be entered by this user; asked about the same.
     pub is_closed: &'a dyn Fn(&Path) -> bool,
@@ -88,6 +90,7 @@ impl Planner<'_> {
             self.candidates().into_iter().partition(|t| t == self.inputs.home || t == self.inputs.project);
         let own = outermost(&own);
         let others: Vec<PathBuf> = outermost(&others).into_iter().filter(|t| !own.iter().any(|o| t.starts_with(o))).collect();
+        self.put_read_only_places(&[own.as_slice(), &others].concat());
         for tree in &others {
             self.put_tree_around_mounts(tree, Level::ReadOnly);
         }
@@ -113,8 +116,7 @@ impl Planner<'_> {
     /// An ordinary user may not overlay a directory with mounts beneath it; the directories around the mounts become trees.
     fn put_tree_around_mounts(&mut self, tree: &Path, level: Level) {
         let copied = self.inputs.backend == Backend::Copy;
-        // Whatever is mounted there: a file system of the kernel's is in the way just as well.
-        if copied || !self.inputs.mounts.iter().any(|m| m.mount_point != tree && m.mount_point.starts_with(tree)) {
+        if copied || !self.has_mounts_beneath(tree) {
             self.put_tree(tree);
             return;
         }
@@ -195,6 +197,11 @@ impl Planner<'_> {
         }
         visible.retain(|m| !m.is_pseudo() && !is_made_anew(&m.mount_point) && m.mount_point != Path::new("/"));
         visible
+    }
+
+    /// Whatever is mounted there: a file system of the kernel's is in the way just as well.
+    fn has_mounts_beneath(&self, path: &Path) -> bool {
+        self.inputs.mounts.iter().any(|m| m.mount_point != path && m.mount_point.starts_with(path))
     }
 
     fn is_within_private(&self, path: &Path) -> bool {

@@ -216,4 +216,7 @@ pub struct Protection {
     /// Places of the plan that could only be given read-only, with the reason.
     #[serde(with = "text::explained_paths")]
     pub read_only: Vec<(PathBuf, String)>,
+    /// Read-only places that could not be shown through an overlay, with the reason: pipes, sockets and locks there are the host's.
+    #[serde(default, with = "text::explained_paths")]
+    pub shared: Vec<(PathBuf, String)>,
 }

@@ -80,6 +80,9 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
     for (place, reason) in &shown.protection.read_only {
         rows.push(("read-only", format!("{} ({})", path(place), printable(reason))));
     }
+    for (place, reason) in &shown.protection.shared {
+        rows.push(("shared", format!("pipes, sockets and locks in {} ({})", path(place), printable(reason))));
+    }
     rows.push(("variables left out", or_none(&details.dropped_env)));
     rows.push(("masked", format!("{} paths of credentials and histories (--json lists them)", shown.masked_paths.len())));
     if !details.labels.is_empty() {

@@ -118,7 +118,7 @@ impl Helper {
         match self.channel.receive().map_err(lost)? {
             Answer::Failed(failed) => {
                 self.has_failed = true;
-                Err(EngineError::Restack { message: failed.message })
+                Err(EngineError::Restack { message: failed.message, errno: Some(failed.errno) })
             }
             answer => Ok(answer),
         }
@@ -148,7 +148,7 @@ impl Finishing {
         let ended = self.child.take().map_or(Ok(true), |mut child| child.wait().map(|status| status.success()));
         match ended {
             Ok(true) => Ok(()),
-            _ => Err(EngineError::Restack { message: "the helper failed; the sandbox was stopped".to_owned() }),
+            _ => Err(EngineError::Restack { message: "the helper failed; the sandbox was stopped".to_owned(), errno: None }),
         }
     }
 }
@@ -169,9 +169,9 @@ fn reap() {
 }
 
 fn lost(error: whatif_keeper::ChannelError) -> EngineError {
-    EngineError::Restack { message: format!("the helper was lost: {error}") }
+    EngineError::Restack { message: format!("the helper was lost: {error}"), errno: None }
 }
 
 fn out_of_turn() -> EngineError {
-    EngineError::Restack { message: "the helper answered out of turn".to_owned() }
+    EngineError::Restack { message: "the helper answered out of turn".to_owned(), errno: None }
 }

@@ -25,8 +25,12 @@ pub(super) struct Clones {
     /// All frozen layers, if the sandbox stands on any.
     pub layers: Option<OwnedFd>,
     trees: Vec<(PathBuf, OwnedFd)>,
-    /// Places that reality removed after the plan was made.
+    /// Places that reality removed after the plan was made, or that cannot be had apart from what lies around them.
     gone: Vec<PathBuf>,
+    /// Read-only places that are among those, with the reason.
+    pub shared: Vec<(PathBuf, String)>,
+    /// Whether the clone of `/` has everything in it that is mounted in reality.
+    pub root_is_whole: bool,
 }
 
 impl Clones {
@@ -46,11 +50,22 @@ impl Clones {
             make_read_only(layers, Reach::One).map_err(step("make the layers read-only"))?;
         }
         let state = open(&boot.directory, false, mapped)?;
-        let mut clones = Self { state, layers, trees: Vec::new(), gone: Vec::new() };
+        let mut clones = Self { state, layers, trees: Vec::new(), gone: Vec::new(), shared: Vec::new(), root_is_whole: false };
         for place in &boot.plan.places {
             let clone = match place.kind {
                 PlaceKind::Writable { .. } => open(&place.path, false, mapped),
-                PlaceKind::ReadOnly if place.path == Path::new("/") => open(&place.path, true, false),
+                PlaceKind::ReadOnly if place.path == Path::new("/") => {
+                    clones.root_is_whole = !boot.identity.started_by_root();
+                    match open(&place.path, clones.root_is_whole, false) {
+                        Err(error) if is_refusal(&error.source) => {
+                            clones.root_is_whole = true;
+                            clones.shared.push((place.path.clone(), error.source.to_string()));
+                            open(&place.path, true, false)
+                        }
+                        other => other,
+                    }
+                }
+                PlaceKind::ReadOnly if is_shown_by_root(boot, place) => open(&place.path, false, false),
                 // A file system that cannot be idmapped is still worth reading.
                 PlaceKind::ReadOnly => open(&place.path, false, mapped).or_else(|_| open(&place.path, false, false)),
                 PlaceKind::Skeleton { .. } | PlaceKind::Private { .. } | PlaceKind::Hidden => continue,
@@ -59,6 +74,11 @@ impl Clones {
                 Ok(clone) => clones.trees.push((place.path.clone(), clone)),
                 Err(error) if error.source.means_absent() && clones.can_do_without(boot, place) => {
                     clones.gone.push(place.path.clone());
+                }
+                // Something may be mounted in it that an ordinary user must not look under.
+                Err(error) if clones.root_is_whole && is_shown_by_root(boot, place) && is_refusal(&error.source) => {
+                    clones.gone.push(place.path.clone());
+                    clones.shared.push((place.path.clone(), error.source.to_string()));
                 }
                 Err(error) => return Err(error),
             }
@@ -90,6 +110,19 @@ impl Clones {
     pub(super) fn tree(&self, path: &Path) -> io::Result<&OwnedFd> {
         self.trees.iter().find(|(p, _)| p == path).map(|(_, fd)| fd).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+/// Whether a place is a part of the read-only `/` that could be shown with it.
+fn is_shown_by_root(boot: &Boot, place: &Place) -> bool {
+    let around = |path: &Path| boot.plan.place_of(path).is_some_and(|place| place.kind == PlaceKind::ReadOnly);
+    place.kind == PlaceKind::ReadOnly && place.path.parent().is_some_and(|parent| parent.ancestors().all(around))
+}
+
+/// Whether the kernel will not do it, rather than being short of something: then a sandbox must not start with less protection.
+pub(super) fn is_refusal(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let short_of = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOSPC, Errno::INTR];
+    Errno::from_io_error(error).is_some_and(|errno| !short_of.contains(&errno))
 }
 
 /// What cannot be looked at may hold anything.

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode};
@@ -11,7 +12,7 @@ use whatif_sys::overlay::Overlay;
 use whatif_types::boot::Boot;
 
 use super::mounts::{Clones, attach};
-use super::{LAYERS, MASKS, STATE, fuse, head_of};
+use super::{LAYERS, MASKS, Mounted, STATE, fuse, head_of};
 use crate::remove;
 
 /// What lies under one head, by names on the stage: short ones, so that the options fit a page however deep a stack is.
@@ -125,9 +126,30 @@ impl Lowers {
     }
 }
 
+/// Shows a real directory read-only: it lies over an empty one. What the kernel keeps for a file in memory, such as the content of a
+/// pipe, who listens at a socket or who has a lock, it then keeps for the file of the overlay and not for the real one.
+pub(super) fn show(boot: &Boot, real: &OwnedFd, target: &Path, mounted: &mut Mounted) -> io::Result<()> {
+    let name = format!("shown.{}", mounted.shown);
+    let empty = format!("{name}.empty");
+    mounted.shown += 1;
+    for directory in [&name, &empty] {
+        rustix::fs::mkdir(directory, Mode::RWXU)?;
+    }
+    attach(real, CWD, Path::new(&name))?;
+    // Marks of overlays that reality may hold mean nothing here.
+    let mode = if boot.identity.started_by_root() { "redirect_dir=nofollow" } else { "userxattr" };
+    overlay_with(MountFlags::NODEV | MountFlags::NOSUID | MountFlags::RDONLY, &format!("lowerdir={name}:{empty},{mode}"), target)?;
+    mounted.overlays.push(Overlay::mounted_at(target, true)?);
+    Ok(())
+}
+
 fn overlay(options: &str, target: &Path) -> Result<(), Errno> {
+    overlay_with(MountFlags::NODEV, options, target)
+}
+
+fn overlay_with(flags: MountFlags, options: &str, target: &Path) -> Result<(), Errno> {
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
-    mount("overlay", target, "overlay", MountFlags::NODEV, Some(options.as_c_str()))
+    mount("overlay", target, "overlay", flags, Some(options.as_c_str()))
 }
 
 fn is_directory(path: &Path) -> io::Result<bool> {

@@ -30,6 +30,9 @@ pub(super) fn mount_root(
         _ => {
             let clone = clones.tree(real_root).map_err(step("find the clone of /"))?;
             make_read_only(clone, Reach::Recursive).map_err(step("make / read-only"))?;
+            if !clones.root_is_whole && is_shown_apart(boot, real_root, (clone, at), mounted)? {
+                return Ok(());
+            }
             attach(clone, CWD, at).map_err(step("mount / read-only"))
         }
     }
@@ -72,7 +75,7 @@ pub(super) fn mount_place(
             }
         }
         PlaceKind::Skeleton { tree } => bind_head(*tree, &target).map_err(step(format!("mount {shown}"))),
-        PlaceKind::ReadOnly => mount_read_only(clones, &place.path, &target),
+        PlaceKind::ReadOnly => show(boot, clones, &place.path, (&target, &at.join(path)), mounted),
         PlaceKind::Private { mode } => {
             let (uid, gid) = (boot.identity.outer_uid(), boot.identity.outer_gid());
             let options = format!("mode={mode:o},uid={uid},gid={gid}");
@@ -81,6 +84,35 @@ pub(super) fn mount_place(
             attach_on(&memory, &target).map_err(step(format!("mount a private {shown}")))
         }
         PlaceKind::Hidden => hide(&target).map_err(step(format!("hide {shown}"))),
+    }
+}
+
+/// Shows something real, with pipes, sockets and locks that are the sandbox's own.
+fn show(
+    boot: &Boot,
+    clones: &Clones,
+    path: &Path,
+    (target, at): (&OwnedFd, &Path),
+    mounted: &mut Mounted,
+) -> Result<(), AssembleError> {
+    let shown = path.display();
+    let clone = clones.tree(path).map_err(step(format!("find the clone of {shown}")))?;
+    match FileType::from_raw_mode(rustix::fs::fstat(clone).map_err(step(format!("examine {shown}")))?.st_mode) {
+        FileType::Directory if is_shown_apart(boot, path, (clone, at), mounted)? => Ok(()),
+        FileType::Directory | FileType::RegularFile => mount_read_only(clones, path, target),
+        _ => hide(target).map_err(step(format!("hide {shown}"))),
+    }
+}
+
+/// Not every file system can be overlaid; `show` says which could not.
+fn is_shown_apart(boot: &Boot, path: &Path, (clone, at): (&OwnedFd, &Path), mounted: &mut Mounted) -> Result<bool, AssembleError> {
+    match overlay::show(boot, clone, at, mounted) {
+        Ok(()) => Ok(true),
+        Err(error) if mounts::is_refusal(&error) => {
+            mounted.protection.shared.push((path.to_owned(), error.to_string()));
+            Ok(false)
+        }
+        Err(error) => Err(step(format!("show {} through an overlay", path.display()))(error)),
     }
 }
 

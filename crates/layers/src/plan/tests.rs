@@ -109,6 +109,7 @@ fn a_home_with_a_mount_beneath_it_becomes_a_skeleton() {
         match path.to_str() {
             Some("/home/ann") => vec!["/home/ann/src".into(), "/home/ann/mnt".into()],
             Some("/home/ann/mnt") => vec!["/home/ann/mnt/disk".into(), "/home/ann/mnt/other".into()],
+            Some("/") => Vec::new(),
             _ => panic!("asked for {path:?}, which has no mount beneath it"),
         }
     };
@@ -163,6 +164,42 @@ fn a_mount_of_the_secret_itself_is_hidden_too() {
         let plan = plan(&Inputs { secrets: &secrets, ..machine.inputs(as_root) });
         assert_eq!(kind(&plan, "/srv/keys/id"), PlaceKind::Hidden, "as root: {as_root}");
     }
+}
+
+fn read_only_places(plan: &Plan) -> Vec<&str> {
+    plan.places.iter().filter(|p| p.kind == PlaceKind::ReadOnly).filter_map(|p| p.path.to_str()).collect()
+}
+
+#[test]
+fn directories_that_a_user_can_overlay_are_read_only_places_of_their_own() {
+    let machine = Machine::new(&[mount("/srv", "xfs", false), mount("/var/lib/images/1", "ext4", true)]);
+    let children = |path: &Path| -> Vec<PathBuf> {
+        let names: &[&str] = match path.to_str() {
+            Some("/") => &["dev", "etc", "home", "proc", "root", "srv", "tmp", "usr", "var"],
+            Some("/var") => &["var/lib", "var/spool", "var/tmp"],
+            _ => panic!("asked for {path:?}, which has no mount beneath it"),
+        };
+        names.iter().map(|name| Path::new("/").join(name)).collect()
+    };
+    let is_closed = |path: &Path| path == Path::new("/root");
+    let plan = plan(&Inputs { subdirectories: &children, is_closed: &is_closed, ..machine.inputs(false) });
+    assert_eq!(read_only_places(&plan), ["/", "/etc", "/home", "/srv", "/var/spool", "/var/lib/images/1"]);
+}
+
+#[test]
+fn what_a_user_can_write_is_a_place_if_it_is_no_tree() {
+    let mut machine = Machine::new(&[]);
+    machine.writable.push("/usr/local".into());
+    let children = |_: &Path| -> Vec<PathBuf> { vec!["/home".into(), "/usr".into()] };
+    let plan = plan(&Inputs { backend: Backend::Copy, subdirectories: &children, ..machine.inputs(false) });
+    assert_eq!(read_only_places(&plan), ["/", "/home", "/usr/local", "/var/tmp"]);
+}
+
+#[test]
+fn root_without_overlays_has_each_mount_as_a_place() {
+    let machine = Machine::new(&[mount("/srv", "xfs", false), mount("/home/ann/src/p/data", "ext4", false)]);
+    let plan = plan(&Inputs { backend: Backend::Copy, ..machine.inputs(true) });
+    assert_eq!(read_only_places(&plan), ["/", "/srv"]);
 }
 
 #[test]
