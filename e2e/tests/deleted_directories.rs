@@ -1,5 +1,5 @@
 //! A sandbox deletes a directory, and reality goes on in it: what it does to a directory further down is not lost, and what stays
-//! keeps the directories above it.
+//! keeps the directories above it. One that an earlier apply made real is deleted like any other.
 
 use whatif_e2e::{World, as_root_and_user, needs};
 
@@ -9,6 +9,7 @@ as_root_and_user!(
     what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost_over_a_copy,
     names_that_went_from_a_directory_in_a_deleted_one_are_no_conflict,
     what_stays_keeps_all_directories_above_it,
+    a_directory_that_an_apply_made_real_can_be_deleted,
 );
 
 fn what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost(w: &World) {
@@ -65,4 +66,21 @@ fn what_stays_keeps_all_directories_above_it(w: &World) {
         w.whatif(["undo", "--yes"]).go().ok();
         assert_eq!(w.read("d/e/g/one") + &w.read("d/e/h/two"), "1\n2\n");
     }
+}
+
+fn a_directory_that_an_apply_made_real_can_be_deleted(w: &World) {
+    w.outside("mkdir -p d/e; echo 1 > d/one; echo 2 > d/e/two").ok();
+    w.new_sandbox("s");
+    w.exec("s", "mkdir -p new/deep; echo 1 > new/one; echo 2 > new/deep/two; mv d moved; mkdir other; echo 1 > other/one").ok();
+    w.apply(&["s"]).ok();
+    w.exec("s", "rm -r new moved other; mkdir other; echo another > other/two").ok();
+    let listed = w.whatif(["diff", "s", "--name-only"]).go().ok().stdout;
+    for path in ["new/one", "new/deep/two", "moved/one", "moved/e/two", "other/one", "other/two"] {
+        assert!(listed.lines().any(|line| line == path), "{path}: {listed}");
+    }
+    w.apply(&["s"]).ok();
+    assert_eq!(w.outside("find . -type f").ok().text(), "./other/two");
+    assert!(w.whatif(["status", "s"]).go().ok().stdout.contains("has not moved"));
+    w.whatif(["undo", "--yes"]).go().ok();
+    assert_eq!(w.read("moved/e/two") + &w.read("new/deep/two") + &w.read("other/one"), "2\n2\n1\n");
 }

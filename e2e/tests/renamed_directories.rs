@@ -9,6 +9,7 @@ as_root_and_user!(
     where_something_runs_nothing_is_taken_away,
     a_partly_applied_directory_keeps_its_files,
     an_ignored_file_in_it_loses_nothing,
+    an_ignored_file_beside_others_deep_in_it_is_no_conflict,
     two_renames_across_a_snapshot_are_both_there,
     another_sandbox_keeps_what_it_renamed,
     another_living_sandbox_keeps_what_it_renamed,
@@ -128,6 +129,19 @@ fn an_ignored_file_in_it_loses_nothing(w: &World) {
     assert!(!w.project.join("src").exists());
     restarted(w, "s");
     assert_eq!(shown(w, "s", "lib"), all);
+}
+
+fn an_ignored_file_beside_others_deep_in_it_is_no_conflict(w: &World) {
+    w.outside(SRC).ok();
+    w.outside("echo '*.log' > .gitignore; echo a > src/a.log; echo b > src/deep/b.log").ok();
+    w.sandbox_with("s", RENAME);
+    w.apply(&["s"]).ok();
+    // The apply took the other files out of 'src/deep'. Nobody else did anything there.
+    assert!(w.whatif(["status", "s"]).go().ok().stdout.contains("has not moved"));
+    assert_eq!(w.json(["diff", "s"])["drift"], serde_json::json!([]));
+    w.apply(&["s", "--ignored"]).ok();
+    assert_eq!(w.read("lib/a.log") + &w.read("lib/deep/b.log"), "a\nb\n");
+    assert!(!w.project.join("src").exists());
 }
 
 fn two_renames_across_a_snapshot_are_both_there(w: &World) {

@@ -90,8 +90,10 @@ impl Engine {
     pub fn status(&self, name: Option<&str>) -> Result<Standing, EngineError> {
         let sandbox = self.resolve(name)?;
         let found = self.find_changes(&sandbox)?.complete(&sandbox.project)?;
-        let gone: HashSet<PathBuf> = found.gone.iter().cloned().collect();
+        let mut gone: HashSet<PathBuf> = found.gone.iter().cloned().collect();
         let set = self.sort_out(&sandbox, found, Depth::Names, Binding::LOOSE)?;
+        // Of a directory that an apply could not take away, part may be left in reality.
+        gone.extend(set.changes.iter().filter(|c| c.is_directory() && c.after.is_none()).map(|c| c.path.clone()));
         let since = sandbox.details.based_at.unwrap_or(sandbox.created_at);
         let files = || set.changes.iter().filter(|c| !c.is_directory());
         let changes = files().count();

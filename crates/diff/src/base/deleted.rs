@@ -42,7 +42,9 @@ impl Bases {
             let attributes = before.attributes().ok().cloned();
             // Without a record, one that changed meanwhile is in doubt.
             if Node::of(&before.at)?.is_some_and(|now| now.ctime == before.node.ctime) {
-                let record = Record { attributes, identity_only: true, ..Record::new(&change.path, before.node.clone()) };
+                // Not `identity_only`, as of a directory on the way to something: the sandbox is known to have seen this very one,
+                // also after an apply took something out of it.
+                let record = Record { attributes, ..Record::new(&change.path, before.node.clone()) };
                 self.add(writer, own, Line::Known(record));
             }
         }

@@ -254,8 +254,10 @@ impl<'a> Walk<'a> {
                 }
             };
             let known = if is_masked { None } else { real.clone() };
-            // An apply took it out of the directory that shows through here, which is why it is not seen.
-            let is_unsaid = entry.is_none() && through.is_none() && !is_plain && self.copied.is_none();
+            // An apply took it out of the directory that shows through here, which is why it is not seen. (Where nothing shows
+            // through, the sandbox deleted the directory, or made another, with all that was real in it.)
+            let shows_elsewhere = matches!(views.lower, Lower::Elsewhere(..));
+            let is_unsaid = entry.is_none() && through.is_none() && shows_elsewhere && self.copied.is_none();
             if is_unsaid && self.scope.bases.made(&full) >= Made::Real {
                 continue;
             }
