@@ -10,6 +10,7 @@ as_root_and_user!(
     masked_paths_can_be_exposed,
     the_users_configuration_masks_and_exposes,
     a_project_may_tighten,
+    what_a_project_hides_counts_from_the_project,
     a_project_may_not_loosen,
     git_knows_who_commits_and_nothing_else,
 );
@@ -77,6 +78,22 @@ fn a_project_may_tighten(w: &World) {
         .go()
         .ok();
     assert_eq!(outcome.text(), "[]");
+}
+
+fn what_a_project_hides_counts_from_the_project(w: &World) {
+    w.write(".whatif.toml", "[files]\nmask = [\".env\", \"config/keys\"]\n");
+    w.write(".env", SECRET);
+    w.write("config/keys/one", SECRET);
+    w.write("config/plain", "plain");
+    w.write(w.home.join(".env"), "home's");
+    let script = "cat .env config/keys/one 2>/dev/null; cat config/plain ~/.env";
+    let run = |directory: &str| w.whatif(["run", "--rm", "-q", "--cwd", directory, "--", "/bin/sh", "-c"]);
+    assert_eq!(run(".").args([script]).go().ok().text(), "plainhome's");
+    assert_eq!(run("config").args([&format!("cd ..; {script}")]).go().ok().text(), "plainhome's");
+    for nothing in ["*.pem", "~", "..", "."] {
+        w.write(".whatif.toml", format!("[files]\nmask = [\"{nothing}\"]\n"));
+        w.whatif(["run", "--rm", "-q", "--", "true"]).go().exits(125).says("files.mask");
+    }
 }
 
 /// HX-10: what runs in a project can write this file, so it must not open anything.

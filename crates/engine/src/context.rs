@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use whatif_types::Identity;
 use whatif_types::config::UserConfig;
+use whatif_types::{Identity, mask};
 
 use crate::git::first_with;
 use crate::{EngineError, config_file};
@@ -43,7 +43,11 @@ impl Context {
         let Some(text) = config_file::read(&path).map_err(|source| EngineError::io("read", &path, source))? else {
             return Ok(self.config.clone());
         };
-        let tightening = config_file::of_project(&text).map_err(|message| EngineError::Config { path: path.clone(), message })?;
+        let told = |message| EngineError::Config { path: path.clone(), message };
+        let mut tightening = config_file::of_project(&text).map_err(told)?;
+        for entry in &mut tightening.files.mask {
+            *entry = mask::in_project(entry, project).map_err(told)?;
+        }
         self.config.clone().tightened_by(&tightening).map_err(|e| EngineError::Config { path, message: e.to_string() })
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Backend, Limits};
+use crate::{Backend, Limits, mask};
 
 pub use self::apply::{ApplyRules, AutoApprove, Check, CommitRules, PolicyRules, Rejected, Times};
 pub use self::disk::{DiskRules, Size};
@@ -160,6 +160,7 @@ impl ProjectConfig {
     pub fn check(&self) -> Result<(), String> {
         self.limits.check()?;
         self.network.check()?;
+        mask::check(&self.files.mask)?;
         check_patterns(&[
             ("files.mask", &self.files.mask),
             ("diff.ignore", &self.diff.ignore),
@@ -182,6 +183,7 @@ impl UserConfig {
     pub fn check(&self) -> Result<(), String> {
         self.network.check()?;
         self.pool.check()?;
+        mask::check(&self.files.mask)?;
         let auto_approved = self.policy.auto_approve.as_ref().map_or(&[][..], |rule| &rule.paths);
         check_patterns(&[
             ("files.mask", &self.files.mask),

@@ -13,6 +13,7 @@ pub mod experiment;
 pub mod explain;
 pub mod id;
 pub mod limits;
+pub mod mask;
 pub mod mountinfo;
 pub mod name;
 pub mod network;

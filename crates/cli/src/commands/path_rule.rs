@@ -1,6 +1,6 @@
 //! A path that is to be hidden or shown, as it is said on the command line.
 
-use std::path::{Component, Path, PathBuf};
+pub use whatif_types::mask::without_steps_up;
 
 /// Absolute from where the caller stands; what begins with `~` is left to the homes that it may mean.
 pub fn parse(text: &str) -> Result<String, String> {
@@ -16,20 +16,10 @@ pub fn parse(text: &str) -> Result<String, String> {
     plain.into_os_string().into_string().map_err(|_| "it is not UTF-8".to_owned())
 }
 
-pub fn without_steps_up(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => _ = plain.pop(),
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
