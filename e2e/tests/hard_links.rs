@@ -288,7 +288,7 @@ fn carried_by_an_archive(w: &World) {
     with_each(w, |c| {
         c.sandbox("ln old new; echo 9 >> old; ln other another");
         c.whatif(&["stop", c.backend]).ok();
-        c.whatif(&["export", c.backend, "-o", "../archive"]).ok();
+        c.whatif(&["export", "--force", c.backend, "-o", "../archive"]).ok();
         c.whatif(&["rm", c.backend, "--yes"]).ok();
         c.whatif(&["import", "../archive", "--name", c.backend, "--backend", c.backend]).ok();
         c.outside("rm ../archive");

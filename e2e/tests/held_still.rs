@@ -158,7 +158,7 @@ fn a_copy_of_a_living_sandbox_holds_nothing_from_elsewhere(w: &World) {
         let mut copied = 0;
         for _ in 0..rounds(2) {
             copied += usize::from(is_done(w.whatif(["fork", &name, "other"]).go()));
-            if is_done(w.whatif(["export", &name, "--output", &archive]).go()) {
+            if is_done(w.whatif(["export", "--force", &name, "--output", &archive]).go()) {
                 copied += 1;
                 // Unpacked, it can be searched.
                 w.whatif(["import", &archive, "--name", "unpacked", "--backend", backend]).go().ok();

@@ -122,7 +122,7 @@ impl<'w> Scene<'w> {
         w.whatif(["template", "save", "s", "t"]).go().ok();
         w.exec("s", "echo precious-three > three").ok();
         w.whatif(["stop", "s"]).go().ok();
-        w.whatif(["export", "s@two", "--output", "../archive"]).go().ok();
+        w.whatif(["export", "--force", "s@two", "--output", "../archive"]).go().ok();
         w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 1\n");
         w.whatif(["pool", "fill"]).go().ok();
         let shown = w.json(["show", "s"]);

@@ -109,7 +109,7 @@ fn story() -> Vec<Step> {
         whatif(&["snapshot", "b", "t1"], |e| e.keep("b", "b@t1")),
         whatif(&["squash", "b"], |_| {}),
         whatif(&["gc"], |_| {}),
-        whatif(&["export", "b", "-o", "../b.whatif"], |e| e.archive = true),
+        whatif(&["export", "--force", "b", "-o", "../b.whatif"], |e| e.archive = true),
         whatif(&["import", "../b.whatif", "--name", "c"], |e| _ = e.sandboxes.insert("c", e.sandboxes["b"].clone())),
         writes("a", "echo 5 > five", |e| e.put("a", "five", "5")),
         whatif(&["stop", "a"], |_| {}),

@@ -163,13 +163,13 @@ fn archive(w: &World) -> String {
 }
 
 fn exports(w: &World) {
-    sweep(w, 7, &Case { prepare: sandbox, command: &["export", "s", "-o", "../s.whatif"], besides: archive });
+    sweep(w, 7, &Case { prepare: sandbox, command: &["export", "--force", "s", "-o", "../s.whatif"], besides: archive });
 }
 
 fn imports(w: &World) {
     let prepare = |w: &World, backend: &str| {
         sandbox(w, backend);
-        w.whatif(["export", "s", "-o", "../s.whatif"]).go().ok();
+        w.whatif(["export", "--force", "s", "-o", "../s.whatif"]).go().ok();
     };
     sweep(w, 8, &Case { prepare, command: &["import", "../s.whatif", "--name", "t"], besides: nothing });
 }

@@ -104,7 +104,10 @@ fn what_is_written_to_stays_what_it_is(w: &World) {
     let mut reading = reading.spawn();
     w.whatif(["export", "s", "-o", "pipe"]).go().ok();
     assert!(reading.wait().expect("it is our child").success());
-    w.whatif(["export", "s", "-o", "link"]).go().ok();
+    // Whoever names a file need not know that it is there.
+    w.whatif(["export", "s", "-o", "link"]).go().fails_with_hint(1).says("--force");
+    assert_eq!(w.read("there"), "");
+    w.whatif(["export", "--force", "s", "-o", "link"]).go().ok();
     w.whatif(["export", "s", "-o", "directory"]).go().fails_with_hint(125);
     w.whatif(["export", "s", "-o", "/dev/full"]).go().fails_with_hint(125).says("No space left");
     assert_eq!(
@@ -185,7 +188,7 @@ fn a_killed_export_leaves_nothing(w: &World) {
     let out = w.project.join("out");
     w.outside("mkdir out; echo before > out/s.whatif").ok();
     for pause in [5, 15, 30] {
-        let command = w.whatif(["export", "s", "-o", "out/s.whatif"]);
+        let command = w.whatif(["export", "--force", "s", "-o", "out/s.whatif"]);
         let mut export = command.streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
         std::thread::sleep(Duration::from_millis(pause));
         export.kill().expect("it is our child");
@@ -194,7 +197,7 @@ fn a_killed_export_leaves_nothing(w: &World) {
         assert_eq!(there, ["s.whatif"], "after {pause} ms");
     }
     assert_eq!(fs::read(out.join("s.whatif")).expect("it is there"), b"before\n");
-    w.json(["export", "s", "-o", "out/s.whatif"]);
+    w.json(["export", "--force", "s", "-o", "out/s.whatif"]);
     w.json(["import", "out/s.whatif", "--name", "t"]);
 }
 
@@ -254,7 +257,7 @@ fn an_archive_is_listed_from_standard_input(w: &World) {
     assert_eq!(w.json(["ls"]).as_array().map(Vec::len), Some(1), "nothing was imported");
 }
 
-/// Unless it was named: then it is meant.
+/// By whichever name.
 fn an_archive_is_not_replaced_unasked(w: &World) {
     w.new_sandbox("s");
     w.exec("s", "echo x > f").ok();
@@ -263,7 +266,11 @@ fn an_archive_is_not_replaced_unasked(w: &World) {
     assert_eq!(w.read("s.whatif"), "mine");
     w.whatif(["export", "s", "--force"]).go().ok();
     assert_eq!(w.json(["import", "s.whatif", "--list"])["name"], "s");
-    w.whatif(["export", "s", "-o", "s.whatif"]).go().ok();
+    w.write("named", "mine");
+    w.whatif(["export", "s", "-o", "named"]).go().fails_with_hint(1).says("named");
+    assert_eq!(w.read("named"), "mine");
+    w.whatif(["export", "s", "-o", "named", "--force"]).go().ok();
+    assert_eq!(w.json(["import", "named", "--list"])["name"], "s");
 }
 
 /// What reality put into a directory after the sandbox had deleted or replaced it is nothing that an import of it deletes; nor is it
@@ -277,7 +284,7 @@ fn one_that_arrives_deletes_only_what_it_saw(w: &World) {
         w.outside("rm -rf replaced gone; mkdir replaced gone; echo a > replaced/a; echo x > gone/x; echo f > f").ok();
         w.whatif(["new", &s, "--backend", backend]).go().ok();
         w.exec(&s, "rm -r replaced gone f; mkdir replaced; echo new > replaced/new").ok();
-        w.json(["export", &s, "-o", "../s.whatif"]);
+        w.json(["export", "--force", &s, "-o", "../s.whatif"]);
         w.json(["import", "../s.whatif", "--name", &import, "--backend", backend]);
         w.whatif(["apply", &import, "--all", "--yes"]).go().ok();
         assert_eq!(

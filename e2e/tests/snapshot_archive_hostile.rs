@@ -31,7 +31,7 @@ impl<'w> Forged<'w> {
     /// Of what a sandbox is now.
     fn of(w: &'w World, sandbox: &str) -> Self {
         let (archive, directory) = (w.home.join("genuine.whatif"), w.dir.join("forged"));
-        w.json(["export", sandbox, "-o", "../genuine.whatif"]);
+        w.json(["export", "--force", sandbox, "-o", "../genuine.whatif"]);
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir(&directory).expect("a fresh directory");
         let options = Options { marks: marks(w), keep_owners: w.is_root(), limits: Limits::default() };

@@ -193,7 +193,7 @@ impl Explain for StoreError {
             Self::LabelTaken { label } => vec![format!("choose another label, or remove it: whatif snapshot rm {label}")],
             Self::TemplateTaken { name } => {
                 vec![format!(
-                    "choose another name, put it in the place of the old one with --replace, or remove that: whatif template rm {name}"
+                    "choose another name ('import': --template NAME), replace it ('template save': --replace), or remove it: whatif template rm {name}"
                 )]
             }
             Self::ExperimentTaken { name } => vec![format!("choose another name, or remove it: whatif race rm {name}")],

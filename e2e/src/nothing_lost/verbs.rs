@@ -279,7 +279,7 @@ impl Life<'_> {
         let (new, file) = (self.fresh_name("import"), self.w.dir.join("carried.whatif"));
         let file = file.to_string_lossy().into_owned();
         let work = self.work_of(name);
-        self.quiet(&["export", name, "-o", &file]);
+        self.quiet(&["export", "--force", name, "-o", &file]);
         self.quiet(&["import", &file, "--name", &new, "--backend", self.backend.word()]);
         let _ = std::fs::remove_file(file);
         self.adopt(new, work);

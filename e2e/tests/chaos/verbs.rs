@@ -56,7 +56,7 @@ impl Verb {
             37 => &["stop", &one, "--grace", "20ms"],
             38 => &["start", &one],
             39 => &["rebase", &one],
-            40 => &["export", &one, "--output", &archive],
+            40 => &["export", "--force", &one, "--output", &archive],
             41 => &["import", &archive, "--name", &other],
             _ => &["rm", &one],
         };

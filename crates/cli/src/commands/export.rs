@@ -27,8 +27,8 @@ pub struct Args {
     /// The file to write, or - for standard output; NAME.whatif by default
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace NAME.whatif if there is one
-    #[arg(long, short, conflicts_with = "output")]
+    /// Replace the file if there is one
+    #[arg(long, short)]
     force: bool,
     /// What becomes of processes that work in the sandbox meanwhile
     #[arg(long, value_name = "copy|refuse|stop", value_parser = live, default_value = "copy")]
@@ -54,16 +54,21 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     let name = args.template.as_deref().or(args.source.as_deref()).unwrap_or("sandbox");
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.whatif", name.replace('@', "-"))));
-    // A name that was not given may be that of another archive.
-    if args.output.is_none() && !args.force && fs::symlink_metadata(&path).is_ok() {
-        return Err(EngineError::WouldReplace { paths: vec![path] });
-    }
     // What a link leads to is meant, not the link.
     let path = fs::canonicalize(&path).unwrap_or(path);
     // What cannot be looked at cannot be written either, and that is an error.
-    if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
-        let packed = into_what_is_there(engine, what, args.live, &path, &mut progress)?;
-        return Ok(tell_where_it_cannot_be_seen(&packed, output));
+    match fs::symlink_metadata(&path) {
+        // A link that leads nowhere is still somebody's.
+        Ok(there) if there.is_file() || there.is_symlink() => {
+            if !args.force {
+                return Err(EngineError::WouldReplace { paths: vec![path] });
+            }
+        }
+        Ok(_) => {
+            let packed = into_what_is_there(engine, what, args.live, &path, &mut progress)?;
+            return Ok(tell_where_it_cannot_be_seen(&packed, output));
+        }
+        Err(_) => {}
     }
     let failed = |source| EngineError::Io { action: "write", path: path.clone(), source };
     let file = WholeFile::create(&path).map_err(failed)?;

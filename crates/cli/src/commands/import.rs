@@ -11,7 +11,7 @@ use whatif_types::Backend;
 use whatif_types::timestamp::rfc3339;
 
 use super::Outcome;
-use crate::output::{Output, Style, bytes, counted, printable};
+use crate::output::{Output, Style, bytes, counted, printable, visible_path};
 use crate::progress::Line;
 
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub struct Args {
     /// The archive, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Name the sandbox; the name it had by default
+    /// Make it a sandbox of this name; what it was, under the name it had, by default
     #[arg(long, conflicts_with = "template")]
     name: Option<String>,
     /// Make it a template of this name
@@ -93,5 +93,9 @@ fn list(file: &Path, output: &Output) -> Result<ExitCode, EngineError> {
     output.line(format!("{kind} {name} of {}", printable(&claims.project.to_string_lossy())));
     output.line(format!("{}, {}, {}", counted(manifest.layers.len() as u64, "layer"), counted(files, "file"), bytes(size)));
     output.line(format!("sha256 {digest}"));
+    if file != Path::new("-") {
+        let other = if claims.kind == Kind::Template { "--template" } else { "--name" };
+        output.note(format!("  import it: whatif import {}   under another name: {other} NAME", visible_path(file)));
+    }
     Ok(ExitCode::SUCCESS)
 }
