@@ -12,7 +12,7 @@ use whatif_sys::command;
 use whatif_types::{Sandbox, Status};
 
 use crate::network::end_supervisor;
-use crate::stop::{end_keeper, keeper_pidfd, wait_until_ended};
+use crate::stop::{Afterwards, end_keeper, keeper_pidfd, wait_until_ended};
 use crate::{Engine, EngineError};
 
 /// How long `rm` itself waits for processes to be gone before it leaves that to the background.
@@ -33,7 +33,7 @@ impl Engine {
             self.store.delete(&sandbox.id)?;
             return Ok(sandbox);
         }
-        let Some(lock) = self.lock_to_end(&sandbox, Duration::ZERO)? else { return Ok(sandbox) };
+        let Some(lock) = self.lock_to_end(&sandbox, Duration::ZERO, Afterwards::Removed)? else { return Ok(sandbox) };
         // What a killed snapshot left in the middle of things would name its layer for ever.
         let _ = self.recover_shift(&self.state.shift_note(&sandbox.id), &lock);
         self.remove_locked(sandbox, lock)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use whatif_diff::Summary;
 use whatif_keeper::protocol::{Exited, Request};
+use whatif_layers::StateDir;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{LimitHit, Sandbox, Span, Status};
@@ -48,6 +49,8 @@ pub struct Finished {
     /// Why nothing is known about what it changed.
     pub unseen: Option<EngineError>,
     pub kept: bool,
+    /// Another command removed it while its command ran.
+    pub removed: bool,
     pub left_processes: bool,
     /// Whom it did not get through to.
     pub network: Troubles,
@@ -163,7 +166,9 @@ impl Engine {
         let network = self.troubles_since(&sandbox, 0);
         // A time limit that a process could outlive by leaving its session would be none.
         let left_processes = !exited.timed_out && exited.others_alive && keep != Keep::Stopped && running.leaves_others();
+        let removed = StateDir::is_unwanted(&self.directory(&sandbox)?)?;
         let kept = match keep {
+            _ if removed => false,
             Keep::Always | Keep::Stopped => true,
             Keep::Never => false,
             Keep::IfItMatters => summary.matters || left_processes,
@@ -171,7 +176,7 @@ impl Engine {
         if !kept {
             let copy = Sandbox { status: Status::Deleted, ..sandbox.clone() };
             self.discard(sandbox, lock, &pidfd)?;
-            return Ok(Finished { sandbox: copy, summary, unseen, kept, left_processes, network });
+            return Ok(Finished { sandbox: copy, summary, unseen, kept, removed, left_processes, network });
         }
         sandbox.details.exit_code = Some(exited.code);
         sandbox.details.usage = Some(exited.usage);
@@ -197,6 +202,6 @@ impl Engine {
         }
         drop(lock);
         self.await_next_tick(&sandbox);
-        Ok(Finished { sandbox, summary, unseen, kept, left_processes, network })
+        Ok(Finished { sandbox, summary, unseen, kept, removed, left_processes, network })
     }
 }

@@ -8,6 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
+use whatif_layers::StateDir;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_provider::native::KEEPER_COMMAND;
 use whatif_store::StoreError;
@@ -22,11 +23,18 @@ pub const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 /// A keeper that answers nothing for this long after the grace is killed.
 const KEEPER_PATIENCE: Duration = Duration::from_secs(3);
 
+/// What becomes of a sandbox that a command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Afterwards {
+    Kept,
+    Removed,
+}
+
 impl Engine {
     /// `whatif stop`. A sandbox that is stopped already stays so.
     pub fn stop(&self, name: Option<&str>, grace: Duration) -> Result<Sandbox, EngineError> {
         let sandbox = self.resolve(name)?;
-        let Some(_lock) = self.lock_to_end(&sandbox, grace)? else {
+        let Some(_lock) = self.lock_to_end(&sandbox, grace, Afterwards::Kept)? else {
             return Ok(Sandbox { status: Status::Deleted, ..sandbox });
         };
         let mut sandbox = self.refresh(&sandbox)?;
@@ -41,7 +49,12 @@ impl Engine {
 
     /// The lock of a sandbox that is to end. The `run` that made it holds the lock until its command has ended, so the command
     /// is ended first. `None`: that run found nothing worth keeping.
-    pub(crate) fn lock_to_end(&self, sandbox: &Sandbox, grace: Duration) -> Result<Option<SandboxLock>, EngineError> {
+    pub(crate) fn lock_to_end(
+        &self,
+        sandbox: &Sandbox,
+        grace: Duration,
+        afterwards: Afterwards,
+    ) -> Result<Option<SandboxLock>, EngineError> {
         let directory = self.directory(sandbox)?;
         if let Some(lock) = SandboxLock::take(&directory)? {
             return Ok(Some(lock));
@@ -52,6 +65,9 @@ impl Engine {
         };
         let was_run = self.store.get(&sandbox.id)?.is_none_or(is_run);
         if was_run {
+            if afterwards == Afterwards::Removed {
+                StateDir::mark_unwanted(&directory)?;
+            }
             self.stop_keeper(sandbox, &directory, grace)?;
         }
         match self.lock_as_it_is(sandbox) {

@@ -43,6 +43,9 @@ const LAST_MOMENTS: Duration = Duration::from_secs(2);
 /// The copy of a sandbox's record in its own directory.
 const RECORD: &str = "sandbox.json";
 
+/// A file that says to the `run` that made a sandbox that another command removes it.
+const UNWANTED: &str = "unwanted";
+
 /// Where a keeper that ends by itself says why, in a sandbox's directory.
 pub const FAREWELL: &str = "farewell";
 
@@ -309,6 +312,16 @@ impl StateDir {
     pub fn is_being_deleted(&self, id: &SandboxId) -> bool {
         let is_there = |path: PathBuf| absence::exists(&path).unwrap_or(true);
         !is_there(self.settled_path(id)) && is_there(self.transient_path(id)) && !self.was_being_made(id)
+    }
+
+    /// Says to the `run` that holds a sandbox that it is not to be kept.
+    pub fn mark_unwanted(directory: &Path) -> Result<(), PathError> {
+        File::create(directory.join(UNWANTED)).map(drop).map_err(on("mark", directory))
+    }
+
+    pub fn is_unwanted(directory: &Path) -> Result<bool, PathError> {
+        let mark = directory.join(UNWANTED);
+        absence::exists(&mark).map_err(on("examine", &mark))
     }
 
     /// Says of the directory of a new sandbox that it holds nothing of its own until it has a record.

@@ -127,8 +127,12 @@ fn report(finished: &Finished, exited: &Exited, is_closed: bool, output: &Output
             format!("{} changed", counted(summary.changed_files, "path"))
         };
         let noise = if !summary.matters && summary.changed_files > 0 { " (caches and logs only)" } else { "" };
-        let asked = if summary.matters { ", as asked" } else { "" };
-        output.note(format!("{tag} {what}{noise}; reality is untouched and the sandbox is gone{asked}"));
+        let why = match (finished.removed, summary.matters) {
+            (true, _) => ": another command removed it",
+            (false, true) => ", as asked",
+            (false, false) => "",
+        };
+        output.note(format!("{tag} {what}{noise}; reality is untouched and the sandbox is gone{why}"));
         used.into_iter().for_each(|line| output.note(line));
         return;
     }
@@ -179,6 +183,7 @@ fn document(finished: &Finished, exited: &Exited, captured: Option<&Capture>) ->
     let mut document = ending::document(exited);
     document["sandbox"] = json!({ "id": finished.sandbox.id, "name": finished.sandbox.name, "project": Text::from(&finished.sandbox.project), "status": finished.sandbox.status });
     document["kept"] = json!(finished.kept);
+    document["removed"] = json!(finished.removed);
     document["unseen"] = json!(finished.unseen.as_ref().map(|error| whole_message(error)));
     document["missed_network"] = json!(exited.missed_network);
     document["denied"] = json!(finished.network.denied);
