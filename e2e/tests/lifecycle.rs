@@ -15,6 +15,8 @@ as_root_and_user!(
     background_commands_have_logs,
     logs_can_be_followed_to_the_end,
     a_command_whose_sandbox_is_removed_says_so,
+    a_run_whose_sandbox_is_removed_says_so,
+    a_command_during_a_stop_does_not_start_it_again,
     processes_are_listed_and_signalled,
     files_are_copied_both_ways,
     a_copy_out_replaces_nothing_unasked,
@@ -149,6 +151,39 @@ fn a_command_whose_sandbox_is_removed_says_so(w: &World) {
     let ended = running.wait_with_output().expect("it is our child");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.code() == Some(125) && said.contains("sandbox 'removed' was removed meanwhile"), "{said}");
+}
+
+fn a_run_whose_sandbox_is_removed_says_so(w: &World) {
+    use std::process::Stdio;
+    let mut call = w.whatif(["run", "--name", "removed", "--", "/bin/sh", "-c", "echo x > made; echo begun; exec sleep 1000"]);
+    call = call.streams(Stdio::null(), Stdio::piped(), Stdio::piped());
+    let mut running = call.spawn();
+    let mut begun = [0; 6];
+    running.stdout.as_mut().expect("it is piped").read_exact(&mut begun).expect("it begins");
+    w.whatif(["rm", "removed"]).go().ok();
+    let ended = running.wait_with_output().expect("it is our child");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("another command removed it") && !said.contains("Kept"), "{said}");
+    assert_eq!(w.json(["ls"]), serde_json::json!([]));
+}
+
+/// Whatever moment of the stop it meets.
+fn a_command_during_a_stop_does_not_start_it_again(w: &World) {
+    let name = w.new_sandbox("stopping");
+    for _ in 0..3 {
+        let script = "trap '' TERM; echo begun > begun; while :; do sleep 0.05; done";
+        w.exec(&name, "rm -f begun").ok();
+        w.whatif(["exec", &name, "-d", "--", "/bin/sh", "-c", script]).go().ok();
+        eventually("it has begun", || w.exec(&name, "test -e begun").code == 0);
+        let mut stopping = w.whatif(["stop", &name, "--grace", "300ms"]).spawn();
+        // Until it is refused, or the stop is over: it may not have begun.
+        let is_over = |stopping: &mut std::process::Child| stopping.try_wait().expect("it is our child").is_some();
+        while w.exec(&name, "true").code == 0 && !is_over(&mut stopping) {}
+        assert!(stopping.wait().expect("it is our child").success());
+        w.exec(&name, "true").fails_with_hint(125).says("is stopped");
+        assert_eq!(w.show(&name)["status"], "stopped");
+        w.whatif(["start", &name]).go().ok();
+    }
 }
 
 fn processes_are_listed_and_signalled(w: &World) {

@@ -17,6 +17,7 @@ use whatif_types::{Identity, NetMode, Sandbox, Span, Status};
 use crate::ended::has_ended;
 use crate::lifetime::last_words;
 use crate::network::secrets;
+use crate::start::Why;
 use crate::{Engine, EngineError};
 
 /// How long a process may linger after its command before it counts as left running.
@@ -170,6 +171,10 @@ impl Engine {
             match entered.client.exec(exec.clone(), descriptors) {
                 Ok(started) => return Ok((entered, started)),
                 Err(error) if self.is_going_to_rest(&entered.sandbox, &error) && Instant::now() < deadline => {}
+                // Another command stops it, and gives what runs in it more time than this one waits.
+                Err(ClientError::Failed(failed)) if failed.reason == Reason::Ending => {
+                    return Err(EngineError::EndedMeanwhile { name: entered.sandbox.name, has_run: false });
+                }
                 Err(error) => return Err(self.explain_end(&entered.sandbox, error)),
             }
             std::thread::sleep(REST_PATIENCE / 200);
@@ -226,7 +231,7 @@ impl Engine {
             if sandbox.details.stop_reason == Some(StopReason::Requested) {
                 return Err(EngineError::Stopped { name: sandbox.name });
             }
-            sandbox = self.start_stopped(sandbox)?;
+            sandbox = self.start_stopped(sandbox, Why::ForACommand)?;
         }
         let client = self.connect(&sandbox)?;
         self.require_mounted(&sandbox)?;

@@ -29,6 +29,7 @@ use self::names::Following;
 use self::reality::{Found, Tree};
 use crate::git_directory::is_gits_own;
 use crate::merge::{Collision, Content, Looks, Merged, REALITY, SANDBOX, merge};
+use crate::start::Why;
 use crate::{Engine, EngineError, now};
 
 #[derive(Debug)]
@@ -141,7 +142,7 @@ impl Engine {
         for number in 0..sandbox.details.trees.len() {
             let tree = head.join(number.to_string());
             if !absence::is_dir(&tree).map_err(|e| EngineError::io("examine", &tree, e))? {
-                return self.start_stopped(sandbox);
+                return self.start_stopped(sandbox, Why::Asked);
             }
         }
         Ok(sandbox)

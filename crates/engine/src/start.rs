@@ -2,6 +2,7 @@
 
 use whatif_types::boot::{PROTOCOL_VERSION, Work};
 use whatif_types::limits::Expiry;
+use whatif_types::sandbox::StopReason;
 use whatif_types::{Limits, Sandbox, Span, Status};
 
 use crate::choice::Choice;
@@ -12,6 +13,14 @@ use crate::network::forget_supervisor;
 use crate::shift::View;
 use crate::{Engine, EngineError, limits, now};
 
+/// Why a stopped sandbox is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    Asked,
+    /// Nobody meant it to be down: it rests, or its keeper was lost. One that was stopped on request stays so.
+    ForACommand,
+}
+
 impl Engine {
     /// `whatif start`. One that runs already is left alone, but for the time it has: with a `ttl` that begins anew.
     pub fn start(&self, name: Option<&str>, ttl: Option<Span>) -> Result<Sandbox, EngineError> {
@@ -21,7 +30,7 @@ impl Engine {
             sandbox = self.renew(&sandbox, ttl)?;
         }
         if sandbox.status != Status::Active {
-            return self.start_stopped(sandbox);
+            return self.start_stopped(sandbox, Why::Asked);
         }
         // Its supervisor may have been killed.
         if self.network_mark(&sandbox) > 0 || !sandbox.details.network.publish.is_empty() {
@@ -49,11 +58,15 @@ impl Engine {
         Ok(sandbox)
     }
 
-    pub(crate) fn start_stopped(&self, sandbox: Sandbox) -> Result<Sandbox, EngineError> {
+    pub(crate) fn start_stopped(&self, sandbox: Sandbox, why: Why) -> Result<Sandbox, EngineError> {
         let _lock = self.lock(&sandbox)?;
         let mut sandbox = self.refresh(&sandbox)?;
         if sandbox.status == Status::Active {
             return Ok(sandbox);
+        }
+        // Before the lock it may have looked as if its keeper was lost, while another command was stopping it.
+        if why == Why::ForACommand && sandbox.details.stop_reason == Some(StopReason::Requested) {
+            return Err(EngineError::Stopped { name: sandbox.name });
         }
         if is_expired(&sandbox)? {
             return Err(EngineError::Expired { name: sandbox.name });
