@@ -22,6 +22,7 @@ as_root_and_user!(
     draining_and_collecting,
     what_is_more_than_wanted_is_thrown_away,
     whoever_fills_waits_for_whoever_is_at_it,
+    draining_while_another_command_fills_leaves_nothing,
     a_dead_one_is_not_counted,
     a_size_that_cannot_be_meant_is_refused,
 );
@@ -335,6 +336,17 @@ fn whoever_fills_waits_for_whoever_is_at_it(w: &World) {
     // Fills in the background from now on.
     w.new_sandbox("s");
     assert_eq!(w.whatif(["pool", "fill"]).go().ok().text(), "5 of 5 sandboxes ready");
+    drain(w);
+}
+
+fn draining_while_another_command_fills_leaves_nothing(w: &World) {
+    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 4\n");
+    let mut filling = w.whatif(["pool", "fill"]).streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
+    eventually("it has begun", || !keepers(w).is_empty());
+    w.whatif(["pool", "drain"]).go().ok();
+    assert!(filling.wait().expect("it is our child").success(), "what it made was in nobody's way");
+    assert_eq!(ready(w), 0);
+    eventually("no keeper is left", || keepers(w).is_empty());
     drain(w);
 }
 

@@ -176,9 +176,7 @@ impl Engine {
     pub fn fill_pool_now(&self) -> Result<Filled, EngineError> {
         let validated = self.validate(&NewSandbox::default())?;
         let shelf = self.shelf(&validated.project, validated.net);
-        let _lock = SandboxLock::wait(&guard_of(&shelf)?)?;
-        // While we waited, everything may have been thrown away.
-        guard_of(&shelf)?;
+        let _lock = hold(&shelf)?;
         self.fill(&validated, &shelf)
     }
 
@@ -232,6 +230,8 @@ impl Engine {
     pub fn drain_pool(&self) -> Result<usize, EngineError> {
         let mut drained = 0;
         for shelf in shelves(&self.state.pool()) {
+            // A command that fills it would go on, and have nowhere to put what it has just made.
+            let _lock = hold(&shelf)?;
             drained += self.discard_ready(&shelf, |_, _| true);
             let _ = remove::tree(&shelf);
         }
@@ -396,6 +396,15 @@ fn count(shelf: &Path) -> usize {
 fn beyond(size: usize, mut ready: Vec<PathBuf>) -> Vec<PathBuf> {
     ready.sort_unstable();
     ready.split_off(size.min(ready.len()))
+}
+
+/// Waits for the guard of a shelf. While one waits, another command may remove it with everything else.
+fn hold(shelf: &Path) -> Result<SandboxLock, EngineError> {
+    loop {
+        if let Some(lock) = SandboxLock::wait(&guard_of(shelf)?)? {
+            return Ok(lock);
+        }
+    }
 }
 
 /// What whoever fills a shelf holds: two at a time would make too many.
