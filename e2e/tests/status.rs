@@ -3,6 +3,7 @@
 use whatif_e2e::{World, as_root_and_user};
 
 as_root_and_user!(
+    a_deletion_that_left_no_trace_but_a_time_is_told,
     nothing_moved_is_said_plainly,
     changes_are_counted_as_diff_counts_them,
     drift_is_told_file_by_file,
@@ -188,4 +189,20 @@ fn a_rebase_of_a_living_sandbox_keeps_it_usable(w: &World) {
     let outcome = w.whatif(["rebase", &name]).go();
     assert!([0, 1, 125].contains(&outcome.code), "{outcome:?}");
     assert_eq!(w.exec(&name, "sed -n 2p f").ok().text(), "two");
+}
+
+/// Without git nothing says which file it was.
+fn a_deletion_that_left_no_trace_but_a_time_is_told(w: &World) {
+    w.outside("mkdir d; echo 1 > d/one; echo 2 > two; echo 3 > three").ok();
+    w.new_sandbox("s");
+    w.exec("s", "cat d/one two; rm three; mkdir new; echo n > new/n").ok();
+    w.apply(&["s"]).ok();
+    assert_eq!(w.json(["status", "s"])["lost_names"], serde_json::json!([]), "its own apply is no news");
+    w.outside("rm d/one").ok();
+    assert_eq!(w.json(["status", "s"])["lost_names"], serde_json::json!(["d"]));
+    let said = w.whatif(["status", "s"]).go().ok().stdout;
+    assert!(said.contains("something was deleted or renamed") && !said.contains("has not moved"), "{said}");
+    w.new_sandbox("later");
+    w.outside("rm two; touch d/written").ok();
+    assert_eq!(w.json(["status", "later"])["lost_names"], serde_json::json!(["."]));
 }

@@ -31,6 +31,8 @@ pub struct Standing {
     pub unsettled: Vec<PathBuf>,
     /// Everything in the project that moved in reality.
     pub drift: Vec<Drift>,
+    /// Directories of the project in which names came or went since, without anything that is there telling which.
+    pub lost_names: Vec<PathBuf>,
     /// Reality has no directory at the project's path any more. Nothing else is said of it then.
     pub project_is_missing: bool,
     /// What the sandbox or reality closed to this user.
@@ -101,12 +103,23 @@ impl Engine {
         let ignored = files().filter(|c| c.ignored && !c.outside).count();
         if !self.has_project(&sandbox)? {
             let age_ms = now().saturating_sub(since);
-            let (unsettled, drift, unreadable) = (Vec::new(), Vec::new(), set.unreadable);
-            let project_is_missing = true;
-            return Ok(Standing { sandbox, age_ms, changes, ignored, outside, unsettled, drift, project_is_missing, unreadable });
+            let (unsettled, drift, lost_names, unreadable) = (Vec::new(), Vec::new(), Vec::new(), set.unreadable);
+            return Ok(Standing {
+                sandbox,
+                age_ms,
+                changes,
+                ignored,
+                outside,
+                unsettled,
+                drift,
+                lost_names,
+                project_is_missing: true,
+                unreadable,
+            });
         }
         let config = self.context.config_for(&sandbox.project)?;
         let walk = self.walk(&sandbox.project, since, &config.diff.ignore)?;
+        let lost_names = self.lost_names(&sandbox, walk.renamed_in, &walk.explained)?;
         let mut drift = walk.drift;
         let bases = self.bases(&sandbox)?;
         drift.retain(|path, _| !is_as_known(path, &bases));
@@ -158,6 +171,7 @@ impl Engine {
             outside,
             unsettled,
             drift,
+            lost_names,
             project_is_missing: false,
             unreadable: [walk.unreadable, set.unreadable].concat(),
             sandbox,
@@ -176,6 +190,26 @@ fn is_as_known(path: &Path, bases: &Bases) -> bool {
 }
 
 impl Engine {
+    /// The directories whose names moved, but for those where something that is there explains it, or an apply of the sandbox.
+    fn lost_names(
+        &self,
+        sandbox: &Sandbox,
+        moved: Vec<PathBuf>,
+        explained: &HashSet<PathBuf>,
+    ) -> Result<Vec<PathBuf>, EngineError> {
+        let mut unexplained: Vec<PathBuf> = moved.into_iter().filter(|directory| !explained.contains(directory)).collect();
+        if unexplained.is_empty() {
+            return Ok(unexplained);
+        }
+        for page in self.history()?.iter().filter(|page| page.sandbox_id == sandbox.id.as_str()) {
+            // One that does not name all its paths may explain everything.
+            let names_all = page.paths.len() == page.files;
+            unexplained.retain(|directory| names_all && !page.paths.iter().any(|path| path.parent() == Some(directory)));
+        }
+        unexplained.sort();
+        Ok(unexplained)
+    }
+
     /// The paths of a project that moved in reality since then, without those it ignores.
     pub(crate) fn moved_in(&self, project: &Path, since: u64) -> Result<Vec<PathBuf>, EngineError> {
         let ignore = self.context.config_for(project)?.diff.ignore;
@@ -189,6 +223,8 @@ impl Engine {
             tracked: tracked(project, &self.context)?,
             seen: HashSet::new(),
             drift: BTreeMap::new(),
+            renamed_in: Vec::new(),
+            explained: HashSet::new(),
             unreadable: Vec::new(),
             masked: vec![self.state.root().to_owned()],
         };
@@ -211,6 +247,10 @@ struct Walk<'a> {
     tracked: HashSet<PathBuf>,
     seen: HashSet<PathBuf>,
     drift: BTreeMap<PathBuf, Moved>,
+    /// Directories in which names came or went: only that moves the time of their content.
+    renamed_in: Vec<PathBuf>,
+    /// Those that have something in them that came, or was replaced, since.
+    explained: HashSet<PathBuf>,
     unreadable: Vec<Unreadable>,
     masked: Vec<PathBuf>,
 }
@@ -218,9 +258,13 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Everything in the project that the project does not ignore.
     fn run(&mut self, rules: &mut Rules<'_>) -> Result<(), Unreadable> {
-        let dev = Node::of(self.project)?.map(|n| n.dev);
-        let mut pending = vec![self.project.to_owned()];
-        while let Some(directory) = pending.pop() {
+        let top = Node::of(self.project)?;
+        let dev = top.as_ref().map(|n| n.dev);
+        let mut pending = vec![(self.project.to_owned(), top.is_some_and(|n| n.mtime > self.since))];
+        while let Some((directory, has_moved)) = pending.pop() {
+            if has_moved {
+                self.renamed_in.push(directory.clone());
+            }
             let entries = match std::fs::read_dir(&directory).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
                 Ok(entries) => entries,
                 Err(error) => {
@@ -238,13 +282,18 @@ impl Walk<'_> {
                     }
                 };
                 let is_directory = node.kind == Kind::Directory;
+                // What happens in a directory moves its change time too, and says nothing about the one above.
+                let is_only_written_to = is_directory && node.mtime > self.since && node.btime.is_none_or(|b| b <= self.since);
+                if has_moved && node.ctime > self.since && !is_only_written_to {
+                    self.explained.insert(directory.clone());
+                }
                 if self.masked.contains(&path) || rules.is_ignored(&path, is_directory) {
                     continue;
                 }
                 if is_directory {
                     // Another file system is not part of the project's tree.
                     if Some(node.dev) == dev {
-                        pending.push(path);
+                        pending.push((path, node.mtime > self.since));
                     }
                     continue;
                 }
@@ -287,6 +336,7 @@ impl Walk<'_> {
             }
             let around = looked.find_map(Result::transpose).transpose()?;
             if around.is_some_and(|n| n.ctime > self.since) {
+                self.explained.extend(path.parent().map(Path::to_owned));
                 self.drift.insert(path.clone(), Moved::Deleted);
             }
         }

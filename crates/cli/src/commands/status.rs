@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -19,6 +20,7 @@ pub struct Args {
 
 /// More than this is counted.
 const MOST_LISTED: usize = 50;
+const MOST_DIRECTORIES: usize = 5;
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let standing = engine.status(args.name.as_deref())?;
@@ -40,6 +42,15 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     for unreadable in &standing.unreadable {
         let path = visible_path(shown_path(&unreadable.path, &standing.sandbox.project));
         output.line(format!("{} {path} could not be read ({})", output.paint(Style::Red, "!"), unreadable.why()));
+    }
+    if standing.drift.is_empty() && !standing.lost_names.is_empty() {
+        let named = standing.lost_names.iter().take(MOST_DIRECTORIES);
+        let named: Vec<String> = named.map(|d| visible_path(shown_directory(d, &standing.sandbox.project))).collect();
+        let more = standing.lost_names.len() - named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        output.line("nothing that is in reality changed since, but something was deleted or renamed there,");
+        output.line(format!("and what is not known any more: in {}{more}", named.join(", ")));
+        return Ok(ExitCode::SUCCESS);
     }
     if standing.drift.is_empty() {
         output.line(if !standing.unreadable.is_empty() {
@@ -117,6 +128,11 @@ fn in_words(standing: &Standing, output: &Output) -> String {
     }
 }
 
+/// The project itself is `.`.
+fn shown_directory<'a>(directory: &'a Path, project: &Path) -> &'a Path {
+    if directory == project { Path::new(".") } else { shown_path(directory, project) }
+}
+
 fn document(standing: &Standing) -> serde_json::Value {
     let drift: Vec<_> = standing
         .drift
@@ -133,6 +149,7 @@ fn document(standing: &Standing) -> serde_json::Value {
         "ignored": standing.ignored,
         "outside": standing.outside,
         "drift": drift,
+        "lost_names": standing.lost_names.iter().map(|d| Text::from(shown_directory(d, &standing.sandbox.project))).collect::<Vec<_>>(),
         "project_missing": standing.project_is_missing,
         "collisions": standing.collisions(),
         "conflicts": standing.conflicts(),
