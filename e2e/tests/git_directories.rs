@@ -76,6 +76,8 @@ fn a_branch_that_stands_on_a_missing_object_is_a_conflict(w: &World) {
     let before = w.outside("git for-each-ref; git status --porcelain").ok().stdout;
     w.apply(&["s", "--all"]).exits(1).says(".git/refs/heads/found").says(".git/refs/heads/further");
     w.apply(&["s", "--all", "--theirs=.git"]).exits(1).says(".git/refs/heads/found");
+    // Nor does a part of the sandbox's own work stand on its own.
+    w.apply(&["s", "--files", ".git/refs/heads/further"]).exits(1).says("stands on objects");
     assert_eq!(w.outside("git for-each-ref; git status --porcelain").ok().stdout, before);
     w.outside("git fsck --strict").ok();
 }

@@ -157,3 +157,23 @@ impl<'a> Rest<'a> {
         Some(name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_staged_is_told_from_submodules_and_bare_names() {
+        let entry = |mode: u32, id: u8, more: Option<u16>| {
+            let mut entry = [[0; 24].as_slice(), &mode.to_be_bytes(), &[0; 12], &[id; 20]].concat();
+            entry.extend((1 | more.map_or(0, |_| HAS_MORE_FLAGS)).to_be_bytes());
+            entry.extend(more.map(u16::to_be_bytes).into_iter().flatten());
+            entry.extend([b"f".as_slice(), &vec![0; 8 - (entry.len() + 1) % 8]].concat());
+            entry
+        };
+        let entries = [entry(0o100_644, 0xaa, None), entry(0o160_000, 0xbb, None), entry(0o100_644, 0xcc, Some(0x2000))].concat();
+        let index = [b"DIRC".as_slice(), &3_u32.to_be_bytes(), &3_u32.to_be_bytes(), &entries, &[0; 20]].concat();
+        assert_eq!(staged_ids(&index), Some(vec!["aa".repeat(20)]));
+        assert_eq!(staged_ids(b"DIRC"), None);
+    }
+}

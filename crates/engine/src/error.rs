@@ -542,14 +542,12 @@ fn conflict_hints(name: &str, conflicts: &[Conflict], shell: &str) -> Vec<String
     let (marked, others): (Vec<&Conflict>, Vec<&Conflict>) = conflicts.iter().partition(|c| c.why == MARKERS);
     let (in_git, others): (Vec<&Conflict>, Vec<&Conflict>) = others.into_iter().partition(|c| Fault::says(c.why));
     let mut hints = Vec::new();
-    if !in_git.is_empty() {
-        hints.push(
-            "nothing was written. For git's own: --ours PATH (reality's), --skip PATH (later), or settle it with git first"
-                .to_owned(),
-        );
-    }
     if !others.is_empty() {
         hints.push("nothing was written. For each path choose: --theirs PATH (the sandbox's), --ours PATH (reality's), --skip PATH (later)".to_owned());
+    }
+    if !in_git.is_empty() {
+        let which = if others.is_empty() { "nothing was written. Choose" } else { "for branches and the like of git's, choose" };
+        hints.push(format!("{which}: --ours PATH (reality's), --skip PATH (later); or settle it with git first"));
     }
     if others.iter().any(|c| c.can_be_marked()) {
         hints.push(format!("or bring the sandbox up to date first: whatif rebase {name}"));
