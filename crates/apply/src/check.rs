@@ -41,7 +41,7 @@ pub(crate) fn open_held(roots: &[PathBuf]) -> Result<Held, ApplyError> {
             Problem::new(path, what, "")
         }
         Fault::Changed { path, why } => Problem::new(path, why, ""),
-        Fault::Cancelled => Problem::new("", fault.to_string(), ""),
+        Fault::Cancelled | Fault::Refused { .. } => Problem::new("", fault.to_string(), ""),
     };
     Held::open(roots).map_err(|mut faults| {
         match faults.iter().position(|fault| matches!(fault, Fault::Io { source, .. } if !is_lasting(source))) {

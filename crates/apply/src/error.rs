@@ -29,6 +29,9 @@ pub enum ApplyError {
     /// The caller wanted it to stop. Everything is as it was.
     #[error("cancelled; nothing was changed")]
     Cancelled,
+    /// What belongs to it outside of its roots did not come about. Everything is as it was.
+    #[error("{why}; nothing was changed")]
+    Refused { why: String },
     /// Everything is real, but the rest of the work is not done; `recover` has to finish it.
     #[error("everything is applied, but not everything could be put in order: {why}")]
     Unsettled { why: String },
@@ -106,6 +109,7 @@ impl Explain for ApplyError {
             Self::Changed { .. } | Self::PutBack { .. } => "changed_meanwhile",
             Self::Io { .. } => "io_error",
             Self::Cancelled => "cancelled",
+            Self::Refused { .. } => "refused",
             Self::Interrupted { .. } | Self::Unsettled { .. } => "interrupted",
             Self::Journal { .. } | Self::RootGone { .. } => "journal_damaged",
         }
@@ -132,7 +136,7 @@ impl Explain for ApplyError {
                 vec![format!("mount it again, or give the apply up by moving {} away", directory.display())]
             }
             Self::Changed { .. } => vec![LOOK_AGAIN.to_owned()],
-            Self::Cancelled | Self::PutBack { .. } | Self::Io { .. } => Vec::new(),
+            Self::Cancelled | Self::Refused { .. } | Self::PutBack { .. } | Self::Io { .. } => Vec::new(),
         }
     }
 
@@ -155,6 +159,10 @@ pub(crate) enum Fault {
     },
     /// The caller wanted it to stop.
     Cancelled,
+    /// The caller decided against it when everything was in place.
+    Refused {
+        why: String,
+    },
 }
 
 impl Fault {
@@ -169,6 +177,7 @@ impl std::fmt::Display for Fault {
             Self::Changed { path, why } => write!(f, "{} {why}", path.display()),
             Self::Io { action, path, source } => write!(f, "failed to {action} {}: {source}", path.display()),
             Self::Cancelled => write!(f, "it was cancelled"),
+            Self::Refused { why } => f.write_str(why),
         }
     }
 }
@@ -179,6 +188,7 @@ impl From<Fault> for ApplyError {
             Fault::Changed { path, why } => Self::Changed { path, why },
             Fault::Io { action, path, source } => Self::Io { action, path, source },
             Fault::Cancelled => Self::Cancelled,
+            Fault::Refused { why } => Self::Refused { why },
         }
     }
 }

@@ -21,8 +21,10 @@ use crate::layout::{Layout, Staging};
 use crate::plan::{Identity, Plan, Time};
 
 /// 2 added where each directory's new versions are staged; in 1 all of them lie next to their targets. 3 added further names of
-/// files that are there already, 4 files of a sandbox that must be what was approved.
-const VERSION: u32 = 4;
+/// files that are there already, 4 files of a sandbox that must be what was approved, 5 applies whose caller decides.
+const VERSION: u32 = 5;
+/// What is written where nothing of a later version is made use of, so that earlier programs can undo it.
+const USUAL: u32 = 4;
 const OLDEST: u32 = 1;
 const NAME: &str = "journal";
 /// Hexadecimal digits of the checksum that are kept.
@@ -34,8 +36,10 @@ pub(crate) enum Entry {
     Header(Box<Header>),
     /// What was staged, by operation.
     Staged(Vec<Option<Identity>>),
-    /// From here on it goes forward.
+    /// From here on it goes forward, unless the caller decides.
     Commit,
+    /// The caller has decided that it goes forward, and is not asked again.
+    Decided,
     /// From here on it goes back.
     Abort {
         why: String,
@@ -59,6 +63,19 @@ pub(crate) struct Header {
     pub parents: Vec<Parent>,
     /// Operations whose earlier version is copied, since `old` lies on another file system.
     pub copied: Vec<usize>,
+    #[serde(default)]
+    pub decider: Decider,
+}
+
+/// Who says whether an apply that was committed goes forward.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Decider {
+    /// The commit record itself.
+    #[default]
+    Journal,
+    /// Something that only the caller knows of: the commit record says no more than that everything is staged.
+    Caller,
 }
 
 /// An existing directory in which names come and go.
@@ -102,6 +119,7 @@ pub(crate) struct Told {
     pub header: Header,
     pub staged: Option<Vec<Option<Identity>>>,
     pub committed: bool,
+    pub decided: bool,
     pub aborted: bool,
     pub done: Option<Done>,
     pub rolled_back: Option<Vec<(PathBuf, String)>>,
@@ -265,7 +283,8 @@ fn refuse_other_versions(json: &[u8]) -> Result<(), String> {
 fn tell(entries: Vec<Entry>) -> Result<Told, String> {
     let mut entries = entries.into_iter();
     let Some(Entry::Header(header)) = entries.next() else { return Err("it has no header".to_owned()) };
-    let mut told = Told { header: *header, staged: None, committed: false, aborted: false, done: None, rolled_back: None };
+    let mut told =
+        Told { header: *header, staged: None, committed: false, decided: false, aborted: false, done: None, rolled_back: None };
     for entry in entries {
         match entry {
             Entry::Header(_) => return Err("it has two headers".to_owned()),
@@ -273,6 +292,8 @@ fn tell(entries: Vec<Entry>) -> Result<Told, String> {
             Entry::Staged(staged) => told.staged = Some(staged),
             Entry::Commit if told.staged.is_none() || told.aborted => return Err("its records contradict each other".to_owned()),
             Entry::Commit => told.committed = true,
+            Entry::Decided if !told.committed || told.aborted => return Err("its records contradict each other".to_owned()),
+            Entry::Decided => told.decided = true,
             Entry::Abort { .. } => told.aborted = true,
             Entry::Done(_) if !told.committed || told.aborted => return Err("its records contradict each other".to_owned()),
             Entry::Done(done) => told.done = Some(done),
@@ -297,14 +318,15 @@ impl Header {
         Ok(layout)
     }
 
-    pub(crate) fn new(id: String, plan: &Plan) -> Self {
+    pub(crate) fn new(id: String, plan: &Plan, decider: Decider) -> Self {
         let mut plan = plan.clone();
         for operation in &mut plan.operations {
             if let crate::plan::Change::Put { source: crate::plan::Source::Bytes(bytes), .. } = &mut operation.change {
                 *bytes = Vec::new();
             }
         }
-        Self { version: VERSION, id, plan, roots: Vec::new(), xattrs: BTreeMap::new(), parents: Vec::new(), copied: Vec::new() }
+        let version = if decider == Decider::Caller { VERSION } else { USUAL };
+        Self { version, id, plan, roots: Vec::new(), xattrs: BTreeMap::new(), parents: Vec::new(), copied: Vec::new(), decider }
     }
 }
 

@@ -42,6 +42,6 @@ pub use error::{ApplyError, Problem};
 pub use fingerprint::Hash;
 pub use plan::{Attributes, Change, Existing, Expected, FurtherName, Identity, Kind, Operation, Plan, Source, Time};
 pub use recover::{Outcome, Recovered, begun_in, recover, recover_in};
-pub use transaction::{Applied, Conduct, Progress, Stage, apply, apply_in};
+pub use transaction::{Applied, Conduct, Progress, Stage, Verdict, apply, apply_in};
 pub use turn::Turn;
 pub use undo::{Changed, Record, RecordedOperation, State, read, undo_plan, undo_plan_without};

@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::backup::Store;
 use crate::error::{ApplyError, Fault, on};
 use crate::held::{Held, in_the_way};
-use crate::journal::{Entry, Journal, Told};
+use crate::journal::{Decider, Entry, Journal, Told};
 use crate::layout::Role;
 use crate::look::look;
 use crate::roll_back::{Notes, Reached, roll_back};
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, Verdict};
 use crate::turn::Turn;
 use crate::{finish, forward};
 
@@ -41,7 +41,8 @@ pub struct Recovered {
 /// Paths whose directory is not there, or is another one, cannot be decided about. All others are seen to, and the apply stays
 /// unfinished: [`ApplyError::Interrupted`] names those paths, and a later recovery goes on with them.
 pub fn recover(directory: &Path) -> Result<Recovered, ApplyError> {
-    recover_in(directory, None)
+    let mut decide = || Verdict::Unknown { why: "only the program that began it knows how it ends".to_owned() };
+    recover_in(directory, None, &mut decide)
 }
 
 /// The roots of an apply that has begun, whether it has come to its end or not.
@@ -49,8 +50,10 @@ pub fn begun_in(directory: &Path) -> Result<Option<Vec<PathBuf>>, ApplyError> {
     Ok(Journal::peek(directory)?.map(|told| told.header.plan.roots))
 }
 
-/// The same, by a caller that has locked some of the roots.
-pub fn recover_in(directory: &Path, turn: Option<&Turn>) -> Result<Recovered, ApplyError> {
+/// The same, by a caller that has locked some of the roots, and that decides about an apply where [`Conduct::decide`] was to.
+///
+/// [`Conduct::decide`]: crate::Conduct::decide
+pub fn recover_in(directory: &Path, turn: Option<&Turn>, decide: &mut dyn FnMut() -> Verdict) -> Result<Recovered, ApplyError> {
     // Read once to learn the roots, and again when nobody else can be at work.
     let roots = match Journal::peek(directory)? {
         None => return Ok(Recovered { outcome: Outcome::Nothing, about: Value::Null, reported: Vec::new() }),
@@ -72,7 +75,17 @@ pub fn recover_in(directory: &Path, turn: Option<&Turn>) -> Result<Recovered, Ap
             return Err(ApplyError::RootGone { root: root.path.clone(), directory: directory.to_owned() });
         }
     }
-    let (committed, aborted) = (told.committed, told.aborted);
+    let (committed, mut aborted) = (told.committed, told.aborted);
+    if committed && !aborted && !told.decided && told.header.decider == Decider::Caller {
+        match decide() {
+            Verdict::Forward => journal.append(&[Entry::Decided]).map_err(ApplyError::interrupted)?,
+            Verdict::Back { why } => {
+                journal.append(&[Entry::Abort { why }]).map_err(ApplyError::interrupted)?;
+                aborted = true;
+            }
+            Verdict::Unknown { why } => return Err(ApplyError::Interrupted { why, unreachable: Vec::new() }),
+        }
+    }
     let about = told.header.plan.about.clone();
     let mut tx = transaction(told, held, directory)?;
     let interrupted = ApplyError::interrupted;

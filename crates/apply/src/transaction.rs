@@ -12,7 +12,7 @@ use crate::check::{Wanted, open_roots, survey};
 use crate::error::{ApplyError, Fault, on};
 use crate::fingerprint::Hash;
 use crate::held::Held;
-use crate::journal::{Entry, Header, Journal};
+use crate::journal::{Decider, Entry, Header, Journal};
 use crate::layout::Layout;
 use crate::plan::{Change, Expected, Identity, Plan, Source};
 use crate::roll_back::{Notes, Reached, roll_back};
@@ -71,11 +71,27 @@ pub struct Conduct<'a> {
     pub is_cancelled: &'a dyn Fn() -> bool,
     /// Roots that are locked already.
     pub turn: Option<&'a Turn>,
+    /// Asked once everything is in place, if something outside of these roots belongs to the same transaction. Recovery asks again.
+    pub decide: Option<&'a mut dyn FnMut() -> Verdict>,
+}
+
+/// What becomes of an apply whose files are in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Forward,
+    /// Everything is put back.
+    Back {
+        why: String,
+    },
+    /// It stays as it is until a recovery knows.
+    Unknown {
+        why: String,
+    },
 }
 
 /// [`apply_in`] for callers that neither wait for their turn nor change their mind.
 pub fn apply(plan: &Plan, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Applied, ApplyError> {
-    apply_in(plan, directory, &mut Conduct { progress, is_cancelled: &|| false, turn: None })
+    apply_in(plan, directory, &mut Conduct { progress, is_cancelled: &|| false, turn: None, decide: None })
 }
 
 /// Makes all changes of the plan, or none. `directory` is a fresh, empty, private directory for journal and backups; what is in
@@ -128,7 +144,9 @@ fn attempt(plan: &Plan, directory: &Path, conduct: &mut Conduct<'_>, wanted: Wan
     let roots = held.roots.iter().map(|r| r.seen.identity.ino).collect();
     let (xattrs, parents, copied) = (surveyed.xattrs, surveyed.parents, surveyed.copied);
     held.add_stage(&store)?;
-    let (mut journal, header) = Journal::create(directory, Header { roots, xattrs, parents, copied, ..Header::new(id, plan) })?;
+    let decider = if conduct.decide.is_some() { Decider::Caller } else { Decider::Journal };
+    let (mut journal, header) =
+        Journal::create(directory, Header { roots, xattrs, parents, copied, ..Header::new(id, plan, decider) })?;
     let staged = vec![None; plan.operations.len()];
     let layout = header.layout().map_err(ApplyError::Problems)?;
     let mut tx = Transaction { layout, held, store, old, header, staged };
@@ -149,7 +167,22 @@ fn attempt(plan: &Plan, directory: &Path, conduct: &mut Conduct<'_>, wanted: Wan
         return Err(give_up(&mut tx, &mut journal, fault, Reached::Swap));
     }
 
-    // 5. From here it only goes forward. What fails now is finished by recovery; it is not a success.
+    // 5. What lies outside of the roots has the last word.
+    if let Some(decide) = conduct.decide.as_mut() {
+        let verdict = if (conduct.is_cancelled)() { Err(Fault::Cancelled) } else { Ok(decide()) };
+        match verdict {
+            Ok(Verdict::Forward) => journal.append(&[Entry::Decided]).map_err(ApplyError::unsettled)?,
+            Ok(Verdict::Unknown { why }) => return Err(ApplyError::Interrupted { why, unreachable: Vec::new() }),
+            // What was interrupted along with us failed for that.
+            Ok(Verdict::Back { .. }) if (conduct.is_cancelled)() => {
+                return Err(give_up(&mut tx, &mut journal, Fault::Cancelled, Reached::Swap));
+            }
+            Ok(Verdict::Back { why }) => return Err(give_up(&mut tx, &mut journal, Fault::Refused { why }, Reached::Swap)),
+            Err(fault) => return Err(give_up(&mut tx, &mut journal, fault, Reached::Swap)),
+        }
+    }
+
+    // 6. From here it only goes forward. What fails now is finished by recovery; it is not a success.
     let done = finish::finish(&mut tx, &BTreeSet::new(), lost, conduct.progress).map_err(ApplyError::unsettled)?;
     let (after, hashes, reported) = (done.after.clone(), done.hashes.clone(), done.reported.clone());
     journal.append(&[Entry::Done(done)]).map_err(ApplyError::unsettled)?;

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use support::{Scene, difference, snapshot};
-use whatif_apply::{ApplyError, Conduct, Operation, Outcome, Plan, Source, apply, apply_in, recover, undo_plan};
+use whatif_apply::{
+    ApplyError, Conduct, Operation, Outcome, Plan, Source, Verdict, apply, apply_in, recover, recover_in, undo_plan,
+};
 
 /// A plan whose apply is stopped in the middle of the swap: the callback of the progress gives up.
 struct Stopped {
@@ -331,7 +333,7 @@ fn an_apply_that_is_cancelled_before_its_commit_did_not_happen() {
         let (plan, before, directory) = (scene.plan(operations), snapshot(&scene.tree), scene.directory());
         let asked = std::cell::Cell::new(0);
         let is_cancelled = || asked.replace(asked.get() + 1) >= cancelled_at;
-        let mut conduct = Conduct { progress: &mut |_| {}, is_cancelled: &is_cancelled, turn: None };
+        let mut conduct = Conduct { progress: &mut |_| {}, is_cancelled: &is_cancelled, turn: None, decide: None };
         match apply_in(&plan, &directory, &mut conduct) {
             Err(ApplyError::Cancelled) => assert_eq!(difference(&before, &snapshot(&scene.tree)), None),
             Ok(_) => return assert!(cancelled_at > 1),
@@ -339,4 +341,43 @@ fn an_apply_that_is_cancelled_before_its_commit_did_not_happen() {
         }
     }
     panic!("it never happened");
+}
+
+/// What belongs to an apply outside of its tree has the last word, also after a crash, and is asked once.
+#[test]
+fn the_caller_decides_when_everything_is_in_place() {
+    let (forward, back) = (|| Verdict::Forward, || Verdict::Back { why: "no".to_owned() });
+    let unknown = || Verdict::Unknown { why: "who knows".to_owned() };
+    let never = || -> Verdict { panic!("it was decided") };
+    let scene = || {
+        let scene = Scene::at(Path::new("/dev/shm"), None);
+        scene.file("changed", b"before");
+        let operations = vec![scene.put("changed", Source::Bytes(b"after".to_vec()), 0o644)];
+        let (plan, directory) = (scene.plan(operations), scene.directory());
+        (scene, plan, directory)
+    };
+    let run = |decide: &mut dyn FnMut() -> Verdict| {
+        let (scene, plan, directory) = scene();
+        let before = snapshot(&scene.tree);
+        let mut conduct = Conduct { progress: &mut |_| {}, is_cancelled: &|| false, turn: None, decide: Some(decide) };
+        let outcome = apply_in(&plan, &directory, &mut conduct);
+        (scene, directory, before, outcome)
+    };
+    let (scene, directory, _, outcome) = run(&mut &forward);
+    assert!(outcome.is_ok() && fs::read(scene.tree.join("changed")).unwrap() == b"after");
+    assert_eq!(recover_in(&directory, None, &mut &never).unwrap().outcome, Outcome::WasDone);
+
+    let (scene, _, before, outcome) = run(&mut &back);
+    assert!(matches!(outcome, Err(ApplyError::Refused { why }) if why == "no"));
+    assert_eq!(difference(&before, &snapshot(&scene.tree)), None);
+
+    for (verdict, recovered, content) in
+        [(&forward as &dyn Fn() -> Verdict, Outcome::RolledForward, "after"), (&back, Outcome::RolledBack, "before")]
+    {
+        let (scene, directory, _, outcome) = run(&mut &unknown);
+        assert!(matches!(outcome, Err(ApplyError::Interrupted { .. })));
+        assert!(matches!(recover(&directory), Err(ApplyError::Interrupted { .. })), "nobody can be asked");
+        assert_eq!(recover_in(&directory, None, &mut || verdict()).unwrap().outcome, recovered);
+        assert_eq!(fs::read_to_string(scene.tree.join("changed")).unwrap(), content);
+    }
 }
