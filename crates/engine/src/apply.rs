@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use whatif_apply::Plan;
+use whatif_apply::{Plan, Verdict};
 use whatif_diff::base::Record;
 use whatif_diff::digest::{self, Form};
 use whatif_diff::pattern::{Patterns, Scope};
@@ -42,6 +42,7 @@ pub(crate) use self::staged::Staged;
 pub use whatif_apply::{ApplyError, Progress, Stage};
 
 pub use self::select::{HunkChoice, LeftOut, Options, Reason};
+use crate::commit::Coming;
 use crate::git_directory::{GitDirectories, Repository};
 use crate::merge::Looks;
 use crate::still::Still;
@@ -393,6 +394,16 @@ impl Engine {
 
     /// Makes it real. Whatever fails, reality is then as it was before or as it is to be, never between.
     pub fn apply(&self, prepared: Prepared, watch: &mut Watch<'_>) -> Result<Applied, EngineError> {
+        self.apply_with(prepared, None, watch)
+    }
+
+    /// The same, with a commit in the same transaction.
+    pub(crate) fn apply_with(
+        &self,
+        prepared: Prepared,
+        commit: Option<&mut Coming>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Applied, EngineError> {
         if !prepared.conflicts.is_empty() {
             return Err(EngineError::conflicts(&prepared.sandbox, prepared.conflicts));
         }
@@ -403,13 +414,13 @@ impl Engine {
             if now != prepared.digest {
                 return Err(EngineError::Moved { name: prepared.sandbox.name, seen: prepared.digest, now });
             }
-            return self.carry_out(Prepared { still: Some(still), ..prepared }, watch);
+            return self.carry_out(Prepared { still: Some(still), ..prepared }, commit, watch);
         }
-        self.carry_out(prepared, watch)
+        self.carry_out(prepared, commit, watch)
     }
 
-    fn carry_out(&self, prepared: Prepared, watch: &mut Watch<'_>) -> Result<Applied, EngineError> {
-        let id = prepared.plan.about["id"].as_str().unwrap_or_default().to_owned();
+    fn carry_out(&self, prepared: Prepared, commit: Option<&mut Coming>, watch: &mut Watch<'_>) -> Result<Applied, EngineError> {
+        let id = prepared.id();
         let (all, real) = prepared.counts;
         let left = all.saturating_sub(real);
         let (mut is_outdated, mut notes) = (false, Vec::new());
@@ -421,7 +432,7 @@ impl Engine {
             }
             self.after_apply(&prepared.sandbox, left)?
         } else {
-            let done = self.transact(&id, &prepared.plan, prepared.turn.as_ref(), Left::Known(left), watch)?;
+            let done = self.transact(&id, &prepared.plan, prepared.turn.as_ref(), Left::Known(left), commit, watch)?;
             (is_outdated, notes) = (done.is_outdated, done.notes);
             done.sandbox.unwrap_or_else(|| prepared.sandbox.clone())
         };
@@ -442,6 +453,7 @@ impl Engine {
         plan: &Plan,
         turn: Option<&Turn>,
         left: Left,
+        mut commit: Option<&mut Coming>,
         watch: &mut Watch<'_>,
     ) -> Result<Transacted, EngineError> {
         let is_here =
@@ -455,9 +467,14 @@ impl Engine {
         Repository::require_rest_of_others(&Repository::written_by(plan)?)?;
         self.keep_bases_of_others(plan);
         let held = self.copy_up_renamed(plan)?;
-        let (directory, _lock) = self.state.begin_apply(id)?;
+        let (directory, _lock) = match &mut commit {
+            Some(commit) => (commit.hand_over().to_owned(), None),
+            None => self.state.begin_apply(id).map(|(directory, lock)| (directory, Some(lock)))?,
+        };
         let Watch { progress, is_cancelled } = watch;
-        let mut conduct = whatif_apply::Conduct { progress, is_cancelled, turn: turn.map(|t| &t.lock) };
+        let mut decide = commit.as_mut().map(|commit| || commit.decide());
+        let decide = decide.as_mut().map(|decide| decide as &mut dyn FnMut() -> Verdict);
+        let mut conduct = whatif_apply::Conduct { progress, is_cancelled, turn: turn.map(|t| &t.lock), decide };
         let is_undo = plan.about["undo_of"].is_string();
         let but = |error: EngineError| EngineError::AppliedBut { id: id.to_owned(), is_undo, source: Box::new(error) };
         match whatif_apply::apply_in(plan, &directory, &mut conduct) {
@@ -471,7 +488,9 @@ impl Engine {
                 // Rolled back: nothing of it is worth keeping. One that is not stays for recovery.
                 if !matches!(error, ApplyError::Interrupted { .. }) {
                     let _ = self.bases_after_rollback(plan);
-                    let _ = self.clear_rolled_back(&directory);
+                    if commit.is_none_or(|commit| commit.release().is_ok()) {
+                        let _ = self.clear_rolled_back(&directory);
+                    }
                 }
                 Err(error.into())
             }
@@ -489,6 +508,11 @@ impl Prepared {
     /// Lets the sandbox go on while somebody is asked.
     pub fn let_go_on(&mut self) {
         self.still = None;
+    }
+
+    /// Of the apply, as the history will know it.
+    pub(crate) fn id(&self) -> String {
+        self.plan.about["id"].as_str().unwrap_or_default().to_owned()
     }
 
     #[must_use]

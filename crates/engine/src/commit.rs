@@ -2,24 +2,40 @@
 //!
 //! What goes into it is read from the transaction's plan before anything is applied, never from reality: there a link may lead
 //! anywhere by now. The commit is made by `git fast-import`: no filter, hook or watcher that a repository's configuration names has a
-//! part in it, and whatever else is modified or staged stays as it is. Git's index is locked from before the apply until the commit
-//! stands; if there is none in the end, the apply is undone.
+//! part in it, and whatever else is modified or staged stays as it is.
+//!
+//! Commit and apply are one transaction:
+//!
+//! 1. A note next to the journal-to-be, then git's index is locked.
+//! 2. The commit is written, and the index as it will be, next to it. Neither means anything yet. The note gets the commit's id.
+//! 3. The files are staged and swapped; then [`Coming::decide`] is asked.
+//! 4. The branch moves from the parent to the commit. This decides: until then everything is put back, from then on it is finished.
+//! 5. The new index takes the place of the old one, and its lock goes.
+//!
+//! After a crash `unfinished` finds out from the note and the branch which of the two it is.
 
+mod coming;
 mod entries;
 mod in_progress;
 mod index;
+mod moved_inside;
+mod note;
 mod own;
+mod reference;
 mod sign;
+mod stale_locks;
 mod tracked;
+mod unfinished;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::coming::Coming;
 use self::entries::Entries;
-use self::index::IndexLock;
+use self::index::Index;
+pub(crate) use self::note::Note;
 use self::sign::Signing;
 use crate::apply::{Applied, Prepared, Watch};
 use crate::git::Git;
-use crate::undo::UndoRequest;
 use crate::{Engine, EngineError, now};
 
 /// How to commit.
@@ -38,14 +54,6 @@ pub struct Committer {
     /// `Name <address>`.
     author: String,
     signing: Option<Signing>,
-}
-
-/// Everything a commit needs, while nothing is applied yet.
-#[derive(Debug)]
-pub struct Staged {
-    entries: Entries,
-    /// Nothing else writes the index until this is dropped.
-    lock: IndexLock,
 }
 
 /// What became of a commit.
@@ -70,97 +78,76 @@ impl Engine {
         Ok(Committer { git, author, signing })
     }
 
-    /// Reads what will be committed, and keeps others from changing the index.
-    pub fn stage_commit(&self, committer: &Committer, prepared: &Prepared) -> Result<Staged, EngineError> {
-        let lock = IndexLock::take(&committer.git)?;
-        in_progress::refuse(&committer.git)?;
-        let entries = Entries::of(&prepared.plan, &committer.git)?;
-        Ok(Staged { entries, lock })
-    }
-
     /// Checks whether what is planned can be committed, without writing. How many files that would be.
     pub fn check_commit(&self, committer: &Committer, prepared: &Prepared) -> Result<usize, EngineError> {
         in_progress::refuse(&committer.git)?;
+        moved_inside::refuse(&prepared.plan, &committer.git)?;
         Ok(Entries::of(&prepared.plan, &committer.git)?.count)
     }
 
-    /// Commits what was applied. If that fails, the apply is undone: branch, index and files are then as they were.
-    pub fn commit(
+    /// Applies and commits, both or neither: whatever fails, branch, index and files are then as they were.
+    pub fn apply_and_commit(
         &self,
         committer: &Committer,
-        staged: Staged,
-        applied: &Applied,
+        prepared: Prepared,
         options: &CommitOptions,
-    ) -> Result<Committed, EngineError> {
-        let (apart, own) = (staged.entries.apart.clone(), staged.entries.own.clone());
-        match self.commit_staged(committer, staged, applied, options) {
-            Ok(id) => Ok(Committed { id, apart, own }),
-            Err(error) => Err(self.take_back(applied, error)),
-        }
+        watch: &mut Watch<'_>,
+    ) -> Result<(Applied, Committed), EngineError> {
+        let mut coming = self.begin_commit(committer, &prepared, options)?;
+        let applied = self.apply_with(prepared, Some(&mut coming), watch).map_err(|error| coming.explain(error))?;
+        Ok((applied, coming.committed()))
     }
 
-    fn commit_staged(
-        &self,
-        committer: &Committer,
-        staged: Staged,
-        applied: &Applied,
-        options: &CommitOptions,
-    ) -> Result<Option<String>, EngineError> {
-        let git = &committer.git;
-        let Staged { entries, lock } = staged;
-        let Some(id) = applied.id.as_deref().filter(|_| entries.count > 0) else { return Ok(None) };
-        let message = self.message(applied, id, options, entries.count);
-        if options.hooks {
-            git.run_hook("pre-commit")?;
-        }
-        let parent = git.read(&["rev-parse", "-q", "--verify", "HEAD^{commit}"]).ok();
-        let reference = format!("refs/whatif/{id}");
-        let person = Person { author: &committer.author, seconds: now() / 1000 };
-        let stream = entries.stream(&reference, parent.as_deref(), &person, &message);
-        let made = git.feed(&["fast-import", "--quiet", "--force", "--done"], &stream).and_then(|()| {
-            let plain = git.read(&["rev-parse", "--verify", &reference])?;
-            match &committer.signing {
-                Some(signing) => signing.commit(git, &plain, parent.as_deref(), &person, &message),
-                None => Ok(plain),
-            }
-        });
-        let prepared = made.and_then(|commit| lock.fill(git, &commit, parent.as_deref(), &entries.index).map(|()| commit));
-        let _ = git.read(&["update-ref", "-d", &reference]);
-        let commit = prepared?;
-        let none = "0".repeat(commit.len());
-        git.read(&["update-ref", "-m", "whatif apply", "HEAD", &commit, parent.as_deref().unwrap_or(&none)])?;
-        if let Err(error) = lock.commit(git) {
-            let back = match &parent {
-                Some(parent) => git.read(&["update-ref", "-m", "whatif apply: taken back", "HEAD", parent, &commit]),
-                None => git.read(&["update-ref", "-d", "HEAD", &commit]),
-            };
-            return Err(back.err().unwrap_or(error));
-        }
-        // It is committed, whatever comes now.
-        if options.hooks {
-            let _ = git.run_hook("post-commit");
-        }
-        let _ = self.mark_committed(id, &commit);
-        Ok(Some(commit))
-    }
-
-    /// Undoes an apply that could not be committed.
-    fn take_back(&self, applied: &Applied, error: EngineError) -> EngineError {
-        let Some(id) = &applied.id else { return error };
-        // Not to be cancelled: half of both would be worse than either.
-        let mut watch = Watch { progress: &mut |_| {}, is_cancelled: &|| false };
-        let undone = self
-            .prepare_undo(&UndoRequest { id: Some(id.clone()), ..UndoRequest::default() })
-            .and_then(|undo| self.undo(&undo, &mut watch));
-        let hint = match undone {
-            Ok(()) => "the apply was undone: branch, index and files are as they were".to_owned(),
-            Err(undo) => format!(
-                "the changes are applied and stay so, because they could not be undone ({undo}); commit them by hand, or try: whatif undo {id}"
-            ),
+    /// Everything that can be done while nothing is applied.
+    fn begin_commit(&self, committer: &Committer, prepared: &Prepared, options: &CommitOptions) -> Result<Coming, EngineError> {
+        let id = prepared.id();
+        let (apply, lock) = self.state.begin_apply(&id)?;
+        let git = committer.git.fenced(&lock)?;
+        let reference = reference::current(&git)?;
+        let note = Note {
+            at: now(),
+            root: git.root.clone(),
+            directory: PathBuf::from(git.read(&["rev-parse", "--absolute-git-dir"])?),
+            branch: git.root.join(git.read(&["rev-parse", "--git-path", &reference])?),
+            reference,
+            parent: None,
+            commit: None,
+            id,
         };
-        match error {
-            EngineError::Git { action, message, .. } => EngineError::Git { action, message, hint },
-            other => EngineError::Git { action: "commit", message: whatif_types::explain::whole_message(&other), hint },
+        note.write(&apply)?;
+        let index = Index::of(&note);
+        let mut coming = Coming::new(git, note, apply, lock);
+        index.lock(&coming.git)?;
+        in_progress::refuse(&coming.git)?;
+        moved_inside::refuse(&prepared.plan, &coming.git)?;
+        let parent = reference::tip(&coming.git, &coming.note.reference)?;
+        let entries = Entries::of(&prepared.plan, &coming.git)?;
+        if entries.count > 0 {
+            let commit = self.write_commit(committer, &coming.git, parent.as_deref(), &entries, prepared, options)?;
+            index.stage(&coming.git, &commit, parent.as_deref(), &entries.index)?;
+            coming.expect(parent, commit, options)?;
+        }
+        coming.set_apart(entries);
+        Ok(coming)
+    }
+
+    /// The commit itself, which no branch has yet.
+    fn write_commit(
+        &self,
+        committer: &Committer,
+        git: &Git,
+        parent: Option<&str>,
+        entries: &Entries,
+        prepared: &Prepared,
+        options: &CommitOptions,
+    ) -> Result<String, EngineError> {
+        let message = self.message(prepared, options, entries.count);
+        let person = Person { author: &committer.author, seconds: now() / 1000 };
+        let stream = entries.stream(parent, &person, &message);
+        let plain = git.feed(&["fast-import", "--quiet", "--force", "--done"], &stream)?;
+        match &committer.signing {
+            Some(signing) => signing.commit(git, &plain, parent, &person, &message),
+            None => Ok(plain),
         }
     }
 
@@ -178,9 +165,9 @@ impl Engine {
         Ok(identity.rsplit_once('>').map_or(identity.clone(), |(person, _)| format!("{person}>")))
     }
 
-    fn message(&self, applied: &Applied, id: &str, options: &CommitOptions, files: usize) -> String {
+    fn message(&self, prepared: &Prepared, options: &CommitOptions, files: usize) -> String {
         let template = options.message.as_ref().or(self.context.config.commit.message.as_ref());
-        let sandbox = &applied.sandbox;
+        let (sandbox, id) = (&prepared.sandbox, prepared.id());
         let command = sandbox.details.command.join(" ");
         let summary = if command.is_empty() { format!("Apply sandbox {}", sandbox.name) } else { first_line(&command) };
         let subject = template.map_or(DEFAULT_MESSAGE, String::as_str);

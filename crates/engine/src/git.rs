@@ -3,11 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use whatif_sys::absence;
 use whatif_sys::programs::{Programs, USUAL};
@@ -23,6 +25,8 @@ pub(crate) struct Git {
     owner: Option<(u32, u32)>,
     /// Where git and what it starts are looked for: never in the project.
     programs: Programs,
+    /// Held by every command that writes to the repository, so that a lock on it outlives us until the last of them has ended.
+    fence: Option<Arc<OwnedFd>>,
 }
 
 /// In the place of a mode.
@@ -43,10 +47,16 @@ pub(crate) enum InIndex {
     },
 }
 
-/// Keeps git from running what a repository's configuration names. Told about a file in a directory that a sparse index has as one
+/// Keeps git from running what a repository's configuration names, and from leaving what it writes to a power cut. Told about a file in a directory that a sparse index has as one
 /// entry, git would list that file twice, so the index is expanded; the next command of the user's makes it sparse again.
-const SAFE: [&str; 5] =
-    ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "gc.auto=0", "index.sparse=false"];
+const SAFE: [&str; 6] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.fsync=all",
+    "gc.auto=0",
+    "index.sparse=false",
+];
 
 impl Git {
     pub(crate) fn find(project: &Path, home: &Path, as_root: bool) -> Result<Self, EngineError> {
@@ -65,7 +75,13 @@ impl Git {
         let home = owner.and_then(|(uid, _)| home_of(uid)).unwrap_or_else(|| home.to_owned());
         let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL.into());
         let programs = Programs::new(&path, &home, root);
-        Ok(Some(Self { root: root.to_owned(), home, owner, programs }))
+        Ok(Some(Self { root: root.to_owned(), home, owner, programs, fence: None }))
+    }
+
+    /// The same, for work that whoever takes this lock next must not find under way: a killed command's children go on.
+    pub(crate) fn fenced(&self, lock: &impl AsFd) -> Result<Self, EngineError> {
+        let fence = lock.as_fd().try_clone_to_owned().map_err(|e| EngineError::io("hold", &self.root, e))?;
+        Ok(Self { fence: Some(Arc::new(fence)), ..self.clone() })
     }
 
     /// Mode, id and path of every file in the last commit, relative to the root.
@@ -124,7 +140,37 @@ impl Git {
         let mut command = Command::new("/bin/sh");
         command.env_clear().env("PATH", "/usr/bin:/bin").current_dir("/").args(["-euc", script, "sh"]).args(arguments);
         self.lower(&mut command);
+        self.shield(&mut command);
+        let _held = self.held()?;
         output(&mut command, &["index"]).map(|_| ())
+    }
+
+    /// Whether a condition of a shell holds.
+    pub(crate) fn test(&self, condition: &str, arguments: &[&Path]) -> Result<bool, EngineError> {
+        // A shell that fails by itself says 2, or dies.
+        let script = format!("if {condition}; then exit 0; else exit 9; fi");
+        let mut command = Command::new("/bin/sh");
+        command.env_clear().env("PATH", "/usr/bin:/bin").current_dir("/").args(["-uc", &script, "sh"]).args(arguments);
+        self.lower(&mut command);
+        let asked = command.stdin(Stdio::null()).output().map_err(|e| EngineError::io("run", Path::new("/bin/sh"), e))?;
+        match asked.status.code() {
+            Some(0) => Ok(true),
+            Some(9) => Ok(false),
+            _ => Err(failed(&["directory"], &asked.stderr)),
+        }
+    }
+
+    /// A descriptor that the next command inherits.
+    fn held(&self) -> Result<Option<OwnedFd>, EngineError> {
+        let held = self.fence.as_ref().map(rustix::io::dup).transpose();
+        held.map_err(|e| EngineError::io("hold", &self.root, e.into()))
+    }
+
+    /// What is typed at the terminal is for us: we know what has to be finished.
+    fn shield(&self, command: &mut Command) {
+        if self.fence.is_some() {
+            command.process_group(0);
+        }
     }
 
     /// Feeds a command that signs. Its programs need to find the user's agent.
@@ -148,7 +194,9 @@ impl Git {
 
     /// A git that runs nothing the repository names.
     fn command(&self, arguments: &[&str]) -> Command {
-        self.command_with(&SAFE, arguments)
+        let mut command = self.command_with(&SAFE, arguments);
+        self.shield(&mut command);
+        command
     }
 
     fn command_with(&self, settings: &[&str], arguments: &[&str]) -> Command {
@@ -183,7 +231,19 @@ impl Git {
         Ok(String::from_utf8_lossy(&output).lines().next().unwrap_or_default().to_owned())
     }
 
+    /// `None` if it ends with 1, by which git says that there is no such thing.
+    pub(crate) fn read_if_there(&self, arguments: &[&str]) -> Result<Option<String>, EngineError> {
+        let asked = self.command(arguments).stdin(Stdio::null()).output();
+        let asked = asked.map_err(|e| EngineError::io("run", Path::new("git"), e))?;
+        match asked.status.code() {
+            Some(0) => Ok(Some(String::from_utf8_lossy(&asked.stdout).lines().next().unwrap_or_default().to_owned())),
+            Some(1) => Ok(None),
+            _ => Err(failed(arguments, &asked.stderr)),
+        }
+    }
+
     pub(crate) fn bytes(&self, arguments: &[&str]) -> Result<Vec<u8>, EngineError> {
+        let _held = self.held()?;
         output(&mut self.command(arguments), arguments)
     }
 
@@ -201,8 +261,11 @@ impl Git {
         Ok(paths.map(|p| self.root.join(OsString::from_vec(p.to_vec()))).collect())
     }
 
-    pub(crate) fn feed(&self, arguments: &[&str], input: &[u8]) -> Result<(), EngineError> {
-        feed(self.command(arguments), input).map(|_| ())
+    /// The first line of what it says to what it is fed.
+    pub(crate) fn feed(&self, arguments: &[&str], input: &[u8]) -> Result<String, EngineError> {
+        let _held = self.held()?;
+        let told = feed(self.command(arguments), input)?;
+        Ok(String::from_utf8_lossy(&told).lines().next().unwrap_or_default().to_owned())
     }
 
     /// Tells an index about what was committed, and about nothing else. `otherwise` says where more than that is staged.
@@ -265,7 +328,9 @@ impl Git {
         made.map_err(|e| EngineError::io("create", &nowhere, e))?;
         let mut command = self.command(&[&["update-index", "-z"], how].concat());
         command.env("GIT_DIR", directory).env("GIT_WORK_TREE", &nowhere).env("GIT_INDEX_FILE", index).current_dir(&nowhere);
+        let held = self.held()?;
         let outcome = feed(command, lines).map(|_| ());
+        drop(held);
         let _ = std::fs::remove_dir(&nowhere);
         outcome
     }

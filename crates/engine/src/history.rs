@@ -41,7 +41,7 @@ pub struct Page {
 }
 
 impl Page {
-    pub(crate) fn new(about: &About, mut paths: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(about: &About, mut paths: Vec<PathBuf>, commit: Option<String>) -> Self {
         let files = paths.len();
         paths.truncate(MOST_PATHS);
         Self {
@@ -54,7 +54,7 @@ impl Page {
             project: about.project.clone(),
             files,
             paths,
-            commit: None,
+            commit,
             undo_of: about.undo_of.clone(),
             undone_by: None,
             skipped: about.skipped.iter().take(MOST_PATHS).cloned().collect(),
@@ -124,14 +124,6 @@ impl Engine {
         let directory = self.state.apply_path(id);
         match Page::read(&directory)? {
             Some(page) => Page { undone_by: Some(by.to_owned()), ..page }.write(&directory),
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) fn mark_committed(&self, id: &str, commit: &str) -> Result<(), EngineError> {
-        let directory = self.state.apply_path(id);
-        match Page::read(&directory)? {
-            Some(page) => Page { commit: Some(commit.to_owned()), ..page }.write(&directory),
             None => Ok(()),
         }
     }

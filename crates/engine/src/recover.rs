@@ -61,7 +61,9 @@ impl Engine {
 
     /// The same by a caller that has the apply's lock, and perhaps that of its tree.
     pub(crate) fn recover_locked(&self, directory: &Path, turn: Option<&Turn>) -> Vec<Trouble> {
-        let recovered = match whatif_apply::recover_in(directory, turn) {
+        let mut notes = Vec::new();
+        let mut decide = || self.decide_unfinished(directory, &mut notes);
+        let recovered = match whatif_apply::recover_in(directory, turn, &mut decide) {
             Ok(recovered) => recovered,
             // The other one will see to it.
             Err(ApplyError::Busy { .. }) => return Vec::new(),
@@ -76,7 +78,7 @@ impl Engine {
             Outcome::RolledBack | Outcome::Nothing => self.file_rollback(directory),
             Outcome::RolledForward | Outcome::WasDone => self.file_recovered(directory),
         };
-        let mut troubles = Vec::new();
+        let mut troubles: Vec<Trouble> = notes.into_iter().map(Trouble::note).collect();
         if !word.is_empty() {
             let what = if recovered.about["undo_of"].is_string() { "undo" } else { "apply" };
             troubles.push(Trouble::note(format!("an interrupted {what} was {word}")));
@@ -102,6 +104,7 @@ impl Engine {
                 self.settle_sandbox(&about, Left::Look)?;
             }
         }
+        self.release_commit_of(directory)?;
         self.clear_rolled_back(directory)
     }
 

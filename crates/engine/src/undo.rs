@@ -166,7 +166,7 @@ impl Engine {
     }
 
     pub fn undo(&self, prepared: &PreparedUndo, watch: &mut Watch<'_>) -> Result<(), EngineError> {
-        let done = self.transact(&prepared.id, &prepared.plan, prepared.turn.as_ref(), Left::Look, watch)?;
+        let done = self.transact(&prepared.id, &prepared.plan, prepared.turn.as_ref(), Left::Look, None, watch)?;
         // The sandbox may be gone; what it did is undone all the same.
         let _ = done.sandbox.map(|sandbox| {
             let lock = self.lock(&sandbox)?;

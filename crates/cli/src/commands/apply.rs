@@ -215,14 +215,17 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     // From here on there is something to put back: the lock of git's index, and soon the files.
     let interrupts = Interrupts::watch();
     drop(so_far);
-    let staged = committer.as_ref().map(|committer| engine.stage_commit(committer, &prepared)).transpose()?;
     let left_out = prepared.left_out_by_reason();
-    let applied = interrupts.during(output, |watch| engine.apply(prepared, watch))?;
+    let options = CommitOptions { message: args.message.clone(), hooks: args.hooks };
+    let (applied, committed) = interrupts.during(output, |watch| match &committer {
+        Some(committer) => {
+            let (applied, committed) = engine.apply_and_commit(committer, prepared, &options, watch)?;
+            Ok((applied, Some(committed)))
+        }
+        None => Ok((engine.apply(prepared, watch)?, None)),
+    })?;
     let interrupted = interrupts.came();
     drop(interrupts);
-    let options = CommitOptions { message: args.message.clone(), hooks: args.hooks };
-    let staged = committer.zip(staged).filter(|_| interrupted.is_none());
-    let committed = staged.map(|(committer, staged)| engine.commit(&committer, staged, &applied, &options)).transpose()?;
     if let Some(id) = &applied.id {
         done(format!("applied as {id}"));
     }
@@ -234,8 +237,7 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     output.document(&applied_document(&applied, &left_out, commit.as_deref()));
     let is_whole = left_out.keys().all(|(reason, _)| matches!(reason, Reason::Ignored | Reason::Outside));
     if let Some(signal) = interrupted {
-        let uncommitted = if args.commit { " and is not committed" } else { "" };
-        output.note(format!("interrupted by {} too late to stop it: everything is applied{uncommitted}", signal_name(signal)));
+        output.note(format!("interrupted by {} too late to stop it: everything is applied", signal_name(signal)));
     }
     Ok(Ending::Applied { is_whole, interrupted })
 }

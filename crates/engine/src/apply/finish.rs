@@ -13,6 +13,7 @@ use whatif_sys::absence;
 use whatif_types::{Explain, Sandbox, SandboxId, Status};
 
 use super::{About, BaseAfter, Settled, SettledState};
+use crate::commit::Note;
 use crate::history::Page;
 use crate::merge::Looks;
 use crate::rebase::lies_in_copy;
@@ -167,7 +168,8 @@ impl Engine {
             about.undo_of.is_some() && matches!(o.change, Act::Set { .. }) && absence::is_dir(path).unwrap_or(false)
         };
         let told = plan.operations.iter().zip(paths).filter(|(o, path)| !is_time_only(o, path)).map(|(_, path)| path);
-        Page::new(&about, told.collect()).write(directory)?;
+        let commit = Note::read(directory)?.and_then(|note| note.commit);
+        Page::new(&about, told.collect(), commit).write(directory)?;
         if let Some(undone) = &about.undo_of {
             self.mark_undone(undone, &about.id)?;
         }

@@ -191,11 +191,14 @@ impl Entries {
         Ok(())
     }
 
-    /// The input of `git fast-import`. Deletions come first: a file may take the place of a directory.
-    pub(super) fn stream(&self, reference: &str, parent: Option<&str>, person: &Person<'_>, message: &str) -> Vec<u8> {
+    /// The input of `git fast-import`, which answers with the commit. Deletions come first: a file may take the place of a directory.
+    pub(super) fn stream(&self, parent: Option<&str>, person: &Person<'_>, message: &str) -> Vec<u8> {
+        // Fast-import wants a branch to commit to. Without the reset at the end it would make it.
+        let reference = "refs/whatif/commit";
         let (author, when) = (person.author, person.when());
         let mut stream =
-            format!("commit {reference}\nauthor {author} {when}\ncommitter {author} {when}\ndata {}\n", message.len()).into_bytes();
+            format!("commit {reference}\nmark :1\nauthor {author} {when}\ncommitter {author} {when}\ndata {}\n", message.len())
+                .into_bytes();
         stream.extend(message.bytes());
         stream.push(b'\n');
         if let Some(parent) = parent {
@@ -205,7 +208,8 @@ impl Entries {
             stream.extend([b"D ".as_slice(), &quoted(path), b"\n"].concat());
         }
         stream.extend(&self.written);
-        stream.extend(b"done\n");
+        // Told, and known under no name: nothing has to be cleaned up.
+        stream.extend(format!("\nget-mark :1\nreset {reference}\n\ndone\n").bytes());
         stream
     }
 }
@@ -247,7 +251,7 @@ fn is_there(path: &Path) -> Result<bool, EngineError> {
     }
 }
 
-fn is_directory(operation: &Operation) -> bool {
+pub(super) fn is_directory(operation: &Operation) -> bool {
     match &operation.change {
         Act::Put { source, .. } => matches!(source, Source::Directory),
         _ => operation.expected.identity().is_some_and(|i| i.kind == Kind::Directory),

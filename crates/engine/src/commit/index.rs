@@ -1,62 +1,99 @@
-//! Git's index, locked as git itself does it: `index.lock` is made by whoever gets it, filled, and renamed.
+//! Git's index, locked as git itself does it: nobody else writes it while there is an `index.lock`.
 //!
-//! Everything is done by programs with the ids of the repository's owner, since `.git` may lead anywhere.
+//! Ours is a second name of a file that is called after the apply, so that after a crash it can be told from that of a git that is
+//! alive. Everything is done by programs with the ids of the repository's owner, since `.git` may lead anywhere.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use whatif_sys::absence;
+
+use super::note::Note;
 use crate::EngineError;
 use crate::git::{Git, InIndex};
 
-/// Given up when it is dropped.
+/// Of a lock and the file that is called after the apply.
+const IS_OURS: &str =
+    "[ \"$1\" -ef \"$2\" ] || { [ -f \"$1\" ] && [ -s \"$2\" ] && [ \"$(cat -- \"$1\")\" = \"$(cat -- \"$2\")\" ]; }";
+
 #[derive(Debug)]
-pub(super) struct IndexLock {
-    git: Git,
+pub(super) struct Index {
+    directory: PathBuf,
     index: PathBuf,
     lock: PathBuf,
-    is_ours: bool,
+    /// The other name of the lock.
+    token: PathBuf,
+    /// The index as it will be.
+    staged: PathBuf,
 }
 
-impl IndexLock {
-    pub(super) fn take(git: &Git) -> Result<Self, EngineError> {
-        let directory = PathBuf::from(git.read(&["rev-parse", "--absolute-git-dir"])?);
-        let (index, lock) = (directory.join("index"), directory.join("index.lock"));
-        let taken = git.script("set -C; : > \"$1\"", &[&lock]);
-        taken.map_err(|_| EngineError::Git {
-            action: "commit",
-            message: format!("git's index is locked: {}", lock.display()),
-            hint: "nothing was applied. Another git command is at work there, or one was killed: remove that file then".to_owned(),
-        })?;
-        Ok(Self { git: git.clone(), index, lock, is_ours: true })
+impl Index {
+    pub(super) fn of(note: &Note) -> Self {
+        let within = |name: &str| note.directory.join(name);
+        Self {
+            directory: note.directory.clone(),
+            index: within("index"),
+            lock: within("index.lock"),
+            token: within(&format!("whatif-{}.held", note.id)),
+            staged: within(&format!("whatif-{}.index", note.id)),
+        }
     }
 
-    /// Writes the index as it will be: with what was committed, and otherwise as it is.
-    pub(super) fn fill(
+    /// Where there are no hard links the content tells; a crash just between making and writing the lock leaves one that is nobody's.
+    pub(super) fn lock(&self, git: &Git) -> Result<(), EngineError> {
+        let script =
+            "set -C; echo \"$2\" > \"$2\"; ln -- \"$2\" \"$1\" 2>/dev/null || { [ ! -e \"$1\" ]; cat -- \"$2\" > \"$1\"; }";
+        git.script(script, &[&self.lock, &self.token]).map_err(|_| EngineError::Git {
+            action: "commit",
+            message: format!("git's index is locked: {}", self.lock.display()),
+            hint: "nothing was applied. Another git command is at work there, or one was killed: remove that file then".to_owned(),
+        })
+    }
+
+    /// Writes the index as it will be, next to it: with what was committed, and otherwise as it is.
+    pub(super) fn stage(
         &self,
         git: &Git,
         commit: &str,
         parent: Option<&str>,
         otherwise: &HashMap<PathBuf, InIndex>,
     ) -> Result<(), EngineError> {
-        let new = self.lock.with_extension("whatif");
-        git.script("rm -f \"$2\"; if [ -e \"$1\" ]; then cp -p -- \"$1\" \"$2\"; fi", &[&self.index, &new])?;
-        let written = git.update_index(&new, commit, parent, otherwise);
-        let filled = written.and_then(|()| git.script("cat -- \"$1\" > \"$2\"", &[&new, &self.lock]));
-        let _ = git.script("rm -f -- \"$1\"", &[&new]);
-        filled
+        git.script("if [ -e \"$1\" ]; then cp -p -- \"$1\" \"$2\"; fi", &[&self.index, &self.staged])?;
+        git.update_index(&self.staged, commit, parent, otherwise)?;
+        git.script("sync -- \"$1\" || sync", &[&self.directory])
     }
 
-    pub(super) fn commit(mut self, git: &Git) -> Result<(), EngineError> {
-        git.script("mv -f -- \"$1\" \"$2\"", &[&self.lock, &self.index])?;
-        self.is_ours = false;
-        Ok(())
+    /// Puts the new index in place; nothing to do if it is. False: somebody removed our lock, and the index may be another one by now.
+    pub(super) fn put(&self, git: &Git) -> Result<bool, EngineError> {
+        if !self.is_staged()? {
+            return Ok(true);
+        }
+        if !self.is_ours(git)? {
+            return Ok(false);
+        }
+        let put = git.script("mv -f -- \"$1\" \"$2\"; sync -- \"$3\" || sync", &[&self.staged, &self.index, &self.directory]);
+        // Killed when it was done already?
+        if put.is_err() && !self.is_staged()? { Ok(true) } else { put.map(|()| true) }
+    }
+
+    fn is_staged(&self) -> Result<bool, EngineError> {
+        exists(&self.staged)
+    }
+
+    fn is_ours(&self, git: &Git) -> Result<bool, EngineError> {
+        git.test(IS_OURS, &[&self.lock, &self.token])
+    }
+
+    /// Gives the lock up and removes everything of ours.
+    pub(super) fn release(&self, git: &Git) -> Result<(), EngineError> {
+        if !exists(&self.token)? && !self.is_staged()? {
+            return Ok(());
+        }
+        let script = format!("rm -f -- \"$3\" \"$3.lock\"; if {IS_OURS}; then rm -f -- \"$1\"; fi; rm -f -- \"$2\"");
+        git.script(&script, &[&self.lock, &self.token, &self.staged])
     }
 }
 
-impl Drop for IndexLock {
-    fn drop(&mut self) {
-        if self.is_ours {
-            let _ = self.git.script("rm -f -- \"$1\"", &[&self.lock]);
-        }
-    }
+fn exists(path: &Path) -> Result<bool, EngineError> {
+    absence::exists(path).map_err(|e| EngineError::io("examine", path, e))
 }
