@@ -1,7 +1,7 @@
 //! What a copied tree remembers of the reality it was made from, where it was found to forget something. Where the others can
 //! be asked the same, all backends are.
 
-use whatif_e2e::{Fault, Point, World, as_root, as_root_and_user, needs};
+use whatif_e2e::{Fault, Point, World, as_root, as_root_and_user, as_user, needs};
 
 as_root_and_user!(
     an_attribute_that_reality_gave_a_file_stays,
@@ -23,6 +23,7 @@ as_root_and_user!(
     what_a_killed_rebase_put_in_place_is_realitys,
 );
 as_root!(what_root_makes_in_the_tree_of_another_belongs_to_them);
+as_user!(a_file_that_cannot_be_copied_can_be_left_out);
 
 fn backends(w: &World) -> Vec<&'static str> {
     let has_fuse = w.has("fuse-overlayfs") && w.outside("exec 3<>/dev/fuse").code == 0;
@@ -390,4 +391,15 @@ fn what_a_killed_rebase_put_in_place_is_realitys(w: &World) {
         assert_eq!(w.outside("cat a c own; test ! -e n").ok().stdout, "1\n2\n3\n1\n2\n3\n2\n", "{context}");
         w.whatif(["rm", "s"]).go().ok();
     }
+}
+
+fn a_file_that_cannot_be_copied_can_be_left_out(w: &World) {
+    w.outside("echo 1 > f; echo 1 > closed; chmod 0 closed").ok();
+    let copied = |options: &[&str]| w.whatif(["run", "--rm", "-q", "--backend", "copy"]).args(options).args(["--", "ls"]).go();
+    let refused = copied(&[]);
+    let closed = w.project.join("closed");
+    assert_eq!(refused.code, 125, "{refused:?}");
+    assert!(refused.stderr.contains("the project cannot be copied: failed to open "), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("--mask {}", closed.display())), "{refused:?}");
+    assert_eq!(copied(&["--mask", "closed"]).ok().text(), "f");
 }

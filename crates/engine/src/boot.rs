@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -321,7 +322,10 @@ impl Engine {
                     }
                 }
                 (Some(depth), None) => {
-                    let mut copied = copy::into_directory(&place.path, made, depth, &self.hidden(wish)?)?;
+                    let mut copied = copy::into_directory(&place.path, made, depth, &self.hidden(wish)?).map_err(|error| {
+                        let is_closed = error.source.kind() == ErrorKind::PermissionDenied;
+                        if is_closed && error.path.starts_with(&place.path) { EngineError::Uncopied(error) } else { error.into() }
+                    })?;
                     rewrite_in_copy(wish, &place.path, made, &self.state.cache(), &mut copied)?;
                     copied.write(&head)?;
                 }

@@ -200,6 +200,8 @@ pub enum EngineError {
     },
     #[error(transparent)]
     Path(#[from] PathError),
+    #[error("the project cannot be copied")]
+    Uncopied(#[source] PathError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -295,7 +297,7 @@ impl Explain for EngineError {
             Self::AppliedBut { .. } => "applied_incomplete",
             Self::RanBut { .. } => "run_incomplete",
             Self::Cancelled { .. } => "cancelled",
-            Self::Io { .. } | Self::Path(_) => "io_error",
+            Self::Io { .. } | Self::Path(_) | Self::Uncopied(_) => "io_error",
             Self::Store(error) => error.code(),
             Self::Launch(error) => error.code(),
             Self::Provider(error) => error.code(),
@@ -450,6 +452,10 @@ impl Explain for EngineError {
                 quoted(&error.path)
             )],
             Self::Path(error) => io_hints(&error.source),
+            Self::Uncopied(error) => vec![
+                format!("leave it out: --mask {}", quoted(&error.path)),
+                "or start in a directory that you can read, or with another backend: only copies need to read all of it".to_owned(),
+            ],
             Self::Store(error) => error.hints(),
             Self::Launch(error) => error.hints(),
             Self::Provider(error) => error.hints(),
