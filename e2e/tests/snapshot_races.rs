@@ -21,6 +21,7 @@ as_root_and_user!(
     a_snapshot_and_its_removal_at_once,
     a_writer_never_sees_a_gap,
     others_look_while_a_head_is_copied,
+    layers_are_merged_by_one_command_at_a_time,
 );
 
 /// A snapshot is there before the sandbox stands on its layers; nobody ever notices.
@@ -370,4 +371,25 @@ fn what_was_interrupted_is_finished_under_the_lock(w: &World) {
     w.whatif(["ls"]).go().ok();
     assert!(w.transient().is_empty(), "nobody finished it");
     assert_eq!(w.exec(&name, "cat f").ok().text(), "kept");
+}
+
+/// Whoever comes second waits, and merges what there is then.
+fn layers_are_merged_by_one_command_at_a_time(w: &World) {
+    let name = w.new_sandbox("s");
+    for round in 0..2 {
+        w.exec(&name, &format!("echo {round} > f{round}")).ok();
+        w.snapshot(&name, &format!("r-{round}"));
+    }
+    let id = w.directory(&name).file_name().expect("it has a name").to_string_lossy().into_owned();
+    let place = w.state.join("transient").join(format!("squash-{id}"));
+    w.write(place.join("layer"), "of another command");
+    let lock = std::fs::File::open(&place).expect("it is there");
+    lock.lock().expect("nobody else has it");
+    let mut second = start(w, &["squash", &name]);
+    assert!(wait_for(Duration::from_millis(200), || second.try_wait().expect("it is our child")).is_none(), "it did not wait");
+    std::fs::remove_dir_all(&place).expect("it is ours");
+    lock.unlock().expect("it is ours");
+    let (code, said) = end(second, "a squash");
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(w.exec(&name, "cat f0 f1").ok().text(), "0\n1");
 }

@@ -142,10 +142,10 @@ impl Engine {
 
     fn scan(&self, sandbox: &Sandbox, view: View<'_>) -> Result<(Found, Bases), EngineError> {
         match self.scan_as_recorded(sandbox, view) {
-            // While a sandbox moves to other layers, its head is gone for a moment.
-            Err(error @ EngineError::Incomplete { .. }) => match self.record_after_move(sandbox)? {
+            // While a sandbox moves to other layers, its head is gone for a moment, also after the move is recorded.
+            Err(EngineError::Incomplete { .. }) => match self.record_after_move(sandbox)? {
                 Some(now) => self.scan_as_recorded(&now, view),
-                None => Err(error),
+                None => self.scan_as_recorded(sandbox, view),
             },
             other => other,
         }
@@ -216,7 +216,10 @@ impl Engine {
     pub fn keep_bases(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         let has_news = match self.has_news(sandbox) {
             // While a sandbox moves to other layers, its head is gone for a moment. What was in it is seen to by that command.
-            Err(EngineError::Incomplete { .. }) if self.record_after_move(sandbox)?.is_some() => return Ok(false),
+            Err(EngineError::Incomplete { .. }) => match self.record_after_move(sandbox)? {
+                Some(_) => return Ok(false),
+                None => self.has_news(sandbox)?,
+            },
             other => other?,
         };
         if !has_news {

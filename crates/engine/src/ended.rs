@@ -17,10 +17,16 @@ impl Engine {
         match self.connect(sandbox).and_then(|mut client| Ok(question(&mut client)?)) {
             Err(EngineError::Keeper(error)) if has_ended(&error) => match self.explain_end(sandbox, error) {
                 EngineError::EndedMeanwhile { .. } => Ok(None),
+                // However it ended, nothing runs in it.
+                EngineError::Keeper(_) if self.has_stopped(sandbox) => Ok(None),
                 other => Err(other),
             },
             other => other.map(Some),
         }
+    }
+
+    fn has_stopped(&self, sandbox: &Sandbox) -> bool {
+        self.reread(sandbox).and_then(|now| self.refreshed(now)).is_ok_and(|now| now.status != Status::Active)
     }
 
     /// Says why the keeper of a command that had begun is not there any more.

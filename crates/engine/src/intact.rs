@@ -172,10 +172,10 @@ impl Engine {
     /// The same for a sandbox that runs: what its keeper has mounted.
     pub(crate) fn require_mounted(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         match self.check_mounted(sandbox) {
-            // While a sandbox moves to other layers, its head is gone for a moment.
-            Err(error @ EngineError::Incomplete { .. }) => match self.record_after_move(sandbox)? {
+            // While a sandbox moves to other layers, its head is gone for a moment, also after the move is recorded.
+            Err(EngineError::Incomplete { .. }) => match self.record_after_move(sandbox)? {
                 Some(now) => self.check_mounted(&now),
-                None => Err(error),
+                None => self.check_mounted(sandbox),
             },
             other => other,
         }

@@ -1,12 +1,15 @@
 //! The layers of a stack: how large they are, which of them nobody needs, and merging them when there are many.
 
 use std::collections::HashSet;
+use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use whatif_diff::base;
 use whatif_layers::shift::LayerOrigin;
 use whatif_layers::squash::{self, Format};
-use whatif_layers::state_dir::Unsettled;
+use whatif_layers::state_dir::{SandboxLock, Unsettled};
 use whatif_layers::{measure, parts, remove, shift};
 use whatif_sys::absence;
 use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId};
@@ -20,6 +23,9 @@ use crate::{Engine, EngineError};
 const DEEPEST: usize = 480;
 /// A merge holds directories of all its layers open.
 const MOST_AT_ONCE: usize = 200;
+/// How long another merge is waited for, and how often it is looked.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What becomes of layers that no record ever knew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,8 +69,7 @@ impl Engine {
     /// Before a snapshot adds a layer that the kernel would not mount any more.
     pub(crate) fn make_room_on_stack(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
         if sandbox.details.position.stack.len() >= DEEPEST && can_squash(sandbox) {
-            let run = 0..MOST_AT_ONCE;
-            self.squash_run(sandbox, run, true)?;
+            self.squash_run(sandbox, |stack| Ok((stack.len() >= MOST_AT_ONCE).then_some(0..MOST_AT_ONCE)), true)?;
         }
         Ok(())
     }
@@ -75,11 +80,7 @@ impl Engine {
         let mut sandbox = self.resolve(Some(name))?;
         self.clear_old_work(&sandbox)?;
         let mut squashed = Squashed { before: sandbox.details.position.stack.len(), after: 0 };
-        while can_squash(&sandbox)
-            && let Some(run) = self.due(&sandbox.details.position.stack)?
-        {
-            self.squash_run(&mut sandbox, run, false)?;
-        }
+        while can_squash(&sandbox) && self.squash_run(&mut sandbox, |stack| self.due(stack), false)? {}
         squashed.after = sandbox.details.position.stack.len();
         Ok(squashed)
     }
@@ -115,18 +116,32 @@ impl Engine {
                 hint: "nothing needs to be done; its stacks may be as deep as they like".to_owned(),
             });
         }
-        while sandbox.details.position.stack.len() > 1 {
-            let run = 0..sandbox.details.position.stack.len().min(MOST_AT_ONCE);
-            self.squash_run(&mut sandbox, run, false)?;
-        }
+        let all = |stack: &[LayerId]| Ok((stack.len() > 1).then(|| 0..stack.len().min(MOST_AT_ONCE)));
+        while self.squash_run(&mut sandbox, all, false)? {}
         let after = sandbox.details.position.stack.len();
         Ok((sandbox, Squashed { before, after }))
     }
 
-    /// Merges one run. Layers do not change, so that needs no lock; only the record does.
-    fn squash_run(&self, sandbox: &mut Sandbox, run: std::ops::Range<usize>, is_locked: bool) -> Result<(), EngineError> {
+    /// Merges one run, if `choose` finds one. Layers do not change, so that needs no lock; only the record does.
+    fn squash_run(
+        &self,
+        sandbox: &mut Sandbox,
+        choose: impl Fn(&[LayerId]) -> Result<Option<Range<usize>>, EngineError>,
+        is_locked: bool,
+    ) -> Result<bool, EngineError> {
+        if choose(&sandbox.details.position.stack)?.is_none() {
+            return Ok(false);
+        }
+        let (place, _lock) = self.await_squash(sandbox, is_locked)?;
+        // Another one may have come first, and its layers are not these any more.
+        if !is_locked {
+            *sandbox = self.reread(sandbox)?;
+        }
+        let Some(run) = choose(&sandbox.details.position.stack)? else {
+            remove::tree(&place)?;
+            return Ok(false);
+        };
         let layers = sandbox.details.position.stack[run].to_vec();
-        let (place, _lock) = self.state.begin_squash(&sandbox.id)?;
         // A caller that goes on with the sandbox's namespaces cannot have that.
         if !is_locked {
             self.own_everything();
@@ -151,10 +166,24 @@ impl Engine {
                 self.store.flush()?;
             }
             *sandbox = fresh;
-            Ok(())
+            Ok(true)
         });
         remove::tree(&place)?;
         recorded
+    }
+
+    /// A place for merged layers of this sandbox. Whoever merges some of them already has it until it is done, for which it needs the
+    /// sandbox's lock.
+    pub(crate) fn await_squash(&self, sandbox: &Sandbox, is_locked: bool) -> Result<(PathBuf, SandboxLock), EngineError> {
+        let deadline = Instant::now() + if is_locked { Duration::ZERO } else { PATIENCE };
+        loop {
+            match self.state.begin_squash(&sandbox.id) {
+                Err(error) if !is_taken(&error.source) => return Err(error.into()),
+                Err(_) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+                Err(_) => return Err(EngineError::Busy { name: sandbox.name.clone() }),
+                Ok(begun) => return Ok(begun),
+            }
+        }
     }
 
     fn merge(&self, sandbox: &Sandbox, layers: &[LayerId], place: &Path) -> Result<LayerId, EngineError> {
@@ -295,4 +324,9 @@ impl Engine {
 /// fuse-overlayfs goes by inode numbers, and hard links give one to several files.
 fn can_squash(sandbox: &Sandbox) -> bool {
     sandbox.details.backend != Backend::Fuse
+}
+
+/// Whether a place belongs to somebody else.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock)
 }

@@ -142,7 +142,7 @@ impl Engine {
     fn change_in_copy(&self, sandbox: &mut Sandbox, layer: &LayerId, marks: &[&Mark], wanted: Wanted) -> Result<(), EngineError> {
         let id = new_layer_id()?;
         let from = self.state.layer_path(layer);
-        let (place, _lock) = self.state.begin_squash(&sandbox.id)?;
+        let (place, _lock) = self.await_squash(sandbox, true)?;
         let copied = copy(&from, &place.join(id.as_str()), sandbox.details.trees.len())
             .and_then(|()| change(&place.join(id.as_str()), marks, wanted));
         let recorded = copied.and_then(|()| {
