@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use whatif_sys::absence;
 use whatif_sys::programs::{Programs, USUAL};
+use whatif_sys::run_to_end::{run_to_end, wait_to_end};
 
 use crate::EngineError;
 
@@ -122,7 +123,7 @@ impl Git {
     pub(crate) fn own_setting(&self, name: &str, options: &[&str]) -> Result<Option<String>, EngineError> {
         for level in ["--global", "--system"] {
             let arguments = [&["config", level, "--includes"], options, &["--get", name]].concat();
-            let asked = self.command(&arguments).stdin(Stdio::null()).output();
+            let asked = run_to_end(self.command(&arguments).stdin(Stdio::null()));
             let asked = asked.map_err(|e| EngineError::io("run", Path::new("git"), e))?;
             match asked.status.code() {
                 Some(0) => return Ok(String::from_utf8_lossy(&asked.stdout).lines().next().map(str::to_owned)),
@@ -152,7 +153,7 @@ impl Git {
         let mut command = Command::new("/bin/sh");
         command.env_clear().env("PATH", "/usr/bin:/bin").current_dir("/").args(["-uc", &script, "sh"]).args(arguments);
         self.lower(&mut command);
-        let asked = command.stdin(Stdio::null()).output().map_err(|e| EngineError::io("run", Path::new("/bin/sh"), e))?;
+        let asked = run_to_end(command.stdin(Stdio::null())).map_err(|e| EngineError::io("run", Path::new("/bin/sh"), e))?;
         match asked.status.code() {
             Some(0) => Ok(true),
             Some(9) => Ok(false),
@@ -233,7 +234,7 @@ impl Git {
 
     /// `None` if it ends with 1, by which git says that there is no such thing.
     pub(crate) fn read_if_there(&self, arguments: &[&str]) -> Result<Option<String>, EngineError> {
-        let asked = self.command(arguments).stdin(Stdio::null()).output();
+        let asked = run_to_end(self.command(arguments).stdin(Stdio::null()));
         let asked = asked.map_err(|e| EngineError::io("run", Path::new("git"), e))?;
         match asked.status.code() {
             Some(0) => Ok(Some(String::from_utf8_lossy(&asked.stdout).lines().next().unwrap_or_default().to_owned())),
@@ -337,7 +338,7 @@ impl Git {
 
     pub(crate) fn run_hook(&self, name: &str) -> Result<(), EngineError> {
         let mut command = self.command_with(&["core.fsmonitor=false"], &["hook", "run", "--ignore-missing", name]);
-        let output = command.stdin(Stdio::null()).output().map_err(|e| EngineError::io("run", Path::new("git"), e))?;
+        let output = run_to_end(command.stdin(Stdio::null())).map_err(|e| EngineError::io("run", Path::new("git"), e))?;
         if output.status.success() { Ok(()) } else { Err(failed(&["hook", name], &output.stderr)) }
     }
 }
@@ -351,7 +352,7 @@ fn entry(line: &[u8], at: usize) -> Option<(String, String, PathBuf)> {
 }
 
 fn output(command: &mut Command, arguments: &[&str]) -> Result<Vec<u8>, EngineError> {
-    let output = command.stdin(Stdio::null()).output().map_err(|e| EngineError::io("run", Path::new("git"), e))?;
+    let output = run_to_end(command.stdin(Stdio::null())).map_err(|e| EngineError::io("run", Path::new("git"), e))?;
     if output.status.success() { Ok(output.stdout) } else { Err(failed(arguments, &output.stderr)) }
 }
 
@@ -362,7 +363,7 @@ fn feed(mut command: Command, input: &[u8]) -> Result<Vec<u8>, EngineError> {
         // If it ends early, its own words say more than the broken pipe.
         let _ = stdin.write_all(input);
     }
-    let output = child.wait_with_output().map_err(failed_to_run)?;
+    let output = wait_to_end(child).map_err(failed_to_run)?;
     if output.status.success() { Ok(output.stdout) } else { Err(failed(&["was fed"], &output.stderr)) }
 }
 

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
+use whatif_sys::run_to_end::run_to_end;
+
 use crate::private_file;
 
 /// Keys that name no program, no file and no credential.
@@ -48,18 +50,10 @@ fn extract(config: &Path) -> String {
 
 fn with_git(config: &Path, key: &str) -> Option<String> {
     let home = config.parent()?;
-    let output = Command::new("git")
-        .args(["config", "--includes", "--file"])
-        .arg(config)
-        .args(["--get", key])
-        .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .env("HOME", home)
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
+    let mut command = Command::new("git");
+    command.args(["config", "--includes", "--file"]).arg(config).args(["--get", key]);
+    command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", home).current_dir("/").stdin(Stdio::null());
+    let output = run_to_end(&mut command).ok()?;
     let value = String::from_utf8(output.stdout).ok()?.trim_end_matches('\n').to_owned();
     (output.status.success() && !value.is_empty() && !value.contains('\n')).then_some(value)
 }

@@ -26,6 +26,7 @@ pub mod namespaces;
 pub mod overlay;
 pub mod peer;
 pub mod programs;
+pub mod run_to_end;
 pub mod seccomp;
 pub mod settings;
 pub mod shares;

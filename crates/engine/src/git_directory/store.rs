@@ -14,6 +14,7 @@ use std::process::{Command, Output, Stdio};
 use whatif_apply::Change as Act;
 use whatif_sys::absence::OrAbsent;
 use whatif_sys::programs::{Programs, USUAL};
+use whatif_sys::run_to_end::run_to_end;
 
 use super::locks::entries;
 use super::{Fault, Put, Repository};
@@ -98,7 +99,7 @@ impl Store {
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_NO_REPLACE_OBJECTS", "1").env("GIT_TERMINAL_PROMPT", "0");
         // An object that is not there is not fetched.
         command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
-        let told = command.args(arguments).stdin(Stdio::from(given)).stderr(Stdio::null()).output();
+        let told = run_to_end(command.args(arguments).stdin(Stdio::from(given)));
         told.map_err(|e| EngineError::io("run", &self.git, e))
     }
 

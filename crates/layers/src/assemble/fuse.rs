@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use whatif_sys::file_server;
 use whatif_sys::mount::Reach;
+use whatif_sys::run_to_end::run_to_end;
 use whatif_types::Identity;
 
 use super::mounts::{attach_on, clone_at, make_directories};
@@ -39,7 +40,7 @@ pub(super) fn mount_and_serve(mut command: Command, target: &Path, identity: Ide
     let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOATIME;
     mount("fuse-overlayfs", target, "fuse.fuse-overlayfs", flags, Some(options.as_c_str()))?;
     file_server::confine(&mut command, device.as_fd());
-    let output = command.arg(format!("/dev/fd/{number}")).output()?;
+    let output = run_to_end(command.arg(format!("/dev/fd/{number}")))?;
     if output.status.success() {
         return Ok(());
     }
