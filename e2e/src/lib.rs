@@ -4,6 +4,7 @@
 //! [`as_root_and_user!`]. The tests are in `tests/`, one file per subject.
 #![forbid(unsafe_code)]
 
+mod backend;
 mod call;
 mod canary;
 mod changes;

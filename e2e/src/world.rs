@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 
-use crate::{Call, Outcome, skip, wait_for};
+use crate::{Call, Outcome, wait_for};
 
 /// Whoever root becomes for the ordinary half of the tests.
 const ORDINARY: u32 = 65534;
@@ -33,47 +33,30 @@ pub struct World {
     /// `WHATIF_HOME`.
     pub state: PathBuf,
     pub bin: PathBuf,
+    /// The one named in its configuration.
+    pub(crate) backend: Option<String>,
     uid: u32,
 }
 
 impl World {
-    /// Runs a test in a fresh world, if we can be that identity.
-    pub fn with(who: Who, test: fn(&World)) {
-        if who == Who::Root && !rustix::process::geteuid().is_root() {
-            skip("the root half needs root");
-            return;
-        }
-        test(&World::new(who));
-    }
-
-    /// Runs a test in a fresh world whose configuration names a backend, if that one works here.
-    pub fn with_backend(who: Who, backend: &str, test: fn(&World)) {
-        if who == Who::Root && !rustix::process::geteuid().is_root() {
-            skip("the root half needs root");
-            return;
-        }
-        let world = World::new(who);
-        if backend != "fuse" || world.can_use_fuse() {
-            world.write(world.home.join(".config/whatif/config.toml"), format!("[layers]\nbackend = \"{backend}\"\n"));
-            test(&world);
-        }
-    }
-
-    /// Whether this identity can have the fuse backend: often only root may open the device.
     #[must_use]
-    pub fn can_use_fuse(&self) -> bool {
-        self.has("fuse-overlayfs") && self.outside("exec 3<>/dev/fuse").code == 0
-    }
-
-    #[must_use]
-    fn new(who: Who) -> Self {
+    pub(crate) fn new(who: Who) -> Self {
         raise_descriptor_limit();
         // Not in /tmp: a sandbox has a /tmp of its own.
         let dir = fresh_directory(&std::env::var_os("WHATIF_TEST_DIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from));
         let we = rustix::process::geteuid();
         let uid = if who == Who::User && we.is_root() { ORDINARY } else { we.as_raw() };
         let home = dir.join("home");
-        let world = Self { who, project: home.join("project"), state: dir.join("state"), bin: dir.join("whatif"), home, dir, uid };
+        let world = Self {
+            who,
+            project: home.join("project"),
+            state: dir.join("state"),
+            bin: dir.join("whatif"),
+            home,
+            dir,
+            backend: None,
+            uid,
+        };
         // By another process: a file this one has open for writing could not be executed while a test beside us forks.
         let copied = Command::new("/usr/bin/install").args(["-m", "755"]).arg(binary()).arg(&world.bin).status();
         assert!(copied.is_ok_and(|s| s.success()), "{} is not built", binary().display());
@@ -87,10 +70,10 @@ impl World {
     /// The same world with its state directory elsewhere. The caller removes that.
     #[must_use]
     pub fn with_state(&self, state: PathBuf) -> std::mem::ManuallyDrop<Self> {
-        let Self { who, dir, home, project, bin, uid, .. } = self;
-        let (dir, home, project, bin) = (dir.clone(), home.clone(), project.clone(), bin.clone());
+        let Self { who, dir, home, project, bin, backend, uid, .. } = self;
+        let (dir, home, project, bin, backend) = (dir.clone(), home.clone(), project.clone(), bin.clone(), backend.clone());
         // The first one tidies up.
-        std::mem::ManuallyDrop::new(Self { who: *who, dir, home, project, state, bin, uid: *uid })
+        std::mem::ManuallyDrop::new(Self { who: *who, dir, home, project, state, bin, backend, uid: *uid })
     }
 
     /// The uid things of this world belong to.

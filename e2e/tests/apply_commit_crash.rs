@@ -4,8 +4,9 @@
 //! The moments that matter are tried with a git that kills its caller. `WHATIF_SWEEP=full` tries every system call.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use whatif_e2e::{Call, Fault, World, as_root_and_user, eventually, needs, sample};
+use whatif_e2e::{Call, Fault, World, as_root_and_user, eventually, needs, sample, wait_for};
 
 as_root_and_user!(
     a_commit_killed_around_a_git_happened_or_did_not,
@@ -59,7 +60,11 @@ fn again(w: &World) {
 /// Recovers, and says whether it is committed.
 #[track_caller]
 fn settled(w: &World, [before, after]: &[String; 2], context: &str) -> bool {
-    w.whatif(["ls"]).go().ok();
+    // A git that was at work when we were killed goes on to its end; what it holds is left alone until then.
+    let _ = wait_for(Duration::from_secs(20), || {
+        w.whatif(["ls"]).go().ok();
+        left(w).is_empty().then_some(())
+    });
     let now = everything(w);
     assert!(now == *before || now == *after, "{context}: neither before nor after, but\n{now}");
     assert_eq!(left(w), "", "{context}");

@@ -9,6 +9,8 @@ as_root!(
     a_mount_over_a_replaced_file_is_not_written,
     a_project_without_space_stays_as_it_is,
     a_project_without_inodes_stays_as_it_is,
+    a_repository_without_space_for_a_commit_stays_as_it_is,
+    a_repository_without_any_space_is_not_taken_for_locked,
     a_state_directory_without_space_stops_everything,
 );
 
@@ -84,6 +86,32 @@ fn a_project_without_inodes_stays_as_it_is(w: &World) {
     let (code, rest) = outcome.stdout.split_once('\n').expect("there are lines");
     assert_ne!(code, "0");
     assert_eq!(rest, "f\ngone\nold\ngone\n", "{}", outcome.stderr);
+}
+
+/// Git's own directory, on a small disk of its own.
+const SMALL_REPOSITORY: &str = "git init -q .; git config user.name n; git config user.email e; echo old > f; git add f; \
+    git commit -qm one; cp -a .git ../saved; mount -t tmpfs -o size=1m small .git; cp -a ../saved/. .git; rm -r ../saved";
+const COMMIT: &str = "code=0; \"$0\" apply s --all --yes --commit -m two >&2 || code=$?";
+
+fn a_repository_without_space_for_a_commit_stays_as_it_is(w: &World) {
+    let script = format!(
+        "{SMALL_REPOSITORY}; {RUN} 'echo new > f; head -c 3000000 /dev/urandom > large'; find .git > ../before; {COMMIT}; \
+         echo $code; cat f; ls; find .git | diff ../before -; mount -o remount,size=16m .git; {COMMIT}; \
+         echo $code; git log --format=%s; git status --short; git fsck"
+    );
+    let outcome = in_namespace(w, &script);
+    assert_eq!(outcome.stdout, "125\nold\nf\n0\ntwo\none\n", "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the disk of the repository is full"), "{}", outcome.stderr);
+}
+
+fn a_repository_without_any_space_is_not_taken_for_locked(w: &World) {
+    let script = format!(
+        "{SMALL_REPOSITORY}; {RUN} 'rm f'; find .git > ../before; cat /dev/zero > .git/filler 2>/dev/null || true; {COMMIT}; \
+         echo $code; cat f; rm .git/filler; find .git | diff ../before -; {COMMIT}; echo $code; git log --format=%s; ls"
+    );
+    let outcome = in_namespace(w, &script);
+    assert_eq!(outcome.stdout, "125\nold\n0\ntwo\none\n", "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("is full") && !outcome.stderr.contains("locked"), "{}", outcome.stderr);
 }
 
 fn a_state_directory_without_space_stops_everything(w: &World) {

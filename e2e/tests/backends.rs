@@ -19,6 +19,8 @@ fn works_and_is_named(w: &World, backend: &str) {
     w.write("edited", "old");
     w.write("deleted", "old");
     w.write("sub/kept", "same");
+    w.whatif(["run", "--backend", backend, "--", "true"]).go().ok();
+    assert_eq!(w.json(["ls"]), serde_json::json!([]), "nothing was changed, and nothing is left running");
     let script = "echo new > edited; rm deleted; echo x > added; cat sub/kept";
     let run = ["run", "--keep", "--name", "b", "--backend", backend, "--", "/bin/sh", "-c", script];
     let outcome = w.whatif(run).go().ok();

@@ -17,6 +17,8 @@ as_root_and_user!(
     sandboxes_are_found_by_name_by_prefix_and_by_project,
     names_are_unique_and_sane,
     labels_select,
+    hints_are_about_the_sandbox_that_was_meant,
+    help_that_cannot_be_written_is_a_failure,
     standard_streams_can_be_files,
     a_large_output_arrives_whole,
     input_reaches_the_command,
@@ -84,10 +86,10 @@ fn an_empty_pattern_in_the_configuration_is_one_too(w: &World) {
     }
     w.outside("rm .whatif.toml").ok();
     for rule in ["[policy.auto_approve]\npaths = ['']", "[files]\nexpose = ['']"] {
-        w.write(w.home.join(".config/whatif/config.toml"), rule);
+        w.configure(rule);
         w.whatif(["apply", "s"]).go().fails_with_hint(125).says("empty pattern");
     }
-    w.outside("rm ~/.config/whatif/config.toml").ok();
+    w.configure("");
     assert!(!w.project.join("x").exists());
 }
 
@@ -160,6 +162,25 @@ fn labels_select(w: &World) {
     assert_eq!(w.whatif(["ls", "-q", "--label", "task=42"]).go().ok().stdout, "a\n");
     assert_eq!(w.whatif(["ls", "-q", "--label", "task"]).go().ok().stdout, "b\na\n");
     assert_eq!(w.json(["show", "a"])["labels"], json!({"task": "42", "kind": "fix"}));
+    let none = w.whatif(["ls", "--label", "task=44"]).go().ok().stderr;
+    assert!(none.contains("no sandbox with such labels; 2 in all") && !none.contains("make one"), "{none}");
+}
+
+fn hints_are_about_the_sandbox_that_was_meant(w: &World) {
+    w.sandbox_with("first", "echo f > f");
+    w.new_sandbox("latest");
+    w.exec("first", "true").ok();
+    w.apply(&["first", "--files", "typo"]).exits(2).says("whatif diff first --name-only --all --outside");
+    w.whatif(["kill", "latest", "99"]).go().exits(125).says("no process 99 in sandbox 'latest'").says("whatif ps latest");
+    w.apply(&["first", "--files", "-dash"]).exits(2).says("--files=-dash");
+}
+
+fn help_that_cannot_be_written_is_a_failure(w: &World) {
+    for arguments in [&["--help"][..], &["--version"], &["apply", "--help"]] {
+        let full = File::options().write(true).open("/dev/full").expect("it is there");
+        let status = w.whatif(arguments.iter().copied()).streams(Stdio::null(), full.into(), Stdio::null()).spawn().wait();
+        assert_eq!(status.expect("it is our child").code(), Some(125), "{arguments:?}");
+    }
 }
 
 /// Files are relayed, never handed over: a descriptor of reality is a way around the layers.

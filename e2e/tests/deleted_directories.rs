@@ -10,6 +10,7 @@ as_root_and_user!(
     names_that_went_from_a_directory_in_a_deleted_one_are_no_conflict,
     what_stays_keeps_all_directories_above_it,
     a_directory_that_an_apply_made_real_can_be_deleted,
+    a_directory_of_which_nothing_was_changed_stays_deleted,
 );
 
 fn what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost(w: &World) {
@@ -83,4 +84,14 @@ fn a_directory_that_an_apply_made_real_can_be_deleted(w: &World) {
     assert!(w.whatif(["status", "s"]).go().ok().stdout.contains("has not moved"));
     w.whatif(["undo", "--yes"]).go().ok();
     assert_eq!(w.read("moved/e/two") + &w.read("new/deep/two") + &w.read("other/one"), "2\n2\n1\n");
+}
+
+/// Its file was copied up without a change. What was changed beside it is applied, and nothing is left to apply.
+fn a_directory_of_which_nothing_was_changed_stays_deleted(w: &World) {
+    w.outside("mkdir -p d/e; echo 1 > d/e/one; echo 2 > d/e/two").ok();
+    w.sandbox_with("s", "chmod 600 d/e/one; chmod 644 d/e/one; echo new > d/new");
+    w.outside("rm -r d").ok();
+    w.apply(&["s"]).ok();
+    assert_eq!(w.read("d/new"), "new\n");
+    w.whatif(["diff", "s", "--exit-code"]).go().ok();
 }

@@ -1,7 +1,7 @@
 //! A sandbox that wants its changes overlooked, or whoever looks at them deceived or worn out.
 
 use serde_json::{Value, json};
-use whatif_e2e::{Terminal, World, as_root, as_root_and_user, change, needs};
+use whatif_e2e::{Terminal, World, as_root, as_root_and_user, change, needs, not_on};
 
 as_root_and_user!(
     control_characters_in_names_are_escaped,
@@ -65,6 +65,7 @@ fn wait_for_end(mut terminal: Terminal) -> String {
 }
 
 fn a_file_named_like_a_whiteout_is_an_ordinary_file(w: &World) {
+    not_on!(w, "fuse", "fuse-overlayfs has no such names");
     w.outside("echo foo > foo; mkdir d; echo x > d/x").ok();
     w.sandbox_with("s", "echo x > .wh.foo; : > .wh.empty; echo x > d/.wh..wh..opq");
     let mut names: Vec<String> = w.whatif(["diff", "s", "--name-only"]).go().ok().stdout.lines().map(str::to_owned).collect();
@@ -102,6 +103,7 @@ fn an_attribute_of_overlayfs_set_inside_is_an_ordinary_attribute(w: &World) {
 }
 
 fn a_huge_sparse_file_costs_neither_time_nor_memory(w: &World) {
+    not_on!(w, "fuse", "fuse-overlayfs copies a file, holes and all, before it removes it");
     w.outside("truncate -s 9G old").ok();
     w.sandbox_with(
         "s",

@@ -1,7 +1,7 @@
 //! What `whatif diff` shows: to people, to programs, and to git.
 
 use serde_json::{Value, json};
-use whatif_e2e::{World, as_root_and_user, change, needs};
+use whatif_e2e::{Terminal, World, as_root_and_user, change, needs};
 
 as_root_and_user!(
     name_only_is_one_path_a_line,
@@ -13,6 +13,7 @@ as_root_and_user!(
     the_json_document_has_hunks_of_text,
     flags_say_what_needs_a_closer_look,
     what_needs_a_closer_look_comes_first,
+    what_needs_a_closer_look_is_in_every_form,
     ignored_directories_are_one_line_with_their_count,
     changes_outside_the_project_are_counted,
     drift_is_listed,
@@ -277,4 +278,26 @@ fn a_path_that_is_nowhere_is_a_mistake(w: &World) {
     }
     w.outside("echo unchanged > unchanged").ok();
     w.whatif(["diff", "s", "unchanged"]).go().ok();
+}
+
+/// Also if the project ignores it, and once.
+fn what_needs_a_closer_look_is_in_every_form(w: &World) {
+    w.outside("git init -q .; echo .env > .gitignore; printf 'all:\\n' > Makefile").ok();
+    w.sandbox_with("s", "echo A=42 > .env; echo x >> Makefile; echo h > .git/hooks/post-checkout");
+    let flagged = [".env", ".git/hooks/post-checkout", "Makefile"];
+    assert_eq!(lines(w, &["s", "--name-only"]), flagged);
+    assert_eq!(lines(w, &["s", "--name-only", ".env"]), [".env"]);
+    let piped = w.whatif(["diff", "s", "--patch"]).go().ok().says(".git/hooks/post-checkout");
+    assert!(piped.stdout.contains("+A=42") && !piped.stdout.contains("post-checkout"), "{}", piped.stdout);
+    for form in [&["--patch"][..], &[]] {
+        let mut terminal = Terminal::with_whatif(w, &[&["diff", "s", "--no-pager"], form].concat());
+        for text in
+            ["3 files changed", "to be approved on their own", ".env", "tools on the host execute it", "post-checkout", "A=42"]
+        {
+            terminal.expect(text);
+        }
+        let screen = terminal.screen();
+        assert!(!screen.contains("(ignored)"), "{form:?}: {screen}");
+        assert_eq!(terminal.ends(), 0);
+    }
 }

@@ -58,10 +58,7 @@ fn masked_paths_can_be_exposed(w: &World) {
 }
 
 fn the_users_configuration_masks_and_exposes(w: &World) {
-    w.write(
-        w.home.join(".config/whatif/config.toml"),
-        "[files]\nmask = [\"~/diary\"]\nexpose = [\"~/.ssh\"]\n[environment]\nkeep = [\"MY_TOKEN\"]\ndrop = [\"PLAIN\"]\n",
-    );
+    w.configure("[files]\nmask = [\"~/diary\"]\nexpose = [\"~/.ssh\"]\n[environment]\nkeep = [\"MY_TOKEN\"]\ndrop = [\"PLAIN\"]\n");
     w.write(w.home.join("diary/today"), SECRET);
     w.write(w.home.join(".ssh/config"), "Host x");
     let script = "cat ~/diary/today 2>/dev/null; cat ~/.ssh/config; echo \"[$MY_TOKEN][$PLAIN]\"";

@@ -18,7 +18,7 @@ fn expose(w: &World, name: &str, backend: &str) -> String {
     let secret = w.write("secret", "very-secret\n").display().to_string();
     w.write(w.home.join(".ssh/id_ed25519"), "very-secret\n");
     let config = format!("[files]\nmask = [\"{secret}\"]\n[layers]\nbackend = \"{backend}\"\n");
-    w.write(w.home.join(".config/whatif/config.toml"), config);
+    w.configure(config);
     w.whatif(["new", name, "--expose", &secret, "--expose", "~/.ssh"]).go().ok();
     let script = "set -e; echo mine > f; echo more >> secret; echo more >> ~/.ssh/id_ed25519 || true";
     w.exec(name, script).ok();
@@ -96,7 +96,9 @@ fn what_was_masked_stays_masked(w: &World) {
     let secret = w.project.join("secret").display().to_string();
     w.whatif(["new", "shown", "--template", "template", "--expose", &secret]).go().ok();
     w.whatif(["fork", "s", "shown-fork", "--expose", &secret]).go().ok();
+    // It was left out of a copy, and what is made of that cannot have it.
+    let shown = if w.backend() == "copy" { "" } else { "very-secret\n" };
     for name in ["shown", "shown-fork"] {
-        assert_eq!(w.exec(name, "cat secret").ok().stdout, "very-secret\n", "{name}");
+        assert_eq!(w.exec(name, "cat secret").stdout, shown, "{name}");
     }
 }

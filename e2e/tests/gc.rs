@@ -31,10 +31,6 @@ fn stopped(w: &World, name: &str) {
     w.whatif(["run", "--keep", "--quiet", "--name", name, "--", "/bin/sh", "-c", &format!("echo {name} > from-{name}")]).go().ok();
 }
 
-fn configure(w: &World, text: &str) {
-    w.write(w.home.join(".config/whatif/config.toml"), text);
-}
-
 fn names(w: &World) -> Vec<String> {
     let mut names = texts(&w.json(["ls"]), "name");
     names.sort();
@@ -72,7 +68,7 @@ fn by_default_only_what_was_decided_about_goes(w: &World) {
     assert!(dry.starts_with("nothing would be removed\n") && dry.contains("kept, unless you remove it yourself:\n"), "{dry}");
     assert_eq!(names(w), all);
 
-    configure(w, "[gc]\nkeep = \"0s\"\n");
+    w.configure("[gc]\nkeep = \"0s\"\n");
     let dry = w.json(["gc", "--dry-run"]);
     assert_eq!(names(w), all, "it was only asked");
     let shown = w.whatif(["gc", "--dry-run"]).go().ok();
@@ -105,7 +101,7 @@ fn sandboxes_go_by_age_whatever_they_hold(w: &World) {
     assert!(texts(&dry["sandboxes"], "reason")[0].contains("1ms is the most"), "{dry}");
     assert_eq!(names(w).len(), 4);
     // The same from the configuration.
-    configure(w, "[gc]\nmax_age = \"1ms\"\n");
+    w.configure("[gc]\nmax_age = \"1ms\"\n");
     assert_eq!(texts(&w.json(["gc"])["sandboxes"], "name"), ["one", "two"]);
     assert_eq!(names(w), ["labelled", "running"]);
 }
@@ -125,7 +121,7 @@ fn the_least_recently_used_go_until_the_rest_fits(w: &World) {
     assert_eq!(texts(&done["sandboxes"], "name"), ["middle"], "one is enough: {done}");
     assert!(done["sandboxes"][0]["bytes"].as_u64().expect("a number") >= 3_000_000, "{done}");
     assert!(texts(&done["sandboxes"], "reason")[0].contains("everything takes"), "{done}");
-    configure(w, "[gc]\nmax_total = \"1M\"\n");
+    w.configure("[gc]\nmax_total = \"1M\"\n");
     assert_eq!(texts(&w.json(["gc"])["sandboxes"], "name"), ["new", "old"]);
     assert_eq!(names(w), Vec::<String>::new());
 }
@@ -152,10 +148,10 @@ fn rules_that_are_not_understood_are_errors(w: &World) {
     w.whatif(["gc", "--older-than", "soon"]).go().exits(2);
     w.whatif(["gc", "--max-total", "much"]).go().exits(2);
     for text in ["[gc]\nmax_age = \"soon\"\n", "[gc]\nremove = [\"running\"]\n", "[gc]\nmax_size = \"1G\"\n"] {
-        configure(w, text);
+        w.configure(text);
         assert_ne!(w.whatif(["gc"]).go().code, 0, "{text}");
     }
-    configure(w, "");
+    w.configure("");
 }
 
 fn keepers(w: &World) -> usize {

@@ -16,6 +16,7 @@ as_root_and_user!(
     a_rebase_writes_no_markers_wherever_branches_are_kept,
     a_branch_that_was_packed_is_not_lost_with_what_it_is_packed_in,
     a_branch_that_reality_checked_out_is_not_deleted,
+    a_reference_of_any_length_is_not_read,
 );
 
 const SET_UP: &str = "git init -q -b main .; git config user.name Tester; git config user.email tester@localhost; \
@@ -206,4 +207,13 @@ fn a_branch_that_reality_checked_out_is_not_deleted(w: &World) {
         w.apply(&["s", "--all"]).ok();
         assert_eq!(w.outside(&format!("{git} for-each-ref --format='%(refname)'")).ok().text(), "refs/heads/main");
     });
+}
+
+/// It takes no space to make one.
+fn a_reference_of_any_length_is_not_read(w: &World) {
+    needs!(w, "git");
+    w.outside(SET_UP).ok();
+    w.sandbox_with("s", "truncate -s 129M .git/refs/heads/long");
+    w.apply(&["s", "--all"]).exits(125).says("refs/heads/long").says("128 MiB");
+    assert_eq!(w.outside("git for-each-ref --format='%(refname)'").ok().text(), "refs/heads/main");
 }

@@ -5,6 +5,7 @@ use whatif_e2e::{World, as_root_and_user, change};
 as_root_and_user!(
     every_spelling_needs_its_own_approval,
     manifests_are_judged_by_what_they_run,
+    what_a_merge_brings_back_needs_its_own_approval,
     a_bare_repository_is_one_by_what_is_in_it,
     a_part_of_a_bare_repository_completes_it,
     the_own_repository_is_no_nested_one,
@@ -94,6 +95,23 @@ fn manifests_are_judged_by_what_they_run(w: &World) {
     for path in ["pyproject.toml", "c/Cargo.toml", "c/package.json"] {
         assert!(!flags(&document, path).contains(&"host_executed".to_owned()), "{path}: {document}");
     }
+}
+
+/// The sandbox moves a script within the file, which changes nothing; reality drops it meanwhile.
+fn what_a_merge_brings_back_needs_its_own_approval(w: &World) {
+    let script = r#""scripts": {"postinstall": "node old.js"}"#;
+    let middle: String = (10..30).map(|i| format!("  \"k{i}\": {i},\n")).collect();
+    w.write("package.json", format!("{{\n  {script},\n{middle}  \"version\": \"1\"\n}}\n"));
+    w.write("moved", format!("{{\n{middle}  \"version\": \"1\",\n  {script}\n}}\n"));
+    w.sandbox_with("s", "cat moved > package.json");
+    assert_eq!(flags(&w.json(["diff", "s"]), "package.json"), Vec::<String>::new());
+    w.outside("sed -i /postinstall/d package.json").ok();
+    let document = w.json(["diff", "s"]);
+    assert!(flags(&document, "package.json").contains(&"host_executed".to_owned()), "{document}");
+    w.apply(&["s"]).ok();
+    assert_eq!(w.outside("grep -c postinstall package.json").text(), "0");
+    w.apply(&["s", "--risky"]).ok();
+    assert_eq!(w.outside("grep -c postinstall package.json").text(), "1");
 }
 
 fn a_bare_repository_is_one_by_what_is_in_it(w: &World) {

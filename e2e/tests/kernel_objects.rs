@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
-use whatif_e2e::{World, as_root, as_root_and_user, as_user, needs};
+use whatif_e2e::{World, as_root, as_root_and_user, as_user, needs, not_on};
 
 as_root_and_user!(what_a_sandbox_uses_up_is_left_to_others, commands_reach_sandboxes_whatever_is_in_flight);
 as_user!(a_sandbox_has_enough_for_real_tools);
@@ -119,6 +119,7 @@ fn a_sandbox_has_enough_for_real_tools(w: &World) {
 }
 
 fn running_sandboxes_have_ids_of_their_own(w: &World) {
+    not_on!(w, "fuse", "root inside is root outside");
     const OWN: u32 = 4096;
     let names = ["one", "two", "three"];
     let mut uids = names.map(|name| {

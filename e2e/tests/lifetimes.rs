@@ -228,7 +228,7 @@ fn what_cannot_be_enforced_strictly_is_refused_on_request(w: &World) {
         memory.exits(125);
         assert_eq!(by("memory"), "watcher", "and without being strict, it is said by what: {enforced}");
     }
-    w.write(w.home.join(".config/whatif/config.toml"), "[limits]\nrequire = true\nmemory = \"128M\"\n");
+    w.configure("[limits]\nrequire = true\nmemory = \"128M\"\n");
     let configured = w.whatif(["--json", "run", "--rm", "--", "true"]).go();
     assert_eq!(configured.code, if w.is_root() { 0 } else { 125 }, "{}", configured.stderr);
     assert_eq!(w.json(["ls"]).as_array().map(Vec::len), Some(1), "nothing was made where it was refused");
@@ -259,8 +259,7 @@ fn limits_come_from_flags_profiles_and_configuration(w: &World) {
         (&(300_u64 << 20).into(), &small["pids"]),
         "a flag says more than a preset: {mixed}"
     );
-    w.write(
-        w.home.join(".config/whatif/config.toml"),
+    w.configure(
         "[limits]\npids = 77\nmemory = \"200M\"\n[profiles.tiny]\nmemory = \"50M\"\nttl = \"1h\"\n[profiles.small]\npids = 11\n",
     );
     let configured = limits_of(w, &[]);
@@ -274,7 +273,7 @@ fn limits_come_from_flags_profiles_and_configuration(w: &World) {
 
 /// HX-10: whatever a project says, it cannot have more than its user gives.
 fn a_project_can_only_tighten(w: &World) {
-    w.write(w.home.join(".config/whatif/config.toml"), "[limits]\npids = 50\nmemory = \"100M\"\n");
+    w.configure("[limits]\npids = 50\nmemory = \"100M\"\n");
     w.write(".whatif.toml", "[limits]\npids = 500\nmemory = \"60M\"\nttl = \"1h\"\n");
     let limits = limits_of(w, &[]);
     assert_eq!(
@@ -330,11 +329,11 @@ fn nonsense_is_refused_before_anything_is_made(w: &World) {
     }
     for text in ["[limits]\nmemory = \"lots\"\n", "[limits]\nfoo = 1\n", "[limits]\npids = 0\n", "[limits]\npreset = \"nobody\"\n"]
     {
-        w.write(w.home.join(".config/whatif/config.toml"), text);
+        w.configure(text);
         let outcome = w.whatif(["run", "--rm", "--", "true"]).go();
         assert!([2, 125].contains(&outcome.code) && outcome.stderr.contains("hint:"), "{text}: {}", outcome.stderr);
     }
-    std::fs::remove_file(w.home.join(".config/whatif/config.toml")).expect("it is ours");
+    w.configure("");
     assert_eq!(w.json(["ls"]), serde_json::json!([]));
     // The largest numbers that can be said are limits like any other.
     w.whatif(["run", "--rm", "--memory", "1000000G", "--pids", "4000000", "--disk", "1000000G", "--ttl", "1000d", "--", "true"])
@@ -343,7 +342,7 @@ fn nonsense_is_refused_before_anything_is_made(w: &World) {
 }
 
 fn a_time_limit_for_each_command_comes_from_the_configuration(w: &World) {
-    w.write(w.home.join(".config/whatif/config.toml"), "[limits]\ntimeout = \"300ms\"\n");
+    w.configure("[limits]\ntimeout = \"300ms\"\n");
     w.whatif(["run", "--rm", "--", "sleep", "1000"]).go().exits(124);
     w.new_sandbox("short");
     w.exec("short", "sleep 1000").exits(124);

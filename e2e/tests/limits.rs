@@ -455,7 +455,7 @@ def call(*arguments):
 os.makedirs("/tmp/c", exist_ok=True)
 mounts = [call({mount}, b"none", b"/tmp/c", kind, 0, option) for kind, option in ((b"cgroup", b"memory"), (b"cgroup", b"none,name=x"), (b"cgroup2", None))]
 namespaces = [call({unshare}, 0x10000000 | 0x20000), call({unshare}, 0x02000000)]
-fds = [attempt(lambda: os.listdir("/proc/1/fd")), attempt(lambda: os.open("/proc/1/fd/7", os.O_WRONLY)), call({getfd}, os.pidfd_open(1), 7, 0)]
+fds = [attempt(lambda: os.listdir("/proc/1/fd") or "ENOENT"), attempt(lambda: os.open("/proc/1/fd/7", os.O_WRONLY)), call({getfd}, os.pidfd_open(1), 7, 0)]
 print(json.dumps([opened, made, mounts, namespaces, fds]))
 "#,
         mount = libc::SYS_mount,
@@ -587,15 +587,15 @@ fn the_smallest_limits_still_run_something(w: &World) {
 /// One from the pool has no limits and no group.
 fn a_sandbox_made_beforehand_is_not_taken_where_limits_are_wanted(w: &World) {
     needs!(w, "python3");
-    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 1\n");
+    w.configure("[pool]\nsize = 1\n");
     w.whatif(["pool", "fill"]).go().ok();
     let bomb = ["--", "/usr/bin/python3", "-c", "x = bytearray(200 << 20)\nimport time; time.sleep(60)"];
     w.whatif(["run", "--rm", "--memory", "32M"]).args(bomb).go().exits(137).says("32 MiB memory limit");
-    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 1\n[limits]\nmemory = \"32M\"\n");
+    w.configure("[pool]\nsize = 1\n[limits]\nmemory = \"32M\"\n");
     w.whatif(["run", "--rm"]).args(bomb).go().exits(137).says("32 MiB memory limit");
     assert_eq!(w.json(["pool", "fill"])["ready"], 0, "none is kept that nobody will take");
     w.whatif(["pool", "drain"]).go().ok();
-    std::fs::remove_file(w.home.join(".config/whatif/config.toml")).expect("it is ours");
+    w.configure("");
 }
 
 /// Of one command, as JSON and in the list of what ended.

@@ -253,7 +253,7 @@ fn with_small_state(w: &World, script: &str) -> Outcome {
 /// While the disk is full the command goes on; afterwards its log does, and says how much is missing.
 fn a_full_disk_is_counted(w: &World) {
     // The keeper would rather end the command than let it fill the disk; here somebody else does.
-    w.write(w.home.join(".config/whatif/config.toml"), "[disk]\nkeep_free = 0\n");
+    w.configure("[disk]\nkeep_free = 0\n");
     let script = r#"
 wait_for() { n=0; until eval "$1"; do n=$((n + 1)); [ $n -lt 400 ]; sleep 0.05; done; }
 "$0" new full >&2

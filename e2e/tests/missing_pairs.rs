@@ -123,7 +123,7 @@ impl<'w> Scene<'w> {
         w.exec("s", "echo precious-three > three").ok();
         w.whatif(["stop", "s"]).go().ok();
         w.whatif(["export", "--force", "s@two", "--output", "../archive"]).go().ok();
-        w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 1\n");
+        w.configure("[pool]\nsize = 1\n");
         w.whatif(["pool", "fill"]).go().ok();
         let shown = w.json(["show", "s"]);
         let text = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
@@ -141,7 +141,7 @@ impl<'w> Scene<'w> {
         let save = "chmod -R u+rwX \"$0\" && cp -a \"$0\" \"$1\" && cp -a \"$2\" \"$3\"";
         w.program("/bin/sh").args(["-c", save]).args([&w.state, &saved, &w.project, &project]).go().ok();
         w.whatif(["pool", "drain"]).go().ok();
-        fs::remove_file(w.home.join(".config/whatif/config.toml")).expect("it was just written");
+        w.configure("");
         Self { w, saved, project, id: text(&shown["id"]), layer, part, truth }
     }
 

@@ -83,7 +83,7 @@ fn a_person_allows_for_the_project(w: &World, o: &Outside) {
 
 fn what_is_denied_by_name_is_not_asked_about(w: &World, o: &Outside) {
     let [_, bank] = web(o);
-    w.write(w.home.join(".config/whatif/config.toml"), "[network]\ndeny = [\"bank.test\"]\n");
+    w.configure("[network]\ndeny = [\"bank.test\"]\n");
     let mut terminal = run(w, &["--net", "allow=shop.test"], "bank.test");
     terminal.expect("attempt 2 False");
     assert!(!terminal.screen().contains(ASKED), "{}", terminal.screen());

@@ -7,6 +7,7 @@ outside_as_root_and_user!(
     only_fields_that_carry_credentials_get_the_value,
     a_person_names_further_fields,
     a_value_that_a_server_repeats_is_crossed_out,
+    a_server_that_repeats_a_guess_does_not_tell_whether_it_is_right,
     a_service_of_this_machine_gets_the_value_by_way_of_reach,
     a_secret_for_the_sandbox_itself_is_refused,
 );
@@ -140,6 +141,38 @@ show([ask(path, credentials) for path in ('/', '/chunked') for credentials in (f
         }
         assert!(data.contains("you sent") && data.contains("****"), "{answer}");
     }
+}
+
+/// Repeats what the path says, and no more before it is asked again.
+const PAUSER: &str = r"
+import socket, sys, threading
+def serve(client):
+    path = client.recv(4096).split(b' ')[1][1:]
+    client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s' % (len(path) + 3, path))
+    client.recv(1)
+server = socket.create_server((sys.argv[1], int(sys.argv[2])))
+print('ready', flush=True)
+while True: threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+";
+
+/// Otherwise a program inside could find the value byte by byte.
+fn a_server_that_repeats_a_guess_does_not_tell_whether_it_is_right(w: &World, o: &Outside) {
+    o.name("api.test", &[PUBLIC]);
+    let _server = o.python(PAUSER, &[PUBLIC, "80"]);
+    let program = r"
+import socket
+def repeated(guess):
+    with socket.create_connection(('api.test', 80), 5) as s:
+        s.sendall(f'GET /{guess} HTTP/1.1\r\nHost: api.test\r\n\r\n'.encode())
+        s.settimeout(0.7)
+        got = b''
+        try:
+            while not got.endswith(guess.encode()): got += s.recv(4096)
+        except TimeoutError: pass
+        return got.split(b'\r\n\r\n')[-1].decode()
+show([repeated(guess) for guess in ('canary-b16b', 'canary-b16x')])";
+    let flags = ["--secret", &secret(w), "--for", "http://api.test", "--net", "allow=api.test"];
+    assert_eq!(o.try_inside(w, &flags, program), serde_json::json!(["canary-b16b", "canary-b16x"]));
 }
 
 fn a_service_of_this_machine_gets_the_value_by_way_of_reach(w: &World, o: &Outside) {

@@ -20,10 +20,6 @@ fn web(o: &Outside) {
     }
 }
 
-fn configure(w: &World, text: &str) {
-    w.write(w.home.join(".config/whatif/config.toml"), text);
-}
-
 /// Whether a sandbox with these flags reaches the shop and the bank.
 #[track_caller]
 fn reaches(w: &World, o: &Outside, flags: &[&str]) -> [bool; 2] {
@@ -33,24 +29,24 @@ fn reaches(w: &World, o: &Outside, flags: &[&str]) -> [bool; 2] {
 
 fn the_user_sets_the_usual_network(w: &World, o: &Outside) {
     web(o);
-    configure(w, "[network]\nmode = \"allow=shop.test\"\n");
+    w.configure("[network]\nmode = \"allow=shop.test\"\n");
     assert_eq!(reaches(w, o, &[]), [true, false]);
     assert_eq!(reaches(w, o, &["--net", "none"]), [false, false]);
-    configure(w, "[network]\nmode = \"none\"\n");
+    w.configure("[network]\nmode = \"none\"\n");
     assert_eq!(reaches(w, o, &[]), [false, false]);
-    configure(w, "[network]\nallow = [\"bank.test\"]\n");
+    w.configure("[network]\nallow = [\"bank.test\"]\n");
     assert_eq!(reaches(w, o, &["--net", "allow=shop.test"]), [true, true]);
     assert_eq!(reaches(w, o, &["--net", "none"]), [false, false], "none is none");
 }
 
 fn what_the_user_denies_stays_denied(w: &World, o: &Outside) {
     web(o);
-    configure(w, "[network]\ndeny = [\"bank.test\"]\n");
+    w.configure("[network]\ndeny = [\"bank.test\"]\n");
     assert_eq!(reaches(w, o, &["--net", "allow=*.test"]), [true, false]);
     assert_eq!(reaches(w, o, &["--net", "allow=bank.test"]), [false, false]);
-    configure(w, "[network]\nmode = \"wherever\"\n");
+    w.configure("[network]\nmode = \"wherever\"\n");
     let outcome = w.whatif(["run", "--rm", "--", "/bin/true"]).go();
-    configure(w, "");
+    w.configure("");
     assert!(outcome.code != 0 && outcome.stderr.contains("config.toml"), "{outcome:?}");
 }
 
@@ -92,7 +88,7 @@ fn an_archive_brings_no_permission(w: &World, o: &Outside) {
 /// It was made before anybody knew what for.
 fn a_sandbox_of_the_pool_has_the_network_that_was_asked_for(w: &World, o: &Outside) {
     web(o);
-    configure(w, "[pool]\nsize = 2\n");
+    w.configure("[pool]\nsize = 2\n");
     for (flags, expected) in
         [(&["--net", "allow=shop.test"][..], [true, false]), (&["--net", "none"], [false, false]), (&[], [false, false])]
     {

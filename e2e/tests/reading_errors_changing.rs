@@ -37,7 +37,7 @@ struct Case<'a> {
 fn sandbox(w: &World, backend: &str) {
     w.outside(&format!("test -e b || {{ {BASE}; }}")).ok();
     // What an import gets, too.
-    w.write(w.home.join(".config/whatif/config.toml"), format!("[layers]\nbackend = \"{backend}\"\n"));
+    w.configure(format!("[layers]\nbackend = \"{backend}\"\n"));
     w.whatif(["run", "--keep", "-q", "--backend", backend, "--name", "s", "--", "/bin/sh", "-euc", WORK]).go().ok();
 }
 

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::json;
-use whatif_e2e::{Fault, Point, World, as_root, as_root_and_user, needs, wait_for};
+use whatif_e2e::{Fault, Point, World, as_root, as_root_and_user, as_user, needs, wait_for};
 
 as_root_and_user!(
     attributes_of_both_sides_are_inside_afterwards,
@@ -24,6 +24,9 @@ as_root_and_user!(
     what_both_deleted_is_not_deleted_again,
     what_an_apply_deleted_is_a_change_again_after_its_undo,
 );
+
+// Nothing is closed to root.
+as_user!(what_could_not_be_read_is_open);
 as_root!(capabilities_and_owners_survive);
 
 /// What `rebase` says, whatever comes of it.
@@ -371,4 +374,14 @@ fn what_an_apply_deleted_is_a_change_again_after_its_undo(w: &World) {
         assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().stdout, "d/e/g\nf\n", "{backend}");
         w.whatif(["rm", "s"]).go().ok();
     }
+}
+
+fn what_could_not_be_read_is_open(w: &World) {
+    w.outside("mkdir closed; echo a > closed/f").ok();
+    w.sandbox_with("s", "echo inside > closed/f");
+    w.outside("echo outside > closed/f; chmod 000 closed").ok();
+    let rebased = w.whatif(["rebase", "s"]).go();
+    w.outside("chmod 755 closed").ok();
+    assert_eq!(rebased.code, 1, "{rebased:?}");
+    assert!(rebased.stdout.contains("closed: it cannot be read") && !rebased.stdout.contains("now stands"), "{rebased:?}");
 }

@@ -21,6 +21,7 @@ as_root_and_user!(
     what_reality_has_in_both_places_is_kept,
     what_comes_to_the_old_place_is_not_in_the_new_one,
     an_empty_one_is_an_ordinary_directory,
+    pipes_and_sockets_in_it_stay_where_they_are,
 );
 
 const SRC: &str = "mkdir -p src/deep/empty; echo one > src/one; echo two > src/deep/two; ln -s one src/link; chmod 750 src/deep";
@@ -283,4 +284,17 @@ fn an_empty_one_is_an_ordinary_directory(w: &World) {
     assert_eq!(shown(w, "other", "lib"), "one");
     w.apply(&["other"]).ok();
     assert_eq!(w.read("lib/one"), "one\n");
+}
+
+/// They are not made elsewhere, so they must not go from where they are.
+fn pipes_and_sockets_in_it_stay_where_they_are(w: &World) {
+    w.outside("mkdir src; echo one > src/one; mkfifo src/pipe; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"src/sock\")'")
+        .ok();
+    w.sandbox_with("s", RENAME);
+    let report = w.apply(&["s"]);
+    w.outside("test -p src/pipe && test -S src/sock && test ! -e src/one && test -f lib/one && test ! -e lib/pipe").ok();
+    assert!(report.stdout.contains("src/pipe") || report.stderr.contains("src/pipe"), "{report:?}");
+    w.sandbox_with("t", "rm src/pipe");
+    w.apply(&["t"]).ok();
+    w.outside("test ! -e src/pipe && test -S src/sock").ok();
 }

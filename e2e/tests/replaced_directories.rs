@@ -9,6 +9,9 @@ as_root_and_user!(
     what_reality_puts_into_a_directory_is_not_deleted_with_the_one_that_replaced_it,
     what_reality_puts_into_a_directory_renamed_over_is_not_lost,
     a_directory_with_ignored_files_can_be_replaced,
+    what_was_deleted_with_a_directory_is_deleted_also_if_reality_made_it_again,
+    what_reality_made_otherwise_of_a_replaced_directory_is_a_conflict,
+    directories_that_both_sides_made_are_no_deletions,
 );
 
 fn what_reality_puts_into_a_directory_replaced_before_a_snapshot_is_not_lost(w: &World) {
@@ -65,4 +68,37 @@ fn a_directory_with_ignored_files_can_be_replaced(w: &World) {
         w.whatif(["undo", "--yes"]).go().ok();
         assert_eq!((w.read("d/x"), w.read("d/e/y.log")), ("x\n".into(), "y\n".into()));
     }
+}
+
+/// As a `git switch` there and back does, and an apply of another sandbox with its undo.
+fn what_was_deleted_with_a_directory_is_deleted_also_if_reality_made_it_again(w: &World) {
+    w.outside("mkdir -p d/e; echo 1 > d/e/1; echo 2 > d/2").ok();
+    for (name, inside) in [("replaced", "rm -r d; mkdir d; echo n > d/n"), ("deleted", "rm -r d"), ("renamed", "mv d n")] {
+        w.sandbox_with(name, inside);
+        let changes = w.whatif(["diff", "--name-only", name]).go().ok().stdout;
+        w.outside("cp -r d new; rm -r d; sleep 0.02; cp -r new d; rm -r new").ok();
+        assert_eq!(w.whatif(["diff", "--name-only", name]).go().ok().stdout, changes);
+        w.apply(&[name]).ok();
+        w.outside("[ ! -e d/e ] && [ ! -e d/2 ]").ok();
+        w.whatif(["undo", "--yes"]).go().ok();
+        assert_eq!((w.read("d/e/1"), w.read("d/2")), ("1\n".into(), "2\n".into()));
+    }
+}
+
+fn what_reality_made_otherwise_of_a_replaced_directory_is_a_conflict(w: &World) {
+    w.outside("mkdir -p d/e; echo 1 > d/e/old; echo 1 > d/same").ok();
+    w.sandbox_with("s", "rm -r d; mkdir -p d/e; echo 2 > d/e/new; echo 2 > d/same");
+    w.outside("rm -r d; mkdir -p d/e; echo theirs > d/e/old; echo theirs > d/e/mine; echo 1 > d/same").ok();
+    w.apply(&["s"]).exits(1).says("d/e/old").says("d/e/mine");
+    assert_eq!((w.read("d/e/old"), w.read("d/same")), ("theirs\n".into(), "1\n".into()));
+}
+
+fn directories_that_both_sides_made_are_no_deletions(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "mkdir d; echo mine > d/mine").ok();
+    w.outside("mkdir d; echo theirs > d/theirs").ok();
+    w.apply(&["s"]).ok();
+    w.outside("echo more > d/more").ok();
+    w.whatif(["diff", "s", "--exit-code"]).go().ok();
+    assert_eq!((w.read("d/mine"), w.read("d/theirs")), ("mine\n".into(), "theirs\n".into()));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::fs::XattrFlags;
 use serde_json::{Value, json};
 use whatif_archive::{ArchiveError, Layer, Limits, Manifest, Marks, Options};
-use whatif_e2e::{Outcome, World, as_root, as_root_and_user, wait_for};
+use whatif_e2e::{Outcome, World, as_root, as_root_and_user, not_on, wait_for};
 
 as_root_and_user!(
     the_project_is_the_importers,
@@ -16,6 +16,8 @@ as_root_and_user!(
     nothing_is_granted_by_an_archive,
     trees_lie_where_sandboxes_have_files,
     a_layer_has_the_shape_of_a_layer,
+    a_forged_start_hides_no_command,
+    a_forged_start_changes_nothing_unseen,
 );
 as_root!(a_renamed_directory_shows_nothing_that_is_covered);
 
@@ -58,6 +60,7 @@ impl<'w> Forged<'w> {
             marks: marks(self.w),
             is_overlay: self.about["details"]["backend"] == "overlay",
             instead: Vec::new(),
+            without: Vec::new(),
         };
         let layers: Vec<Layer> = self.ids.iter().map(layer).collect();
         let mut bytes = Vec::new();
@@ -128,6 +131,7 @@ fn the_project_is_the_importers(w: &World) {
 }
 
 fn the_backend_is_the_importers(w: &World) {
+    not_on!(w, "fuse" | "copy", "it tries all of them, and overlay is to be the default");
     let all = backends(w);
     for backend in all.iter().rev() {
         w.whatif(["new", backend, "--backend", backend]).go().ok();
@@ -191,6 +195,7 @@ fn nothing_is_granted_by_an_archive(w: &World) {
 }
 
 fn trees_lie_where_sandboxes_have_files(w: &World) {
+    not_on!(w, "fuse" | "copy", "the archive is forged from one of overlay");
     for backend in backends(w) {
         w.write(w.home.join(".ssh/id_ed25519"), "very-secret");
         w.whatif(["new", backend, "--backend", backend]).go().ok();
@@ -228,6 +233,7 @@ enum Spoilt<'p> {
 
 /// A link in the place of a note or of a tree would be followed by what reads or writes it.
 fn a_layer_has_the_shape_of_a_layer(w: &World) {
+    not_on!(w, "fuse" | "copy", "the archive is forged from one of overlay");
     let precious = w.write(w.home.join("precious"), "precious\n");
     w.write("edited", "before\n");
     for backend in backends(w) {
@@ -272,8 +278,68 @@ fn a_layer_has_the_shape_of_a_layer(w: &World) {
     }
 }
 
+/// Both sides of the sandbox's change have the script, reality has none.
+fn a_forged_start_hides_no_command(w: &World) {
+    let middle: String = (10..30).map(|i| format!("  \"k{i}\": {i},\n")).collect();
+    let script = r#""scripts": {"postinstall": "evil"}"#;
+    w.write("package.json", format!("{{\n{middle}  \"version\": \"1\"\n}}\n"));
+    w.write("scripted", format!("{{\n{middle}  \"version\": \"1\",\n  {script}\n}}\n"));
+    for backend in backends(w) {
+        w.whatif(["new", backend, "--backend", backend]).go().ok();
+        w.exec(backend, "cat scripted > package.json").ok();
+        w.whatif(["diff", backend]).go().ok();
+        let forged = Forged::of(w, backend);
+        assert!(!forged.layer().join("base/watch").exists(), "{backend}: it names places of this machine");
+        forge_start(&forged, "k15", |text| text.replacen("{\n", &format!("{{\n  {script},\n"), 1));
+        forged.import(&asked(backend)).ok();
+        w.apply(&["forged"]);
+        assert_eq!(w.outside("grep -c evil package.json").text(), "0", "{backend}");
+        w.whatif(["rm", "--yes", "forged", backend]).go().ok();
+    }
+}
+
+/// What the sandbox is said to have started from has one of its two changes already.
+fn a_forged_start_changes_nothing_unseen(w: &World) {
+    let text: String = (10..40).map(|i| format!("line {i}\n")).collect();
+    for backend in backends(w) {
+        w.write("f", &text);
+        w.whatif(["new", backend, "--backend", backend]).go().ok();
+        w.exec(backend, "sed -i -e 's/line 12/evil 12/' -e 's/line 37/safe 37/' f").ok();
+        w.whatif(["diff", backend]).go().ok();
+        let forged = Forged::of(w, backend);
+        forge_start(&forged, "line 37", |text| text.replace("line 37", "safe 37"));
+        forged.import(&asked(backend)).ok();
+        let shown = w.whatif(["diff", "--patch", "forged"]).go().ok().stdout;
+        let digest = w.json(["diff", "forged"])["digest"].as_str().unwrap_or_default().to_owned();
+        w.apply(&["forged", "--digest", &digest]);
+        let real = w.outside("cat f").ok().stdout;
+        for line in ["evil 12", "safe 37"] {
+            let is_shown = shown.lines().any(|l| l.starts_with('+') && l.contains(line));
+            let is_real = real.contains(line);
+            assert!(is_shown || !is_real, "{backend}: {line} became real unseen: {shown}");
+            assert!(is_real || !is_shown || real == text, "{backend}: {line} was shown and is not real: {shown}");
+        }
+        w.whatif(["rm", "--yes", "forged", backend]).go().ok();
+    }
+}
+
+/// Changes the bytes that an archive says its sandbox started from, where they contain a word.
+fn forge_start(forged: &Forged<'_>, word: &str, change: impl Fn(&str) -> String) {
+    let mut found = 0;
+    for entry in fs::read_dir(forged.layer().join("base")).expect("something was kept") {
+        let path = entry.expect("it can be listed").path();
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        if !path.ends_with("index") && text.contains(word) {
+            fs::write(&path, change(&text)).expect("it can be written");
+            found += 1;
+        }
+    }
+    assert!(found > 0, "nothing was kept that has {word}");
+}
+
 /// What lies beneath the private `/tmp` and `/run`, in the state directory, or where other file systems are mounted.
 fn a_renamed_directory_shows_nothing_that_is_covered(w: &World) {
+    not_on!(w, "fuse" | "copy", "the archive is forged from one of overlay");
     let real = PathBuf::from(format!("/tmp/whatif-e2e-covered-{}", std::process::id()));
     fs::write(&real, "covered").expect("root may write there");
     w.write(w.home.join(".ssh/id_ed25519"), "very-secret");

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
 use serde_json::Value;
-use whatif_e2e::{World, as_root_and_user, eventually};
+use whatif_e2e::{World, as_root_and_user, eventually, not_on};
 
 as_root_and_user!(
     nothing_kept_across_a_snapshot_leads_out,
@@ -57,7 +57,8 @@ fn assert_closed(w: &World, name: &str, results: &Value) {
             assert_ne!(result["connect"], "done", "{attempt} leads to a socket of the host: {result}");
         }
         if attempt.starts_with("/proc/1/") {
-            assert_eq!(result, "Permission denied", "{attempt}");
+            // An empty directory covers it where root inside is root outside.
+            assert!(result == "Permission denied" || (result == "[]" && w.backend() == "fuse"), "{attempt}: {result}");
         }
         let is_refused =
             |r: &Value| ["Read-only file system", "Permission denied", "No such file or directory"].iter().any(|e| r == e);
@@ -125,7 +126,10 @@ fn what_starts_afterwards_is_confined_as_before(w: &World) {
         mount -t tmpfs none /mnt 2>/dev/null && echo mounted; umount /tmp 2>/dev/null && echo unmounted; \
         mount -o remount,rw / 2>/dev/null && echo remounted; mknod /tmp/disk b 8 0 2>/dev/null && echo device; \
         ls -A /dev | sort; id; ulimit -c; wc -l < /proc/self/mountinfo; \
-        ls -A /proc/self/fd | wc -l; cat /proc/self/cgroup; readlink /proc/self/ns/* | sort";
+        ls -A /proc/self/fd | wc -l; cat /proc/self/cgroup; ";
+    // With fuse-overlayfs it is started again, in others.
+    let namespaces = if w.backend() == "fuse" { "true" } else { "readlink /proc/self/ns/* | sort" };
+    let seen = &[seen, namespaces].concat();
     let name = w.new_sandbox("s");
     let before = w.exec(&name, seen).ok().stdout;
     let protection = w.json(["show", &name])["details"]["protection"].clone();
@@ -154,7 +158,10 @@ fn secrets_stay_hidden(w: &World) {
     let before = w.exec(&name, &look).stdout;
     w.snapshot(&name, "one");
     assert_eq!(w.exec(&name, &look).stdout, before, "after a snapshot");
-    w.json(["squash", &name]);
+    // Layers of fuse-overlayfs are not merged.
+    if w.backend() != "fuse" {
+        w.json(["squash", &name]);
+    }
     w.rollback(&name, "one");
     assert_eq!(w.exec(&name, &look).stdout, before, "after a rollback");
     let fork = w.fork("s@one", "fork");
@@ -164,6 +171,7 @@ fn secrets_stay_hidden(w: &World) {
 }
 
 fn mounts_do_not_pile_up(w: &World) {
+    not_on!(w, "fuse", "it is started again for each snapshot");
     let name = w.new_sandbox("s");
     let keeper = w.json(["show", &name])["keeper_pid"].as_u64().expect("it runs");
     // Of everything in its namespace, also what is covered; and what the keeper itself holds open.

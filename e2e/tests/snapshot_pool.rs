@@ -30,7 +30,7 @@ as_root!(a_new_mount_is_seen);
 
 /// Switches the pool on and fills it.
 fn fill(w: &World, size: usize) {
-    w.write(w.home.join(".config/whatif/config.toml"), format!("[pool]\nsize = {size}\n"));
+    w.configure(format!("[pool]\nsize = {size}\n"));
     let filled = w.json(["pool", "fill"]);
     assert_eq!(filled["ready"], size, "{filled}");
 }
@@ -42,7 +42,7 @@ fn ready(w: &World) -> usize {
 
 /// The processes that are left when the pool is empty are somebody's fault.
 fn drain(w: &World) {
-    w.write(w.home.join(".config/whatif/config.toml"), "");
+    w.configure("");
     // Who fills in the background may be at it just now.
     eventually("nobody fills", || !w.processes().iter().any(|p| p.contains(" tidy") || p.contains(" pool")));
     w.whatif(["pool", "drain"]).go().ok();
@@ -83,7 +83,7 @@ fn a_claimed_sandbox_is_like_a_new_one(w: &World) {
             .replace(name, "NAME")
     };
     let fresh = seen("one");
-    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 1\n");
+    w.configure("[pool]\nsize = 1\n");
     w.whatif(["pool", "fill"]).env("COLOUR", "filler").env("EARLIER", "1").go().ok();
     let before = w.processes();
     let claimed = seen("two");
@@ -288,7 +288,7 @@ fn killed_at_random(w: &World, seed: u64, command: &[&str], prepare: impl Fn()) 
 }
 
 fn a_killed_filler_leaves_nothing(w: &World) {
-    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 2\n");
+    w.configure("[pool]\nsize = 2\n");
     killed_at_random(w, 1, &["pool", "fill"], || {
         w.whatif(["pool", "drain"]).go().ok();
     });
@@ -296,7 +296,7 @@ fn a_killed_filler_leaves_nothing(w: &World) {
 }
 
 fn a_killed_claim_leaves_nothing(w: &World) {
-    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 1\n");
+    w.configure("[pool]\nsize = 1\n");
     killed_at_random(w, 2, &["new", "victim"], || {
         w.whatif(["pool", "fill"]).go().ok();
     });
@@ -318,7 +318,7 @@ fn what_is_more_than_wanted_is_thrown_away(w: &World) {
     fill(w, 3);
     fill(w, 1);
     eventually("only one stands", || keepers(w).len() == 1);
-    let off = || w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 0\n");
+    let off = || w.configure("[pool]\nsize = 0\n");
     off();
     assert_eq!(w.whatif(["pool", "fill"]).go().ok().text(), "the pool is switched off; 1 sandbox thrown away");
     eventually("none stands", || keepers(w).is_empty());
@@ -331,7 +331,7 @@ fn what_is_more_than_wanted_is_thrown_away(w: &World) {
 }
 
 fn whoever_fills_waits_for_whoever_is_at_it(w: &World) {
-    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 5\n");
+    w.configure("[pool]\nsize = 5\n");
     // Fills in the background from now on.
     w.new_sandbox("s");
     assert_eq!(w.whatif(["pool", "fill"]).go().ok().text(), "5 of 5 sandboxes ready");
@@ -339,7 +339,7 @@ fn whoever_fills_waits_for_whoever_is_at_it(w: &World) {
 }
 
 fn draining_while_another_command_fills_leaves_nothing(w: &World) {
-    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 4\n");
+    w.configure("[pool]\nsize = 4\n");
     let mut filling = w.whatif(["pool", "fill"]).streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
     eventually("it has begun", || !keepers(w).is_empty());
     w.whatif(["pool", "drain"]).go().ok();
@@ -358,14 +358,14 @@ fn a_dead_one_is_not_counted(w: &World) {
 }
 
 fn a_size_that_cannot_be_meant_is_refused(w: &World) {
-    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 100000\n");
+    w.configure("[pool]\nsize = 100000\n");
     w.whatif(["pool"]).go().fails_with_hint(125).says("pool.size is 100000, but no more than 100 ");
-    w.write(w.home.join(".config/whatif/config.toml"), "");
+    w.configure("");
 }
 
 /// A sandbox that stands cannot follow a new mount of reality. The "host" is a mount namespace of the test's own.
 fn a_new_mount_is_seen(w: &World) {
-    w.write(w.home.join(".config/whatif/config.toml"), "[pool]\nsize = 1\n");
+    w.configure("[pool]\nsize = 1\n");
     w.write("mounted/under", "under");
     let script = format!(
         "set -e; {bin} pool fill >/dev/null; mount -t tmpfs none mounted; echo over > mounted/over; \

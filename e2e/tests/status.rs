@@ -1,6 +1,6 @@
 //! How far reality has moved since a sandbox was made, and moving the sandbox after it.
 
-use whatif_e2e::{World, as_root_and_user};
+use whatif_e2e::{World, as_root_and_user, needs};
 
 as_root_and_user!(
     a_deletion_that_left_no_trace_but_a_time_is_told,
@@ -8,6 +8,8 @@ as_root_and_user!(
     changes_are_counted_as_diff_counts_them,
     drift_is_told_file_by_file,
     a_collision_is_told_apart_from_drift,
+    what_reality_added_is_not_said_to_be_changed,
+    what_an_apply_leaves_out_is_no_conflict_of_it,
     status_changes_nothing,
     a_rename_has_moved_where_reality_moved,
     what_the_sandbox_applied_is_no_news,
@@ -67,6 +69,49 @@ fn a_collision_is_told_apart_from_drift(w: &World) {
     let said = said(w, &["s"]);
     let line = |path: &str| said.lines().find(|l| l.contains(path)).unwrap_or_else(|| panic!("{path}:\n{said}")).replace(path, "");
     assert_ne!(line("merging").trim(), line("colliding").trim(), "{said}");
+}
+
+fn what_reality_added_is_not_said_to_be_changed(w: &World) {
+    needs!(w, "git");
+    w.outside("git init -q .; mkdir k; echo 1 > k/1; echo e > e; echo c > c; git add .").ok();
+    w.sandbox_with("s", "rm -r k; echo s > both");
+    w.outside("echo 4 > k/4; echo r > both; echo x > new; git add new; git mv e e2; echo C >> c").ok();
+    let document = w.json(["status", "s"]);
+    let told = |path: &str| {
+        let found = document["drift"].as_array().and_then(|all| all.iter().find(|d| d["path"] == path)).expect("it moved");
+        (found["kind"].as_str().expect("a word"), found["perhaps_added"] == true)
+    };
+    assert_eq!(["both", "k/4", "new", "e2"].map(told), [("added", false), ("changed", true), ("changed", true), ("changed", true)]);
+    let diff = w.whatif(["diff", "s"]).go().ok().stdout;
+    assert!(diff.contains("reality added it too") && diff.contains("reality added or changed it since"), "{diff}");
+    let refused = w.apply(&["s"]).exits(1);
+    for words in ["both: both added it", "k/4: the sandbox deleted it or its directory, and reality added", "whatif rebase s"] {
+        assert!(refused.stderr.contains(words), "{words}: {}", refused.stderr);
+    }
+}
+
+/// Neither of what is said to be in conflict, nor of what is listed.
+fn what_an_apply_leaves_out_is_no_conflict_of_it(w: &World) {
+    needs!(w, "git");
+    w.outside("git init -q .; echo '*.o' > .gitignore; echo 1 > a; echo o > x.o; git add .").ok();
+    w.sandbox_with("s", "echo 2 >> a; git add a; echo s > x.o");
+    w.outside("echo new > new; git add new; echo r > x.o").ok();
+    let status = w.json(["status", "s"]);
+    assert_eq!((&status["conflicts"], &status["collisions"]), (&0.into(), &0.into()), "{status:#}");
+    let left_out: Vec<&str> = status["drift"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|d| d["left_out"] == true)
+        .filter_map(|d| d["path"].as_str())
+        .collect();
+    assert_eq!(left_out, [".git/index", "x.o"]);
+    assert!(!said(w, &["s"]).contains("may not apply"));
+    for arguments in [&["diff", "s"][..], &["diff", "s", "a"], &["diff", "s", "x.o"]] {
+        let diff = w.whatif(arguments.iter().copied()).go().ok().stdout;
+        assert!(!diff.contains("reality moved"), "{diff}");
+    }
+    w.apply(&["s"]).ok();
 }
 
 fn status_changes_nothing(w: &World) {

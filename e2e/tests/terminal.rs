@@ -4,6 +4,7 @@ use whatif_e2e::{Terminal, World, as_root_and_user, needs};
 
 as_root_and_user!(
     a_shell_has_a_terminal_of_its_own,
+    a_shell_that_another_command_stops_says_so,
     a_new_size_reaches_the_program,
     interrupts_reach_the_program_and_not_us,
     the_end_of_input_ends_the_shell,
@@ -11,6 +12,7 @@ as_root_and_user!(
     a_run_on_a_terminal_is_interactive,
     the_terminal_is_usable_afterwards,
     programs_work_in_tmux,
+    one_sandbox_does_not_take_the_terminals_of_all,
 );
 
 fn shell<'a>(w: &World, name: &'a str) -> (Terminal, &'a str) {
@@ -31,6 +33,16 @@ fn a_shell_has_a_terminal_of_its_own(w: &World) {
     terminal.expect("from-2");
     terminal.type_in("exit 5\n");
     assert_eq!(terminal.ends(), 5);
+}
+
+fn a_shell_that_another_command_stops_says_so(w: &World) {
+    let (mut terminal, name) = shell(w, "stopped");
+    w.whatif(["stop", name, "--grace", "0"]).go().ok();
+    terminal.expect("sandbox 'stopped' was stopped while the command ran");
+    terminal.expect("whatif start stopped");
+    let said = terminal.screen().lines().any(|line| line.contains("ready>") && line.contains("was stopped"));
+    assert!(!said, "it is a line of its own: {}", terminal.screen());
+    terminal.ends();
 }
 
 fn a_new_size_reaches_the_program(w: &World) {
@@ -114,4 +126,17 @@ fn programs_work_in_tmux(w: &World) {
     tmux("kill-server").ok();
     let seen = seen.unwrap_or_else(|| panic!("nothing came back: {}", screen()));
     assert!(seen.contains("90"), "the size is tmux's: {seen}");
+}
+
+fn one_sandbox_does_not_take_the_terminals_of_all(w: &World) {
+    needs!(w, "python3");
+    let program = r"
+import json, os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+taken = []
+try:
+    while len(taken) < 400: taken.append(os.open('/dev/ptmx', os.O_RDWR))
+except OSError: pass
+print(json.dumps(len(taken)))";
+    assert_eq!(w.python_inside(program), serde_json::json!(256));
 }

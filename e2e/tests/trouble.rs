@@ -8,7 +8,7 @@ as_root_and_user!(
     a_project_file_that_is_no_file_is_refused,
     output_that_cannot_be_written_is_no_success
 );
-as_root!(a_full_state_directory_can_be_emptied, a_read_only_state_directory_can_be_read);
+as_root!(a_full_state_directory_can_be_emptied, an_import_on_a_full_disk_leaves_nothing, a_read_only_state_directory_can_be_read,);
 
 fn with_small_disk(w: &World, script: &str) -> String {
     let text = format!(
@@ -28,6 +28,18 @@ fn a_full_state_directory_can_be_emptied(w: &World) {
     );
     assert!(said.contains("full\n") && said.contains("removed 0") && said.contains("again"), "{said}");
     assert!(!w.project.join("big").exists());
+}
+
+fn an_import_on_a_full_disk_leaves_nothing(w: &World) {
+    // There is room for what the archive holds, but not for a block of the disk for each of its files.
+    let said = with_small_disk(
+        w,
+        "$W run -q --keep --name s -- sh -c 'for n in $(seq 200); do echo $n > n$n; done'; $W export s -o ../a.whatif >/dev/null 2>&1; \
+         head -c $(( ($(df -k --output=avail $WHATIF_HOME | tail -1) - 500) * 1024 )) /dev/zero > $WHATIF_HOME/filler; \
+         $W import ../a.whatif --name i; echo code $?; rm $WHATIF_HOME/filler; $W ls -q; ls -A $WHATIF_HOME/transient; \
+         $W import ../a.whatif --name i >/dev/null 2>&1; echo then $?; $W diff i --name-only | wc -l; $W rm --all -y >/dev/null 2>&1",
+    );
+    assert!(said.contains("code 125\ns\nthen 0\n200\n") && said.contains("hint: the disk is full"), "{said}");
 }
 
 fn a_read_only_state_directory_can_be_read(w: &World) {

@@ -19,6 +19,7 @@ as_root_and_user!(
     above_projects_they_are_named,
     what_wrote_nothing_has_no_id,
     history_lists_the_newest_first,
+    history_counts_what_an_undo_says_it_restored,
     history_is_empty_at_first,
     history_knows_who_without_being_told,
 );
@@ -29,6 +30,16 @@ fn tree(w: &World) -> Tree {
 
 fn id_of(document: &Value) -> String {
     document["apply"]["id"].as_str().unwrap_or_else(|| panic!("no id: {document}")).to_owned()
+}
+
+fn history_counts_what_an_undo_says_it_restored(w: &World) {
+    w.outside("mkdir -p d/e; echo f > f; echo x > d/e/x").ok();
+    w.sandbox_with("s", "chmod 700 d; chmod 600 f; echo y > d/e/y");
+    w.apply(&["s"]).ok();
+    let undone = w.json(["undo", "--yes"]);
+    let restored = undone["restored"].as_array().expect("a list").len();
+    let history = w.json(["history"]);
+    assert_eq!((restored, &history[0]["files"], &history[1]["files"]), (3, &3.into(), &3.into()), "{history:#}");
 }
 
 fn undo_restores_every_detail(w: &World) {

@@ -1,7 +1,8 @@
-//! `cargo xtask`: what the project does to itself. `test` proves it, `fuzz` doubts it, `bench` measures it.
+//! `cargo xtask`: what the project does to itself. `test` proves it, `backend` proves it elsewhere, `fuzz` doubts it, `bench` measures it.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to the person who started it")]
 
+mod backend;
 mod bench;
 mod failure;
 mod fuzz;
@@ -18,6 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test                      install what the tests need (as root, through apt) and run all of them
+  backend NAME [TEST…]      run these end-to-end tests, or all, with sandboxes on overlay, fuse or copy
   fuzz [options] [FS…]      play random lives over several file systems until one loses something
     --minutes N             how long (default 10)
     --steps N               steps of a life (default 60)
@@ -29,7 +31,7 @@ usage: cargo xtask <command>
     --json FILE             where the figures go (default: target/bench.json)
     --user                  when started by root: measure as an ordinary user
 
-WHATIF_BIN=PATH makes fuzz and bench use that binary instead of building one, WHATIF_BENCH_SNAPSHOTS=N take N snapshots of
+WHATIF_BIN=PATH makes backend, fuzz and bench use that binary instead of building one, WHATIF_BENCH_SNAPSHOTS=N take N snapshots of
 one sandbox (default 10000).";
 
 fn main() -> ExitCode {
@@ -54,6 +56,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
     match command.as_str() {
         "test" if rest.is_empty() => test::run(),
         "test" => Err(Failure::Usage("test takes no arguments".to_owned())),
+        "backend" => backend::run(rest),
         "fuzz" => fuzz::run(&fuzz::Options::parse(rest)?, rest),
         "bench" => bench::run(&bench::Options::parse(rest)?),
         // Not for people: bench starts itself again, elsewhere.

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use whatif_types::Explain;
+use whatif_types::explain::{shortage_of, shortage_of_processes};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
@@ -97,6 +98,7 @@ fn summary(problems: &[Problem]) -> String {
     match problems {
         [] => "the plan cannot be applied".to_owned(),
         [one] => format!("{}: {}", one.path.display(), one.what),
+        [first, _] => format!("{}: {}, and 1 more problem", first.path.display(), first.what),
         [first, rest @ ..] => format!("{}: {}, and {} more problems", first.path.display(), first.what, rest.len()),
     }
 }
@@ -136,7 +138,11 @@ impl Explain for ApplyError {
                 vec![format!("mount it again, or give the apply up by moving {} away", directory.display())]
             }
             Self::Changed { .. } => vec![LOOK_AGAIN.to_owned()],
-            Self::Cancelled | Self::Refused { .. } | Self::PutBack { .. } | Self::Io { .. } => Vec::new(),
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => vec!["make room and try again".to_owned()],
+            // That is done by a thread.
+            Self::Io { action: "wait for", source, .. } => shortage_of_processes(source).into_iter().collect(),
+            Self::Io { source, .. } => shortage_of(source).into_iter().collect(),
+            Self::Cancelled | Self::Refused { .. } | Self::PutBack { .. } => Vec::new(),
         }
     }
 

@@ -74,7 +74,8 @@ fn take(root: &Root, deadline: Instant, goes_on: &mut dyn FnMut() -> bool) -> Re
     // given up, the lock it may still get goes with the last descriptor.
     let waiting = root.descriptor.try_clone().map_err(on("lock", &root.path))?;
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || sender.send(retry_on_intr(|| rustix::fs::flock(&waiting, FlockOperation::LockExclusive))));
+    let wait = move || sender.send(retry_on_intr(|| rustix::fs::flock(&waiting, FlockOperation::LockExclusive)));
+    thread::Builder::new().spawn(wait).map_err(on("wait for", &root.path))?;
     loop {
         match receiver.recv_timeout(INTERVAL) {
             Ok(outcome) => return outcome.map_err(failed),

@@ -37,6 +37,9 @@ impl<'l> Tree<'l> {
     /// The next entry, with its content if it is a file.
     pub(crate) fn next(&mut self) -> Result<Option<(Entry, Option<File>)>, ArchiveError> {
         while let Some(path) = self.pending.pop() {
+            if self.layer.without.iter().any(|without| without.as_bytes() == path) {
+                continue;
+            }
             if let Some(found) = self.look_at(&path)? {
                 return Ok(Some(found));
             }

@@ -27,6 +27,8 @@ pub struct Layer {
     pub is_overlay: bool,
     /// Files of it, by their paths in it, that hold something else in the archive than here.
     pub instead: Vec<(String, Vec<u8>)>,
+    /// Files of it, by their paths in it, that are of no use elsewhere.
+    pub without: Vec<String>,
 }
 
 /// What was found in layers and has no place in an archive.

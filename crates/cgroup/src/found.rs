@@ -8,7 +8,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::tables::{self, Hierarchy, Place};
 use crate::unified::Unified;
-use crate::{Scope, Version};
+use crate::{Scope, Version, freezer};
 
 /// What a control group can limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,13 +108,17 @@ impl Found {
         let mut found = Found::nothing(Why::new("the kernel has no control groups").fix("use a kernel that has cgroup2"));
         // A controller is in one hierarchy at most. If v1 has them all, cgroup2 need not be looked at.
         let in_v1 = |resource: Resource| hierarchies.iter().any(|h| resource.is_in(&h.controllers));
-        let all_in_v1 = Resource::ALL.into_iter().all(in_v1);
+        let freezes = |h: &Hierarchy| h.controllers.iter().any(|c| c == freezer::CONTROLLER);
+        let all_in_v1 = Resource::ALL.into_iter().all(in_v1) && hierarchies.iter().any(freezes);
         for hierarchy in hierarchies {
             match hierarchy.version {
                 Version::V1 if Resource::ALL.iter().any(|resource| resource.is_in(&hierarchy.controllers)) => {
                     found.searched.extend(hierarchy.place.iter().map(|place| place.mount_point.clone()));
-                    let place = hierarchy.place.and_then(|place| writable(place, &hierarchy.controllers));
+                    let place = hierarchy.place.and_then(|place| writable(place, Version::V1, &hierarchy.controllers));
                     found.v1.push(Legacy { controllers: hierarchy.controllers, place });
+                }
+                Version::V1 if freezes(&hierarchy) => {
+                    found.searched.extend(hierarchy.place.iter().map(|place| place.mount_point.clone()));
                 }
                 Version::V2 if !all_in_v1 => {
                     found.searched.extend(hierarchy.place.iter().map(|place| place.mount_point.clone()));
@@ -165,9 +169,13 @@ impl Found {
 }
 
 /// Groups are made below the one this process is in, so that limits set from outside hold for them, too.
-fn writable(place: Place, controllers: &[String]) -> Result<Place, Why> {
+pub(crate) fn writable(place: Place, version: Version, controllers: &[String]) -> Result<Place, Why> {
     if !is_control_groups(&place.own) {
         return Err(hidden(&place));
+    }
+    if version == Version::V2 && !(may_write(&place.own) && may_write(&place.own.join("cgroup.procs"))) {
+        let reason = format!("the control group {} is not delegated to this user", place.own.display());
+        return Err(Why::new(reason).fix("run whatif as root, or in a control group that is delegated to this user"));
     }
     if !may_write(&place.own) {
         let reason = format!("cgroup v1 ({}) is for root only: {} cannot be written", controllers.join(","), place.own.display());
@@ -193,7 +201,7 @@ fn hidden(place: &Place) -> Why {
 }
 
 /// Whether control groups are really what is seen at a path: a mount may lie over another.
-fn is_control_groups(path: &Path) -> bool {
+pub(crate) fn is_control_groups(path: &Path) -> bool {
     const V1: i128 = 0x0027_e0eb;
     const V2: i128 = 0x6367_7270;
     rustix::fs::statfs(path).is_ok_and(|stat| matches!(i128::from(stat.f_type), V1 | V2))

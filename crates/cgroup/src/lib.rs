@@ -1,14 +1,15 @@
 //! Control groups for sandboxes: what this machine offers this user, and the making, reading and removing of them.
 //!
 //! `tables` reads the kernel's tables (pure), `found` decides with them what can be used, `group` makes one sandbox's group,
-//! `meter` reads it in the keeper, `remove` and `search` find and take away what is left. Which limits there should be, and what
-//! is done where there are no control groups, is not this crate's business.
+//! `meter` reads it in the keeper, `freezer` holds with one, `remove` and `search` find and take away what is left. Which limits there
+//! should be, and what is done where there are no control groups, is not this crate's business.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod error;
 mod file;
 mod found;
+mod freezer;
 mod group;
 mod limits;
 mod meter;
@@ -21,14 +22,18 @@ mod unified;
 
 pub use error::CgroupError;
 pub use found::{Found, Resource, Why};
+pub use freezer::{About, Freezer, Site, thaw};
 pub use group::Group;
 pub use meter::{Meter, Meters};
 pub use remove::{remove, tidy};
 pub use scope::Scope;
 pub use search::list;
 
+use serde::{Deserialize, Serialize};
+
 /// Which generation of control groups limits something. Both can be in use at once, each for other resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Version {
     V1,
     V2,

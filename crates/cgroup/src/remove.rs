@@ -12,6 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::on;
 use crate::file::{Dir, peek};
+use crate::freezer::thaw_in;
 use crate::{CgroupError, Found, name, search};
 
 /// Killed processes need a moment to be gone, and more of it when the machine is busy.
@@ -78,6 +79,8 @@ fn kill(group: &Path) {
     let _ = dir.write_if_there("pids.max", "0");
     kill_processes(group);
     nested(group).iter().for_each(|inner| kill_processes(inner));
+    // In v1 what is frozen dies only when it is thawed.
+    thaw_in(&dir);
 }
 
 /// A process id may be somebody else's by the time it is used. So each is first held, and killed only if after that its id is

@@ -1,16 +1,20 @@
 //! The command line as a whole; each command's own arguments stand in its file.
 
 use std::ffi::OsString;
+use std::io::Write;
 
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
+use whatif_types::explain::EXIT_FAILED;
 
 use crate::commands::{
     apply, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, net, new, pool, port, ps,
     race, rebase, reject, review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, stats, status, stop,
     template, undo,
 };
+use crate::output::printable;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -89,7 +93,7 @@ pub enum Command {
     ///
     /// They share everything until they change it, and start when they are first used.
     Fork(fork::Args),
-    /// Merge the layers of a sandbox into one; its content does not change
+    /// Merge the layers of a sandbox into one; its files stay as they are, but for their link counts
     ///
     /// Done by itself in the background when there are many. Snapshots keep their own layers.
     Squash(squash::Args),
@@ -202,7 +206,7 @@ pub fn parse() -> Cli {
         Some("fork") => only(&arguments, Command::Fork),
         _ => None,
     };
-    quick.unwrap_or_else(|| Cli::try_parse_from(&arguments).unwrap_or_else(|error| refuse(&error, &arguments)))
+    quick.unwrap_or_else(|| Cli::try_parse_from(&arguments).unwrap_or_else(|error| refuse(error, &arguments)))
 }
 
 fn only<A: Args>(arguments: &[OsString], command: impl FnOnce(A) -> Command) -> Option<Cli> {
@@ -211,8 +215,12 @@ fn only<A: Args>(arguments: &[OsString], command: impl FnOnce(A) -> Command) -> 
 }
 
 /// Help and versions go to people; a mistake in JSON mode is a JSON document like every other failure.
-fn refuse(error: &clap::Error, arguments: &[OsString]) -> ! {
+fn refuse(mut error: clap::Error, arguments: &[OsString]) -> ! {
     let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
+    if let Some(joined) = joined_value(&error, arguments) {
+        let tip = format!("a value that begins with '-' is joined to its option: '{}'", printable(&joined));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
     if json && error.use_stderr() {
         let message = error.to_string();
         // Usage and advice follow after an empty line.
@@ -220,7 +228,26 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ! {
         crate::output::usage_error(lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: "));
         std::process::exit(2)
     }
-    error.exit()
+    if error.print().and_then(|()| std::io::stdout().flush()).is_err() && !error.use_stderr() {
+        crate::output::lost_help();
+        std::process::exit(EXIT_FAILED.into())
+    }
+    std::process::exit(error.exit_code())
+}
+
+/// What was most likely meant where a value was taken for an option: `--files -dash`.
+fn joined_value(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let refused = match error.get(ContextKind::InvalidArg)? {
+        ContextValue::String(refused) if error.kind() == ErrorKind::UnknownArgument => refused,
+        _ => return None,
+    };
+    let words = arguments.iter().map_while(|word| word.to_str()).take_while(|word| *word != "--");
+    let pairs = words.clone().zip(words.skip(1));
+    let is_meant = |(option, value): &(&str, &str)| {
+        let is_long = option.starts_with("--") && !option.contains('=');
+        is_long && !value.starts_with("--") && value.starts_with(refused.as_str())
+    };
+    pairs.into_iter().find(is_meant).map(|(option, value)| format!("{option}={value}"))
 }
 
 /// One command without the others.
@@ -237,10 +264,22 @@ struct Only<A: Args> {
 mod tests {
     use clap::CommandFactory;
 
-    use super::Cli;
+    use super::*;
 
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_value_that_looks_like_an_option_is_to_be_joined_to_its_own() {
+        let joined = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            joined_value(&Cli::try_parse_from(&words).expect_err("it is refused"), &words)
+        };
+        assert_eq!(joined(&["whatif", "apply", "s", "--files", "-dash", "--yes"]).as_deref(), Some("--files=-dash"));
+        assert_eq!(joined(&["whatif", "undo", "--skip", "-x"]).as_deref(), Some("--skip=-x"));
+        assert_eq!(joined(&["whatif", "apply", "-x"]), None);
+        assert_eq!(joined(&["whatif", "apply", "--unknown"]), None);
     }
 }

@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         unsafe { whatif_sys::command::close_inherited() };
     }
     whatif_sys::signals::restore_default_sigpipe();
+    whatif_sys::signals::ignore_file_size_signal();
     let cli = args::parse();
     let output = output::Output::new(cli.json);
     match commands::dispatch(cli, &output) {

@@ -145,6 +145,11 @@ pub fn lost_output() {
     LOST_OUTPUT.store(true, Ordering::Relaxed);
 }
 
+/// Of help and the like, which is all there was to do.
+pub fn lost_help() {
+    complain("whatif: not all output could be written");
+}
+
 /// Notes what must be known even if the report of it is lost, such as "applied as 1a2b3c".
 pub fn done(what: String) {
     *DONE.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
@@ -185,19 +190,21 @@ fn paint(colour: bool, style: Style, text: impl Display) -> String {
     if colour { format!("\x1b[{}m{text}\x1b[0m", style.code()) } else { text.to_string() }
 }
 
-/// Names and paths from inside a sandbox may hold escape sequences meant for the reader's terminal.
+/// Names and paths from inside a sandbox may hold escape sequences meant for the reader's terminal. Made visible in one way
+/// everywhere, and on one line.
 #[must_use]
 pub fn printable(text: &str) -> String {
-    let harmful = |c: char| {
-        c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
-    text.chars().map(|c| if harmful(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+    visible_bytes(text.as_bytes())
 }
 
-/// A path for a terminal: nothing in it that is not what it seems, and on one line.
+/// The same of a path.
 #[must_use]
 pub fn visible_path(path: &Path) -> String {
-    whatif_patch::escape(path.as_os_str().as_bytes()).replace('\t', "\\t")
+    visible_bytes(path.as_os_str().as_bytes())
+}
+
+fn visible_bytes(text: &[u8]) -> String {
+    whatif_patch::escape(text).replace('\t', "\\t")
 }
 
 /// `1.5 MiB`.
@@ -222,4 +229,16 @@ pub fn counted(count: u64, noun: &str) -> String {
         _ => "s",
     };
     format!("{count} {noun}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_visible_in_one_way() {
+        let name = "new\nline\t\u{1b}[31m\u{202e}é";
+        assert_eq!(printable(name), "new\\nline\\t\\x1b[31m\\u{202e}é");
+        assert_eq!(printable(name), visible_path(Path::new(name)));
+    }
 }

@@ -12,6 +12,7 @@
 //! A frozen layer has a directory of its own for what was touched first while it was the head. So a stack has a chain of them,
 //! where a later directory replaces what an earlier one says; only the last one, the sandbox's own, is still written.
 
+mod arrived;
 mod closely;
 mod copied;
 mod deleted;
@@ -33,6 +34,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_sys::absence::OrAbsent;
 
+pub use self::arrived::distrust;
 pub use self::index::FILE as INDEX;
 use self::index::Line;
 pub(crate) use self::inventory::confirm;
@@ -146,6 +148,11 @@ impl Bases {
     pub(crate) fn directory_seen(&self, path: &Path) -> Option<(u64, u64)> {
         let is_seen = |r: &&Record| r.node.kind == Kind::Directory && !r.absent && !r.unknown && !r.is_on_the_way();
         self.get(path).filter(is_seen).map(|r| (r.node.dev, r.node.ino))
+    }
+
+    /// The directory that reality is known to have had at this path.
+    pub(crate) fn directory_known(&self, path: &Path) -> Option<&Node> {
+        self.get(path).filter(|r| r.node.kind == Kind::Directory && !r.absent && !r.unknown).map(|r| &r.node)
     }
 
     #[must_use]

@@ -238,6 +238,12 @@ pub struct Change {
 }
 
 impl Change {
+    /// Whether it takes an approval of its own to apply it, by the flags that were looked for.
+    #[must_use]
+    pub fn needs_approval(&self) -> bool {
+        self.flags.iter().any(|flag| flag.needs_approval())
+    }
+
     /// A change of which nothing more is known yet.
     #[must_use]
     pub fn new(path: PathBuf, kind: ChangeKind, before: Option<State>, after: Option<State>) -> Self {

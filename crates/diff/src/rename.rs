@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::path::Path;
+use std::thread::Builder;
 
 use sha2::{Digest, Sha256};
 
@@ -129,22 +130,23 @@ fn beginnings(changes: &[Change], indices: &[usize], side: Side, sizes: &HashSet
     });
     let mut first: Vec<(usize, &Path, Beginning)> = wanted.collect();
     if first.len() < WORTH_A_THREAD {
-        return read(first);
+        return read(&first);
     }
     let second = first.split_off(first.len() / 2);
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| read(second));
-        let mut all = read(first);
-        all.extend(other.join().unwrap_or_default());
+        let other = Builder::new().spawn_scoped(scope, || read(&second));
+        let mut all = read(&first);
+        // If there can be no more threads, it takes longer.
+        all.extend(other.map_or_else(|_| read(&second), |other| other.join().unwrap_or_default()));
         all
     })
 }
 
 /// What cannot be read is like nothing else.
-fn read(files: Vec<(usize, &Path, Beginning)>) -> Vec<(usize, Beginning)> {
-    let digested = files.into_iter().filter_map(|(index, path, beginning)| {
+fn read(files: &[(usize, &Path, Beginning)]) -> Vec<(usize, Beginning)> {
+    let digested = files.iter().filter_map(|(index, path, beginning)| {
         let bytes = content::beginning(path, BEGINNING).ok()?;
-        Some((index, Beginning { digest: Sha256::digest(bytes).into(), ..beginning }))
+        Some((*index, Beginning { digest: Sha256::digest(bytes).into(), ..*beginning }))
     });
     digested.collect()
 }

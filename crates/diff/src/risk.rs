@@ -15,6 +15,7 @@ use crate::attributes::{self, Attributes};
 use crate::change::{Base, Change, ChangeKind, State};
 use crate::marks::Marks;
 use crate::node::{Kind, Node};
+use crate::set::Options;
 use crate::unreadable::Unreadable;
 
 use self::repositories::Repositories;
@@ -80,13 +81,35 @@ impl Flag {
     }
 }
 
-/// Gives every change its flags, and says what could not be looked at well enough to know all of them. `trees` are the roots of the
-/// sandbox's trees.
-pub(crate) fn flag(changes: &mut [Change], project: &Path, trees: &[PathBuf]) -> Vec<Unreadable> {
+impl Change {
+    /// What a flag says of this change. Setuid bits may be those of the other side: they stay where only hunks are taken, and where
+    /// reality gave them meanwhile.
+    #[must_use]
+    pub fn in_words(&self, flag: Flag) -> &'static str {
+        let has_bits = self.after.as_ref().is_some_and(|after| after.node.mode & 0o6000 != 0);
+        match flag {
+            Flag::Setuid if !has_bits && self.has_drifted() => "runs with its owner's rights in reality",
+            Flag::Setuid if !has_bits => "ran with its owner's rights, and does no more if all of it is applied",
+            _ => flag.in_words(),
+        }
+    }
+}
+
+/// Gives every change that is `wanted` its flags, and says what could not be looked at well enough to know all of them. Where reality moved, those
+/// count that the sandbox's change has, and those of what would be written over reality: they need not be the same.
+pub(crate) fn flag(changes: &mut [Change], options: &Options<'_>, wanted: fn(&Change) -> bool) -> Vec<Unreadable> {
+    let (project, trees) = (options.project, options.trees);
     let mut repositories = Repositories::new(project, changes);
     let mut unreadable = Vec::new();
-    for change in changes {
-        let (mut flags, unread) = flags(change, project, trees);
+    for change in changes.iter_mut().filter(|c| wanted(c)) {
+        let (mut flags, mut unread) = flags(change, project, trees);
+        if let Some(over) = over_reality(change, options.written) {
+            let (more, also_unread) = self::flags(&over, project, trees);
+            flags.extend(more);
+            flags.sort();
+            flags.dedup();
+            unread = unread.or(also_unread);
+        }
         let is_in_git = change.path.components().any(|c| folded::is(c.as_os_str(), ".git"));
         if !(change.is_directory() || is_in_git)
             && let Some(repository) = repositories.around(&change.path)
@@ -101,6 +124,23 @@ pub(crate) fn flag(changes: &mut [Change], project: &Path, trees: &[PathBuf]) ->
     }
     unreadable.append(&mut repositories.unreadable);
     unreadable
+}
+
+/// A change of reality as it is now to what would be written there, where reality is not what the sandbox started from.
+fn over_reality(change: &Change, written: &dyn Fn(&Change) -> Option<State>) -> Option<Change> {
+    // A rename to a path that is still free writes what it was judged by.
+    let is_over_something = change.reality.is_some() || change.deletion.is_none();
+    if change.base != Base::Kept || !is_over_something {
+        return None;
+    }
+    let after = written(change)?;
+    let before = change.reality.clone().map(|node| State::new(node, change.path.clone(), Marks::None));
+    let kind = match &before {
+        None => ChangeKind::Add,
+        Some(before) if before.node.kind == after.node.kind => ChangeKind::Modify,
+        Some(_) => ChangeKind::Type,
+    };
+    Some(Change { before, after: Some(after), kind, base: Base::Reality, deletion: None, ..change.clone() })
 }
 
 /// Of a path in a bare repository.

@@ -42,6 +42,8 @@ pub struct Seen<'a> {
     pub made_at: Time,
     /// The project's directory, and its device and inode when the view was fresh.
     pub project: Option<(&'a Path, (u64, u64))>,
+    /// The directories that its trees are mounted over, with device and inode.
+    pub roots: &'a [(&'a Path, (u64, u64))],
     /// Opens the root directory of a living sandbox whose view can be asked.
     pub enter: &'a (dyn Fn() -> Option<OwnedFd> + Sync),
     inside: OnceLock<Option<OwnedFd>>,
@@ -86,6 +88,7 @@ impl<'a> Seen<'a> {
         fresh: Option<(Time, Time)>,
         made_at: Time,
         project: Option<(&'a Path, (u64, u64))>,
+        roots: &'a [(&'a Path, (u64, u64))],
         enter: &'a (dyn Fn() -> Option<OwnedFd> + Sync),
     ) -> Self {
         let (fresh_at, tick) = fresh.unwrap_or((made_at, made_at));
@@ -94,6 +97,7 @@ impl<'a> Seen<'a> {
             tick,
             made_at: made_at.min(fresh_at),
             project,
+            roots,
             enter,
             inside: OnceLock::new(),
             directories: Mutex::default(),
@@ -188,6 +192,14 @@ impl<'a> Seen<'a> {
 
     fn look_at_directory(&self, place: Place<'_>, path: &Path, parent: &Path, since: Time) -> bool {
         let Some(now) = node(path) else { return false };
+        // A mount goes on showing the directory that it was made of.
+        if let Some((_, mounted)) = self.roots.iter().find(|(root, _)| *root == path) {
+            match (now.dev, now.ino) == *mounted {
+                false => return false,
+                true if since == self.fresh_at => return true,
+                true => {}
+            }
+        }
         // An apply that takes part of it moves its time; it is still the one that was found to be seen before.
         if place.bases.directory_seen(path).is_some_and(|known| known == (now.dev, now.ino)) {
             return true;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::change::Change;
+use crate::change::{Change, State};
 use crate::dependencies::DependencyTrees;
 use crate::digest::{self, Form};
 use crate::ignored::{self, Rules};
@@ -25,6 +25,8 @@ pub struct Options<'a> {
     pub seals: bool,
     /// Files that git follows although they are ignored. Asked only when it matters.
     pub tracked: &'a dyn Fn() -> HashSet<PathBuf>,
+    /// What an apply would write where reality moved; `None` if nothing. Asked in a review only.
+    pub written: &'a dyn Fn(&Change) -> Option<State>,
 }
 
 impl std::fmt::Debug for Options<'_> {
@@ -38,6 +40,8 @@ impl std::fmt::Debug for Options<'_> {
 pub enum Depth {
     /// What changed and how.
     Names,
+    /// And what a reader must not overlook among what the project ignores, which `diff` does not list otherwise.
+    Listing,
     /// And what a reviewer must not overlook about it, which takes reading it.
     Review,
 }
@@ -92,9 +96,16 @@ impl ChangeSet {
         rename::join(&mut changes);
         moved::mark(&mut changes);
         let mut dependencies = DependencyTrees::default();
+        let is_flagged: fn(&Change) -> bool = match options.depth {
+            Depth::Names => |_| false,
+            Depth::Listing => |change| change.ignored,
+            Depth::Review => |_| true,
+        };
         if options.depth == Depth::Review {
             dependencies = DependencyTrees::among(&changes, options.project);
-            for unread in risk::flag(&mut changes, options.project, options.trees) {
+        }
+        if changes.iter().any(is_flagged) {
+            for unread in risk::flag(&mut changes, options, is_flagged) {
                 if !unreadable.contains(&unread) {
                     unreadable.push(unread);
                 }

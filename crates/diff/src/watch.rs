@@ -14,7 +14,8 @@ use whatif_types::text;
 
 use crate::node::{Node, Time};
 
-const FILE: &str = "watch";
+/// In a `base/` directory. It names places of this machine.
+pub const FILE: &str = "watch";
 
 /// A directory of a head, and when it last changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]

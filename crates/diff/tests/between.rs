@@ -58,7 +58,8 @@ fn check_patches(layers: &[Vec<Act>]) {
 /// With renames, as it is shown.
 fn patch(found: Found, project: &Path) -> Vec<u8> {
     let (depth, form) = (Depth::Names, Form::Times);
-    let options = Options { project, trees: &[], ignore: &[], depth, form, seals: false, tracked: &HashSet::new };
+    let options =
+        Options { project, trees: &[], ignore: &[], depth, form, seals: false, tracked: &HashSet::new, written: &|_| None };
     let set = ChangeSet::of(found, &options);
     let mut patch = Vec::new();
     for change in &set.changes {

@@ -18,6 +18,7 @@ mod repository;
 mod select;
 mod sources;
 mod staged;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -33,12 +34,13 @@ use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
 
 pub(crate) use self::database::is_open_database;
+pub(crate) use self::decide::{BOTH_ADDED, MARKERS, can_be_marked, deleted_here};
 pub use self::decide::{Conflict, Outlook, Side, outlook};
-pub(crate) use self::decide::{MARKERS, can_be_marked};
 pub(crate) use self::finish::{After, Left};
 pub(crate) use self::marks::Mark;
 pub(crate) use self::plan::root_of;
 pub(crate) use self::staged::Staged;
+pub(crate) use self::written::written;
 pub use whatif_apply::{ApplyError, Progress, Stage};
 
 pub use self::select::{HunkChoice, LeftOut, Options, Reason};
@@ -298,8 +300,10 @@ impl Engine {
         }
         let config = self.context.config_for(&sandbox.project)?;
         let review = self.review(&sandbox, &set)?;
-        select::check_that_all_mean_something(request, &known, scope)?;
-        let selection = select::select(&set, request, &review, &config.policy, scope)?;
+        // By its name, for whoever is told what to do about a mistake.
+        let called = ApplyRequest { name: Some(sandbox.name.clone()), ..request.clone() };
+        select::check_that_all_mean_something(&called, &known, scope)?;
+        let selection = select::select(&set, &called, &review, &config.policy, scope)?;
         let lines = self.context.config.policy.auto_approve.is_some().then(|| selection.lines());
         let was_rebased = sandbox.details.based_at.is_some();
         let mut git_directories = GitDirectories::with(&set.changes);

@@ -23,11 +23,12 @@ use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_types::boot::{Boot, Masks, PROTOCOL_VERSION, Protection, Work};
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::Viewed;
-use whatif_types::{Backend, Enforced, Identity, LayerId, NetMode, PlaceKind, Plan, SandboxId};
+use whatif_types::{Backend, Enforced, Identity, LayerId, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
 
 use crate::choice::Choice;
 use crate::exec::hand_over;
 use crate::limits::Lease;
+use crate::recut::Cut;
 use crate::view::viewed_now;
 use crate::{Engine, EngineError, secrets};
 
@@ -35,12 +36,15 @@ use crate::{Engine, EngineError, secrets};
 pub(crate) type Fill<'a> = dyn Fn(&Path) -> Result<(), EngineError> + 'a;
 
 /// What is fixed before the first try.
+#[derive(Clone, Copy)]
 pub(crate) struct Wish<'a> {
     pub id: &'a SandboxId,
     pub directory: &'a Path,
     pub project: &'a Path,
     /// For a sandbox that has been up before: its trees by number. Its head is precious then, and nothing else is tried.
     pub known_trees: Option<&'a [PathBuf]>,
+    /// The sandbox that is mounted again: what it changed must be seen again.
+    pub mounted_before: Option<&'a Sandbox>,
     /// The frozen layers under its head, bottom first.
     pub stack: &'a [LayerId],
     /// What was exposed to the sandbox that these layers come from.
@@ -67,6 +71,8 @@ pub(crate) struct Booting {
     pub choice: Choice,
     pub identity: Identity,
     pub plan: Plan,
+    /// The trees by number.
+    pub trees: Vec<PathBuf>,
     /// Before anything was mounted for it.
     pub viewed: Viewed,
     /// What its limits are enforced by.
@@ -101,13 +107,13 @@ impl Engine {
         let end = |_: &EngineError| {
             let _ = pidfd_send_signal(&launched.pidfd, Signal::KILL);
         };
-        let (plan, masks) = self.prepare_layers(wish, choice.backend).inspect_err(end)?;
+        let Cut { plan, masks, trees } = self.prepare_layers(wish, choice.backend).inspect_err(end)?;
         let mut boot = self.describe_boot(wish, plan.clone(), masks, identity, Work::default());
         boot.measures_head = wish.lease.limits.limits_room();
         let mut client = Client::over(Channel::new(launched.birth));
         let prepared: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
         let bounded = !wish.lease.limits.is_unlimited() || wish.config.disk.keep_free.is_some();
-        let viewed = viewed_now(wish.project);
+        let viewed = viewed_now(wish.project, plan.trees());
         // A keeper that ended during its start has said why; `finish_boot` reads it.
         let _ = client.send(&Request::Boot { boot: Box::new(boot), prepared: !prepared.is_empty(), bounded }, &prepared);
         drop(prepared);
@@ -121,7 +127,7 @@ impl Engine {
             enforced = bounds.enforced;
         }
         let Launched { holder, pid, pidfd, .. } = launched;
-        Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, plan, viewed, enforced })
+        Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, plan, trees, viewed, enforced })
     }
 
     pub(crate) fn describe_boot(&self, wish: &Wish<'_>, plan: Plan, masks: Masks, identity: Identity, work: Work) -> Boot {
@@ -248,13 +254,13 @@ impl Engine {
         }
     }
 
-    fn prepare_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<(Plan, Masks), EngineError> {
-        let (plan, masks) = self.plan_layers(wish, backend)?;
-        self.make_heads(wish, &plan, Work::default(), Heads::MayExist)?;
+    fn prepare_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<Cut, EngineError> {
+        let cut = self.cut(wish, backend)?;
+        self.make_heads(wish, &cut.plan, Work::default(), Heads::MayExist)?;
         if let Some(fill) = wish.fill {
             fill(wish.directory)?;
         }
-        Ok((plan, masks))
+        Ok(cut)
     }
 
     /// What the sandbox shall see, of reality as it is now.
@@ -262,7 +268,8 @@ impl Engine {
         let survey = self.survey(wish)?;
         let plan = self.plan(wish, &survey, backend)?;
         let rewrites = &wish.secrets.get()?.rewrites;
-        let masks = masks::describe(&plan, &survey.mounts, &self.hidden(wish)?, rewrites, &self.state.cache())?;
+        let hidden = self.hidden(wish)?;
+        let masks = masks::describe(&plan, &survey.mounts, self.context.identity(), &hidden, rewrites, &self.state.cache())?;
         Ok((plan, masks))
     }
 

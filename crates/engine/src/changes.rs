@@ -12,8 +12,10 @@ use whatif_diff::{
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::boot::PROTOCOL_VERSION;
+use whatif_types::sandbox::is_given_up;
 use whatif_types::{Backend, LayerId, Sandbox, Snapshot};
 
+use crate::apply::written;
 use crate::git::Git;
 use crate::intact::{expected_heads, is_directory};
 use crate::lineage::Owner;
@@ -47,7 +49,8 @@ impl Engine {
         };
         let (project, trees) = (&sandbox.project, &sandbox.details.trees);
         let (ignore, Binding { form, seals }) = (&config.diff.ignore, binding);
-        let set = ChangeSet::of(found, &Options { project, trees, ignore, depth, form, seals, tracked: &tracked });
+        let options = Options { project, trees, ignore, depth, form, seals, tracked: &tracked, written: &written };
+        let set = ChangeSet::of(found, &options);
         failed.into_inner().map_or(Ok(set), Err)
     }
 
@@ -86,7 +89,7 @@ impl Engine {
     /// Whether the head has anything to say about what is in a layer below it.
     fn touches_layers(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         let directory = self.directory(sandbox)?;
-        let trees = self.trees(sandbox, &directory, View::Whole)?;
+        let trees = self.look_while_it_moves(sandbox, |now| self.trees(now, &directory, View::Whole))?;
         Ok(trees.iter().any(overlaps))
     }
 
@@ -101,12 +104,18 @@ impl Engine {
         self.look(sandbox)
     }
 
-    /// Connects to a keeper that can hold its processes still and be put on other layers, as one of an older version cannot.
+    /// Connects to a keeper that can hold its processes still and be put on other layers.
     pub(crate) fn connect_to_hold(&self, sandbox: &Sandbox) -> Result<Client, EngineError> {
-        if sandbox.details.keeper_version != PROTOCOL_VERSION {
-            return Err(EngineError::OtherKeeper { name: sandbox.name.clone() });
-        }
+        self.require_our_keeper(sandbox)?;
         self.connect(sandbox)
+    }
+
+    /// One of an older version may not be able to.
+    pub(crate) fn require_our_keeper(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        match sandbox.details.keeper_version == PROTOCOL_VERSION {
+            true => Ok(()),
+            false => Err(EngineError::OtherKeeper { name: sandbox.name.clone() }),
+        }
     }
 
     /// Looks at everything the sandbox changed, and keeps what the changed files started from.
@@ -118,6 +127,11 @@ impl Engine {
     pub(crate) fn look_closely(&self, sandbox: &Sandbox) -> Result<Found, EngineError> {
         let mut found = self.look(sandbox)?;
         self.bases(sandbox)?.compare_closely(&mut found.changes)?;
+        // The directory beneath a mount is not the one that the sandbox changed.
+        let is_changed = |tree: &&PathBuf| found.changes.iter().any(|change| change.path.starts_with(tree));
+        if let Some(tree) = view::roots::unmounted(sandbox).find(is_changed) {
+            return Err(EngineError::Unmounted { name: sandbox.name.clone(), tree: tree.clone() });
+        }
         Ok(found)
     }
 
@@ -141,14 +155,7 @@ impl Engine {
     }
 
     fn scan(&self, sandbox: &Sandbox, view: View<'_>) -> Result<(Found, Bases), EngineError> {
-        match self.scan_as_recorded(sandbox, view) {
-            // While a sandbox moves to other layers, its head is gone for a moment, also after the move is recorded.
-            Err(EngineError::Incomplete { .. }) => match self.record_after_move(sandbox)? {
-                Some(now) => self.scan_as_recorded(&now, view),
-                None => self.scan_as_recorded(sandbox, view),
-            },
-            other => other,
-        }
+        self.look_while_it_moves(sandbox, |now| self.scan_as_recorded(now, view))
     }
 
     fn scan_as_recorded(&self, sandbox: &Sandbox, view: View<'_>) -> Result<(Found, Bases), EngineError> {
@@ -166,7 +173,9 @@ impl Engine {
         let viewed = view::viewed(sandbox, &directory);
         let enter = || view::enter(sandbox);
         let project = viewed.as_ref().and_then(|v| v.project).map(|known| (sandbox.project.as_path(), known));
-        let seen = Seen::new(viewed.as_ref().map(|v| (v.at, v.tick)), arrived_at.map_or(made_at, |_| LONG_AGO), project, &enter);
+        let roots: Vec<(&Path, (u64, u64))> = view::roots::mounted(sandbox).map(|(path, root)| (path.as_path(), root.id)).collect();
+        let fresh = viewed.as_ref().map(|v| (v.at, v.tick));
+        let seen = Seen::new(fresh, arrived_at.map_or(made_at, |_| LONG_AGO), project, &roots, &enter);
         let last_look = matches!(view, View::News).then(|| LastLook::remembered(&directory.join("base")));
         let reach = match (view, &last_look) {
             (_, Some(last_look)) => Reach::News(last_look),
@@ -189,7 +198,7 @@ impl Engine {
 
     /// The quick answer for the usual case of a command that wrote nothing.
     pub(crate) fn is_unchanged(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
-        Ok(sandbox.details.position.stack.is_empty() && self.heads_are_empty(sandbox)?)
+        self.look_while_it_moves(sandbox, |now| Ok(now.details.position.stack.is_empty() && self.heads_are_empty(now)?))
     }
 
     /// Whether nothing was changed since the last snapshot.
@@ -197,7 +206,7 @@ impl Engine {
         let directory = self.directory(sandbox)?;
         let expected = expected_heads(sandbox);
         let mut are_empty = sandbox.details.copied_trees.is_empty();
-        for number in 0..sandbox.details.trees.len() {
+        for (number, _) in sandbox.details.trees.iter().enumerate().filter(|(_, tree)| !is_given_up(tree)) {
             let head = directory.join("head").join(number.to_string());
             match std::fs::read_dir(&head) {
                 Ok(mut entries) => are_empty &= entries.next().is_none(),
@@ -208,6 +217,7 @@ impl Engine {
                 Err(_) => {}
             }
         }
+        self.require_no_stray_heads(sandbox)?;
         Ok(are_empty)
     }
 
@@ -298,9 +308,13 @@ impl Engine {
 
     /// The directories that reality gave other looks since they were copied for the sandbox.
     pub(crate) fn directories_changed_since_copied(&self, sandbox: &Sandbox) -> Result<Vec<PathBuf>, EngineError> {
+        if sandbox.details.copied_trees.is_empty() {
+            return Ok(Vec::new());
+        }
         let directory = self.directory(sandbox)?;
         let mut changed = Vec::new();
-        for tree in self.trees(sandbox, &directory, View::Whole)?.iter().filter(|tree| tree.copied) {
+        let trees = self.look_while_it_moves(sandbox, |now| self.trees(now, &directory, View::Whole))?;
+        for tree in trees.iter().filter(|tree| tree.copied) {
             if let Some(copy) = tree.layers.first() {
                 let found = whatif_diff::copied::changed_directories(copy, &tree.path);
                 changed.extend(found.map_err(|e| EngineError::io("read", copy, e))?);
@@ -318,11 +332,12 @@ impl Engine {
         let owner = Owner::Sandbox(sandbox.name.clone());
         if has_head {
             self.require_heads(sandbox)?;
+            self.require_no_stray_heads(sandbox)?;
         }
         self.require_layers(&owner, stack)?;
         let below: Vec<PathBuf> = stack.iter().rev().map(|l| self.state.layer_path(l)).collect();
         let mut trees = Vec::with_capacity(sandbox.details.trees.len());
-        for (number, path) in sandbox.details.trees.iter().enumerate() {
+        for (number, path) in sandbox.details.trees.iter().enumerate().filter(|(_, path)| !is_given_up(path)) {
             let copied = sandbox.details.copied_trees.contains(&number);
             let marks = marks_of(sandbox, number);
             let part = number.to_string();

@@ -7,9 +7,11 @@
 //! Commit and apply are one transaction:
 //!
 //! 1. A note next to the journal-to-be, then git's index is locked.
-//! 2. The commit is written, and the index as it will be, next to it. Neither means anything yet. The note gets the commit's id.
+//! 2. The commit is written, apart from the repository's objects, and the index as it will be, next to it. Neither means anything yet.
+//!    The note gets the commit's id.
 //! 3. The files are staged and swapped; then [`Coming::decide`] is asked.
-//! 4. The branch moves from the parent to the commit. This decides: until then everything is put back, from then on it is finished.
+//! 4. The commit comes to the repository's objects, and the branch moves to it from the parent. This decides: until then everything
+//!    is put back, from then on it is finished.
 //! 5. The new index takes the place of the old one, and its lock goes.
 //!
 //! After a crash `unfinished` finds out from the note and the branch which of the two it is.
@@ -20,8 +22,10 @@ mod in_progress;
 mod index;
 mod moved_inside;
 mod note;
+mod objects;
 mod own;
 mod reference;
+mod room;
 mod sign;
 mod stale_locks;
 mod tracked;
@@ -100,6 +104,8 @@ impl Engine {
 
     /// Everything that can be done while nothing is applied.
     fn begin_commit(&self, committer: &Committer, prepared: &Prepared, options: &CommitOptions) -> Result<Coming, EngineError> {
+        // What already stands against the apply would only be found when git has written a lot.
+        self.check_apply(prepared)?;
         let id = prepared.id();
         let (apply, lock) = self.state.begin_apply(&id)?;
         let git = committer.git.fenced(&lock)?;
@@ -109,26 +115,42 @@ impl Engine {
             root: git.root.clone(),
             directory: PathBuf::from(git.read(&["rev-parse", "--absolute-git-dir"])?),
             branch: git.root.join(git.read(&["rev-parse", "--git-path", &reference])?),
+            objects: Some(git.root.join(git.read(&["rev-parse", "--git-path", "objects"])?)),
             reference,
             parent: None,
             commit: None,
             id,
         };
         note.write(&apply)?;
-        let index = Index::of(&note);
         let mut coming = Coming::new(git, note, apply, lock);
+        // Said while what was written takes its room.
+        let written = self.write_ahead(&mut coming, committer, prepared, options);
+        written.map_err(|error| room::explain(error, &coming.note.directory))?;
+        Ok(coming)
+    }
+
+    /// What means nothing yet: the lock, the commit and the new index.
+    fn write_ahead(
+        &self,
+        coming: &mut Coming,
+        committer: &Committer,
+        prepared: &Prepared,
+        options: &CommitOptions,
+    ) -> Result<(), EngineError> {
+        let index = Index::of(&coming.note);
         index.lock(&coming.git)?;
         in_progress::refuse(&coming.git)?;
         moved_inside::refuse(&prepared.plan, &coming.git)?;
         let parent = reference::tip(&coming.git, &coming.note.reference)?;
         let entries = Entries::of(&prepared.plan, &coming.git)?;
         if entries.count > 0 {
-            let commit = self.write_commit(committer, &coming.git, parent.as_deref(), &entries, prepared, options)?;
-            index.stage(&coming.git, &commit, parent.as_deref(), &entries.index)?;
+            let git = coming.set_objects_apart()?;
+            let commit = self.write_commit(committer, &git, parent.as_deref(), &entries, prepared, options)?;
+            index.stage(&git, &commit, parent.as_deref(), &entries.index)?;
             coming.expect(parent, commit, options)?;
         }
         coming.set_apart(entries);
-        Ok(coming)
+        Ok(())
     }
 
     /// The commit itself, which no branch has yet.
@@ -144,7 +166,7 @@ impl Engine {
         let message = self.message(prepared, options, entries.count);
         let person = Person { author: &committer.author, seconds: now() / 1000 };
         let stream = entries.stream(parent, &person, &message);
-        let plain = git.feed(&["fast-import", "--quiet", "--force", "--done"], &stream)?;
+        let plain = git.import(&stream)?;
         match &committer.signing {
             Some(signing) => signing.commit(git, &plain, parent, &person, &message),
             None => Ok(plain),
@@ -157,10 +179,14 @@ impl Engine {
         if let (Some(name), Some(email)) = (&rules.name, &rules.email) {
             return Ok(format!("{} <{}>", plain(name), plain(email)));
         }
-        let identity = git.read(&["var", "GIT_COMMITTER_IDENT"]).map_err(|_| EngineError::Git {
-            action: "find your name and address",
-            message: "git does not know them".to_owned(),
-            hint: "nothing was applied. Set them: git config --global user.name …, user.email …, or [commit] name and email in whatif's configuration".to_owned(),
+        let identity = git.read(&["var", "GIT_COMMITTER_IDENT"]).map_err(|error| match error {
+            EngineError::Git { .. } => EngineError::Git {
+                action: "find your name and address",
+                message: "git does not know them".to_owned(),
+                hint: "nothing was applied. Set them: git config --global user.name …, user.email …, or [commit] name and email in whatif's configuration".to_owned(),
+            },
+            // It was not asked.
+            other => other,
         })?;
         Ok(identity.rsplit_once('>').map_or(identity.clone(), |(person, _)| format!("{person}>")))
     }

@@ -256,13 +256,16 @@ impl Engine {
         let given = [set.clone(), in_place].concat();
         let expiry = self.expiry(&validated.limits)?;
         let reach = reached(&validated.network);
-        let veiled = validated.template.as_ref().map(|t| [t.details.exposed.clone(), t.details.veiled.clone()].concat());
+        // The template's layers may hold what is masked only here.
+        let veiled = |t: &Template| [t.details.exposed.clone(), t.details.veiled.clone(), new.mask.clone()].concat();
+        let veiled = validated.template.as_ref().map(veiled);
         let veiled = veiled.unwrap_or_default();
         let wish = Wish {
             id: &id,
             directory: &directory,
             project: &validated.project,
             known_trees: start.map(|s| s.trees),
+            mounted_before: None,
             stack: start.map_or(&[], |s| &s.position.stack),
             veiled: &veiled,
             fill: start.and_then(|s| s.fill),
@@ -303,7 +306,7 @@ impl Engine {
             backend: booting.plan.backend,
             backend_reason: booting.choice.reason.clone(),
             identity: booting.identity,
-            trees: trees_by_number(start.map_or(&[], |s| s.trees), &booting.plan),
+            trees: booting.trees.clone(),
             copied_trees: copied_trees(&booting.plan),
             masked: masked.clone(),
             exposed: new.expose.clone(),
@@ -353,7 +356,7 @@ impl Engine {
         sandbox.details.backend = booting.plan.backend;
         sandbox.details.backend_reason = booting.choice.reason.clone();
         sandbox.details.identity = booting.identity;
-        sandbox.details.trees = trees_by_number(start.map_or(&[], |s| s.trees), &booting.plan);
+        sandbox.details.trees = booting.trees.clone();
         sandbox.details.copied_trees = copied_trees(&booting.plan);
         sandbox.details.position.heads = Some(heads_of(&booting.plan));
         sandbox.details.position.viewed = Some(booting.viewed.clone());

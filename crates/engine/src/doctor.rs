@@ -1,5 +1,6 @@
 //! Tests everything a sandbox needs, by doing it, and says how to fix what is missing.
 
+mod holding;
 mod kernel;
 mod limits;
 mod sandboxes;
@@ -49,6 +50,7 @@ pub fn examine(context: Context) -> Vec<Probe> {
     let is_root = context.is_root();
     let mut probes = vec![kernel::version(), kernel::user_namespaces(is_root), kernel::seccomp(), kernel::landlock()];
     probes.extend(limits::probes());
+    probes.push(holding::probe());
     probes.extend(storage::probes(&context));
     match Engine::open(context) {
         Ok(engine) => {

@@ -1,20 +1,26 @@
 //! What became of a sandbox whose keeper left in the middle of a question: another command stopped or removed it meanwhile.
 
+use std::time::{Duration, Instant};
+
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
+use whatif_layers::state_dir::AliveLock;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
 use crate::{Engine, EngineError};
+
+/// How long a keeper may take to exit.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Asks the keeper of an active sandbox, for a command that only looks. `None` if it ended meanwhile: nothing runs in it then.
     pub(crate) fn ask<T>(
         &self,
         sandbox: &Sandbox,
-        question: impl FnOnce(&mut Client) -> Result<T, ClientError>,
+        question: impl FnOnce(Client) -> Result<T, ClientError>,
     ) -> Result<Option<T>, EngineError> {
-        match self.connect(sandbox).and_then(|mut client| Ok(question(&mut client)?)) {
+        match self.connect(sandbox).and_then(|client| Ok(question(client)?)) {
             Err(EngineError::Keeper(error)) if has_ended(&error) => match self.explain_end(sandbox, error) {
                 EngineError::EndedMeanwhile { .. } => Ok(None),
                 // However it ended, nothing runs in it.
@@ -29,6 +35,18 @@ impl Engine {
         self.reread(sandbox).and_then(|now| self.refreshed(now)).is_ok_and(|now| now.status != Status::Active)
     }
 
+    /// A keeper that exits closes its connections a moment before it gives up its lock.
+    fn await_last_moment(&self, sandbox: &Sandbox) {
+        let deadline = Instant::now() + LAST_MOMENT;
+        while let Ok(Some(directory)) = self.state.find(&sandbox.id)
+            && matches!(Client::connect(&directory), Err(ClientError::NotRunning))
+            && matches!(AliveLock::is_held(&directory), Ok(true))
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(LAST_MOMENT / 1000);
+        }
+    }
+
     /// Says why the keeper of a command that had begun is not there any more.
     #[must_use]
     pub fn explain_end_of_command(&self, sandbox: &Sandbox, error: EngineError) -> EngineError {
@@ -40,6 +58,16 @@ impl Engine {
         }
     }
 
+    /// What another command did to the sandbox of a command that a signal ended; nothing if it goes on without that command.
+    #[must_use]
+    pub fn end_by_another_command(&self, sandbox: &Sandbox) -> Option<EngineError> {
+        let gone = EngineError::Keeper(ClientError::NotRunning);
+        match self.explain_end_of_command(sandbox, gone) {
+            ended @ (EngineError::EndedMeanwhile { .. } | EngineError::Removed { .. }) => Some(ended),
+            _ => None,
+        }
+    }
+
     /// Says why a keeper is not there any more, as soon as the records tell it.
     pub(crate) fn explain_end(&self, sandbox: &Sandbox, error: ClientError) -> EngineError {
         if !has_ended(&error) {
@@ -47,6 +75,7 @@ impl Engine {
         }
         let name = sandbox.name.clone();
         self.await_other_command(&sandbox.id);
+        self.await_last_moment(sandbox);
         match self.reread(sandbox).and_then(|now| self.refreshed(now)) {
             Err(EngineError::NoSuchSandbox { .. }) => EngineError::Removed { name, has_run: false },
             Ok(_) if self.state.is_being_deleted(&sandbox.id) => EngineError::Removed { name, has_run: false },

@@ -3,6 +3,8 @@
 
 mod explain;
 mod hints;
+mod layer_paths;
+mod recut;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,6 +30,8 @@ use crate::lineage::Owner;
 use crate::race::RaceError;
 use crate::undo::ChangedPath;
 
+pub use self::recut::Recut;
+
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("there is no sandbox called '{name}'")]
@@ -47,6 +51,12 @@ pub enum EngineError {
         /// Snapshots of the same sandbox that are all there.
         intact: Vec<String>,
     },
+    #[error("sandbox '{name}' has changes in {} that belong to no directory it records", path.display())]
+    StrayHead { name: String, path: PathBuf },
+    #[error("sandbox '{name}' has changes in {}, where nothing is mounted any more", tree.display())]
+    Unmounted { name: String, tree: PathBuf },
+    #[error("sandbox '{name}' cannot be mounted again: {how}")]
+    MountsChanged { name: String, how: Recut },
     #[error("the records of sandbox '{name}' are older than the sandbox: the database lacks layers that it stands on")]
     Behind { name: String },
     #[error("'{prefix}' fits several sandboxes: {}", names.join(", "))]
@@ -131,6 +141,8 @@ pub enum EngineError {
     Backend { backend: Backend, message: String },
     #[error("{}", .0.message)]
     Command(Failed),
+    #[error("there is no process {pid} in sandbox '{name}'")]
+    NoSuchProcess { name: String, pid: i32 },
     #[error("{message}")]
     Usage { message: String, hint: String },
     #[error("sandbox '{name}' changed since it was looked at (digest {seen}, now {now})")]

@@ -18,6 +18,7 @@ use crate::ended::has_ended;
 use crate::lifetime::last_words;
 use crate::network::secrets;
 use crate::start::Why;
+use crate::view::Freshened;
 use crate::{Engine, EngineError};
 
 /// How long a process may linger after its command before it counts as left running.
@@ -197,9 +198,17 @@ impl Engine {
     /// reality as it is now.
     pub fn enter(&self, name: Option<&str>) -> Result<Entered, EngineError> {
         let deadline = Instant::now() + REST_PATIENCE;
+        let mut may_mount_again = true;
         loop {
             let mut entered = self.enter_as_it_is(name)?;
             match self.freshen(&entered.sandbox, &mut entered.client) {
+                Ok(Freshened::NeedsOtherMounts) if may_mount_again => {
+                    // Once: reality may go on exchanging directories.
+                    may_mount_again = false;
+                    drop(entered.client);
+                    self.unmount_if_idle(&entered.sandbox)?;
+                    continue;
+                }
                 // It ended meanwhile, as one does whose layers could not be changed.
                 Err(EngineError::Keeper(error)) if has_ended(&error) && Instant::now() < deadline => {}
                 // If that fails, what the sandbox sees of files that reality replaced is unknown, and treated so.

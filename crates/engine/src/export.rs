@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use whatif_archive::{Layer, Marks};
 use whatif_layers::copy::Copied;
+use whatif_layers::parts;
 use whatif_types::copied;
 use whatif_types::sandbox::{Details, Position};
 use whatif_types::{Lockfile, MadeBy, Sandbox, Template};
@@ -87,11 +88,14 @@ impl Engine {
         for id in &about.details.position.stack {
             let directory = self.state.layer_path(id);
             let instead = inventories(&directory, &about.details.copied_trees)?;
-            layers.push(Layer { id: id.to_string(), directory, marks: self.marks(), is_overlay, instead });
+            // It names places of the state directory here.
+            let without = vec![format!("{}/{}", parts::BASE, whatif_diff::watch::FILE)];
+            layers.push(Layer { id: id.to_string(), directory, marks: self.marks(), is_overlay, instead, without });
         }
         let value = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &about.project, e.into()))?;
         let mut out = BufWriter::new(out);
-        let written = whatif_archive::write(&mut out, value, &layers, progress)?;
+        let written = whatif_archive::write(&mut out, value, &layers, progress)
+            .map_err(|error| EngineError::from(error).about_inside(self.state.root(), &about.details.trees))?;
         out.flush().map_err(|e| EngineError::io("write", Path::new("the archive"), e))?;
         Ok(Packed { about, written, disturbed })
     }

@@ -2,15 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::fs::File;
+use std::io::{Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use whatif_sys::absence;
 use whatif_sys::programs::{Programs, USUAL};
 use whatif_sys::run_to_end::{run_to_end, wait_to_end};
@@ -28,6 +30,8 @@ pub(crate) struct Git {
     programs: Programs,
     /// Held by every command that writes to the repository, so that a lock on it outlives us until the last of them has ended.
     fence: Option<Arc<OwnedFd>>,
+    /// Where new objects go, if not to the others.
+    objects: Option<PathBuf>,
 }
 
 /// In the place of a mode.
@@ -76,13 +80,18 @@ impl Git {
         let home = owner.and_then(|(uid, _)| home_of(uid)).unwrap_or_else(|| home.to_owned());
         let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL.into());
         let programs = Programs::new(&path, &home, root);
-        Ok(Some(Self { root: root.to_owned(), home, owner, programs, fence: None }))
+        Ok(Some(Self { root: root.to_owned(), home, owner, programs, fence: None, objects: None }))
     }
 
     /// The same, for work that whoever takes this lock next must not find under way: a killed command's children go on.
     pub(crate) fn fenced(&self, lock: &impl AsFd) -> Result<Self, EngineError> {
         let fence = lock.as_fd().try_clone_to_owned().map_err(|e| EngineError::io("hold", &self.root, e))?;
         Ok(Self { fence: Some(Arc::new(fence)), ..self.clone() })
+    }
+
+    /// The same with objects written to this directory, which says where the others are.
+    pub(crate) fn writing_to(&self, objects: &Path) -> Self {
+        Self { objects: Some(objects.to_owned()), ..self.clone() }
     }
 
     /// Mode, id and path of every file in the last commit, relative to the root.
@@ -212,6 +221,9 @@ impl Git {
         command.env("HOME", &self.home).env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").current_dir(&self.root);
         // An object that is not there is not fetched: the repository would say how, and that can be a command.
         command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
+        if let Some(objects) = &self.objects {
+            command.env("GIT_OBJECT_DIRECTORY", objects);
+        }
         for setting in settings {
             command.args(["-c", setting]);
         }
@@ -262,10 +274,16 @@ impl Git {
         Ok(paths.map(|p| self.root.join(OsString::from_vec(p.to_vec()))).collect())
     }
 
-    /// The first line of what it says to what it is fed.
-    pub(crate) fn feed(&self, arguments: &[&str], input: &[u8]) -> Result<String, EngineError> {
+    /// Makes objects of a stream, and returns the first line of what is said to it.
+    pub(crate) fn import(&self, stream: &[u8]) -> Result<String, EngineError> {
         let _held = self.held()?;
-        let told = feed(self.command(arguments), input)?;
+        let import = start(self.command(&["fast-import", "--quiet", "--force", "--done"]), stream)?;
+        let report = format!("fast_import_crash_{}", import.id());
+        let told = end(import).inspect_err(|_| {
+            // The error says what there is to know of it.
+            let directory = self.read(&["rev-parse", "--absolute-git-dir"]);
+            let _ = directory.and_then(|within| self.script("rm -f -- \"$1\"", &[&Path::new(&within).join(&report)]));
+        })?;
         Ok(String::from_utf8_lossy(&told).lines().next().unwrap_or_default().to_owned())
     }
 
@@ -356,15 +374,29 @@ fn output(command: &mut Command, arguments: &[&str]) -> Result<Vec<u8>, EngineEr
     if output.status.success() { Ok(output.stdout) } else { Err(failed(arguments, &output.stderr)) }
 }
 
-fn feed(mut command: Command, input: &[u8]) -> Result<Vec<u8>, EngineError> {
-    let failed_to_run = |e| EngineError::io("run", Path::new("git"), e);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed_to_run)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // If it ends early, its own words say more than the broken pipe.
-        let _ = stdin.write_all(input);
-    }
-    let output = wait_to_end(child).map_err(failed_to_run)?;
-    if output.status.success() { Ok(output.stdout) } else { Err(failed(&["was fed"], &output.stderr)) }
+fn feed(command: Command, input: &[u8]) -> Result<Vec<u8>, EngineError> {
+    end(start(command, input)?)
+}
+
+/// Its input is a file in memory. A pipe would end us together with a git that fails early, and a git that goes on when we are
+/// killed would miss the rest.
+fn start(mut command: Command, input: &[u8]) -> Result<Child, EngineError> {
+    let in_memory = || {
+        let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+        file.write_all(input)?;
+        file.rewind()?;
+        Ok(file)
+    };
+    let input = in_memory().map_err(|e| EngineError::io("write", Path::new("the input of git"), e))?;
+    let started = command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    started.map_err(|e| EngineError::io("run", Path::new("git"), e))
+}
+
+fn end(child: Child) -> Result<Vec<u8>, EngineError> {
+    let output = wait_to_end(child).map_err(|e| EngineError::io("run", Path::new("git"), e))?;
+    // What follows the first reason comes of it.
+    let reason = output.stderr.split(|b| *b == b'\n').find(|line| line.starts_with(b"fatal:")).unwrap_or(&output.stderr);
+    if output.status.success() { Ok(output.stdout) } else { Err(failed(&["was fed"], reason)) }
 }
 
 fn failed(arguments: &[&str], stderr: &[u8]) -> EngineError {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use whatif_apply::{Change as Act, Operation};
 use whatif_diff::base::{self, Fate};
 use whatif_sys::absence::OrAbsent;
 use whatif_types::text;
@@ -61,6 +62,11 @@ impl Page {
         }
     }
 
+    /// Whether an undo of this speaks of what it does at a path: what the apply did not speak of only gets its times back.
+    pub(crate) fn is_told_of_undo(&self, operation: &Operation, path: &Path) -> bool {
+        !matches!(operation.change, Act::Set { .. }) || self.paths.iter().any(|told| told == path)
+    }
+
     pub(crate) fn write(&self, directory: &Path) -> Result<(), EngineError> {
         let path = directory.join(FILE);
         let bytes = serde_json::to_vec(self).map_err(|e| EngineError::io("write", &path, e.into()))?;
@@ -69,7 +75,7 @@ impl Page {
 
     /// `None` for an apply without a page, or with one that cannot be understood. One that cannot be read just now is an error: an
     /// undo would take another apply for the last one.
-    fn read(directory: &Path) -> Result<Option<Self>, EngineError> {
+    pub(crate) fn read(directory: &Path) -> Result<Option<Self>, EngineError> {
         let path = directory.join(FILE);
         let text = std::fs::read(&path).or_absent().map_err(|e| EngineError::io("read", &path, e))?;
         Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))

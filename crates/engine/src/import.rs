@@ -125,7 +125,12 @@ impl Engine {
         let Admitted { claims, kind, name, mut sandbox, ground } = admitted;
         let old = &claims.details.position.stack;
         for layer in old {
-            shape::check(&unpacked.join(layer.as_str()), claims.details.trees.len())?;
+            let layer = unpacked.join(layer.as_str());
+            shape::check(&layer, claims.details.trees.len())?;
+            let base = layer.join(parts::BASE);
+            if absence::is_dir(&base).map_err(|e| EngineError::io("examine", &base, e))? {
+                whatif_diff::base::distrust(&base).map_err(|e| EngineError::io("take over", &base, e))?;
+            }
         }
         ground.check_redirects(&extracted.redirects, &claims.details.trees, sandbox.details.backend)?;
 
@@ -200,7 +205,8 @@ impl Engine {
             copied_trees: theirs.copied_trees.iter().copied().filter(|number| *number < theirs.trees.len()).collect(),
             masked: [import.mask.to_vec(), claims.masks().0].concat(),
             exposed: Vec::new(),
-            veiled: [theirs.exposed.clone(), theirs.veiled.clone()].concat(),
+            // Their layers may hold what is masked only here.
+            veiled: [theirs.exposed.clone(), theirs.veiled.clone(), import.mask.to_vec()].concat(),
             dropped_env: Vec::new(),
             carried_env: Vec::new(),
             set_env: Vec::new(),

@@ -4,6 +4,7 @@
 //! must be there is recorded: the heads with the sandbox, the parts of a layer in the layer itself. What was deleted inside of
 //! them cannot be told from what the sandbox deleted.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -20,6 +21,8 @@ use crate::{Engine, EngineError};
 
 /// How long a sandbox may be on its way from one stack to another.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it may be found on its way by a command that looks at it.
+const MOST_MOVES: usize = 20;
 
 /// Something that should be there and is not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -141,7 +144,11 @@ impl Engine {
         if !is_directory(&directory)? {
             return Ok(vec![Missing { what: Part::Layer, path: directory }]);
         }
-        let Some(sealed) = parts::sealed(&directory)? else {
+        let sealed = match parts::sealed(&directory) {
+            Err(error) if is_absence(&error.source) => return Ok(vec![Missing { what: Part::Layer, path: directory }]),
+            other => other?,
+        };
+        let Some(sealed) = sealed else {
             // Made by an earlier version. It never was empty.
             let is_empty = parts::present(&directory)?.is_empty();
             return Ok(is_empty.then_some(Missing { what: Part::Layer, path: directory }).into_iter().collect());
@@ -160,7 +167,8 @@ impl Engine {
     pub(crate) fn require_whole(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         self.require_current(sandbox)?;
         let missing = self.missing_of(sandbox, &mut Known::new())?;
-        self.complain(&Owner::Sandbox(sandbox.name.clone()), missing)
+        self.complain(&Owner::Sandbox(sandbox.name.clone()), missing)?;
+        self.require_no_stray_heads(sandbox)
     }
 
     /// Whether the head is there.
@@ -171,14 +179,40 @@ impl Engine {
 
     /// The same for a sandbox that runs: what its keeper has mounted.
     pub(crate) fn require_mounted(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        match self.check_mounted(sandbox) {
-            // While a sandbox moves to other layers, its head is gone for a moment, also after the move is recorded.
-            Err(EngineError::Incomplete { .. }) => match self.record_after_move(sandbox)? {
-                Some(now) => self.check_mounted(&now),
-                None => self.check_mounted(sandbox),
-            },
-            other => other,
+        self.look_while_it_moves(sandbox, |now| self.check_mounted(now))
+    }
+
+    /// For a command without the sandbox's lock. While a sandbox moves to other layers, its head is gone for a moment, also after
+    /// the move is recorded: what is missing is looked for again where the record has it by now.
+    pub(crate) fn look_while_it_moves<T>(
+        &self,
+        sandbox: &Sandbox,
+        look: impl Fn(&Sandbox) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let mut record = Cow::Borrowed(sandbox);
+        for _ in 0..MOST_MOVES {
+            match look(&record) {
+                Err(EngineError::Incomplete { .. }) => match self.record_after_move(&record)? {
+                    Some(now) => record = Cow::Owned(now),
+                    None => break,
+                },
+                other => return other,
+            }
         }
+        look(&record)
+    }
+
+    /// What is missing of a sandbox, for the same.
+    pub(crate) fn missing_while_it_moves(&self, sandbox: &Sandbox, known: &mut Known) -> Result<Vec<Missing>, EngineError> {
+        let missing = self.missing_of(sandbox, known)?;
+        if missing.is_empty() {
+            return Ok(missing);
+        }
+        // Of one that was removed meanwhile nothing is missing.
+        let Some(now) = self.record_after_move(sandbox)?.map_or_else(|| self.store.get(&sandbox.id), |now| Ok(Some(now)))? else {
+            return Ok(Vec::new());
+        };
+        self.missing_of(&now, &mut Known::new())
     }
 
     fn check_mounted(&self, sandbox: &Sandbox) -> Result<(), EngineError> {

@@ -22,6 +22,7 @@ pub mod error;
 mod exec;
 pub mod export;
 pub mod fork;
+mod freezer;
 mod gc;
 mod git;
 mod git_directory;
@@ -46,6 +47,7 @@ mod private_file;
 pub mod race;
 pub mod rebase;
 mod recover;
+mod recut;
 mod reject;
 mod remove;
 mod removed;
@@ -64,6 +66,7 @@ mod stats;
 pub mod status;
 mod still;
 mod stop;
+mod stray_heads;
 pub mod template;
 mod trial;
 mod turn;
@@ -96,7 +99,7 @@ pub use self::stop::DEFAULT_GRACE;
 pub use whatif_diff::granted;
 pub use whatif_diff::text::Content;
 pub use whatif_diff::{
-    Base, Blocked, Change, ChangeKind, ChangeSet, Depth, Flag, Kind, Node, State, Summary, Unreadable, shown_path,
+    Base, Blocked, Change, ChangeKind, ChangeSet, Collapsed, Depth, Flag, Kind, Moved, Node, State, Summary, Unreadable, shown_path,
 };
 pub use whatif_keeper::client::News;
 pub use whatif_keeper::protocol::{Exited, Process, Stdio};

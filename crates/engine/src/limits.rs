@@ -15,7 +15,7 @@ use whatif_types::{Enforced, Identity, Limits, Sandbox, SandboxId};
 
 use crate::lifetime::clock;
 use crate::lineage::Owner;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, freezer};
 
 /// Set for a command that was started anew in a scope.
 pub const IN_SCOPE: &str = "WHATIF_IN_SCOPE";
@@ -195,11 +195,21 @@ impl Engine {
         Ok(room)
     }
 
-    /// Removes the control group of a sandbox whose keeper is gone.
+    /// Removes the control groups of a sandbox whose keeper is gone, with whatever that left in them.
     pub(crate) fn unbind(&self, sandbox: &Sandbox) {
-        let has_group = sandbox.details.enforced.iter().any(|e| matches!(e.by, Means::Cgroup1 | Means::Cgroup2));
-        if has_group {
+        match self.directory(sandbox) {
+            Ok(directory) => self.unbind_in(sandbox, &directory),
+            // Nothing tells whether there are any.
+            Err(_) => self.remove_group(&sandbox.id),
+        }
+    }
+
+    /// The same for one that lies there.
+    pub(crate) fn unbind_in(&self, sandbox: &Sandbox, directory: &Path) {
+        let is_limited = sandbox.details.enforced.iter().any(|e| matches!(e.by, Means::Cgroup1 | Means::Cgroup2));
+        if is_limited || freezer::was_lent(directory) {
             self.remove_group(&sandbox.id);
+            freezer::forget(directory);
         }
     }
 
@@ -209,7 +219,7 @@ impl Engine {
         }
     }
 
-    fn group_name(&self, id: &SandboxId) -> Result<String, EngineError> {
+    pub(crate) fn group_name(&self, id: &SandboxId) -> Result<String, EngineError> {
         Ok(format!("{}{id}", self.group_prefix()?))
     }
 

@@ -61,7 +61,7 @@ impl Engine {
 
     /// The line for one sandbox among others. A running one is looked at; for a stopped one the record is true.
     fn listed_beside(&self, sandbox: Sandbox, known: &mut Known) -> Result<Listed, EngineError> {
-        let missing = self.missing_of(&sandbox, &mut known.layers)?;
+        let missing = self.missing_while_it_moves(&sandbox, &mut known.layers)?;
         let (mut changed_files, mut size_bytes, mut pids) = (sandbox.details.changed_files, sandbox.details.size_bytes, 0);
         if sandbox.status == Status::Active {
             // One that cannot be examined must not keep the others from being listed.

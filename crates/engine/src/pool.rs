@@ -11,6 +11,7 @@
 
 use std::fs;
 use std::io;
+use std::iter;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,7 @@ use whatif_layers::remove;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_store::Inserted;
 use whatif_sys::absence::{self, OrAbsent};
+use whatif_types::sandbox::Viewed;
 use whatif_types::{Backend, Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
 
 use crate::boot::Wish;
@@ -31,7 +33,7 @@ use crate::limits::Lease;
 use crate::network::usual;
 use crate::recover::end_keeper_in;
 use crate::stop::keeper_pidfd;
-use crate::view::viewed_now;
+use crate::view::{roots, viewed_now};
 use crate::{Engine, EngineError, now, secrets};
 
 const READY: &str = "ready.json";
@@ -116,7 +118,8 @@ impl Engine {
             }
             let mut sandbox = ready.sandbox;
             // Nothing has run in it so far, and what its keeper looked up is part of the fingerprint.
-            sandbox.details.position.viewed = Some(viewed_now(&validated.project));
+            let roots = sandbox.details.position.viewed.take().map(|made| made.roots).unwrap_or_default();
+            sandbox.details.position.viewed = Some(Viewed { roots, ..viewed_now(&validated.project, iter::empty()) });
             sandbox.name = name.to_owned();
             sandbox.created_at = now();
             sandbox.updated_at = sandbox.created_at;
@@ -292,6 +295,7 @@ impl Engine {
             directory: Path::new(""),
             project: &validated.project,
             known_trees: None,
+            mounted_before: None,
             stack: &[],
             veiled: &[],
             fill: None,
@@ -306,14 +310,15 @@ impl Engine {
         };
         let (plan, mut masks) = self.plan_layers(&wish, self.first_choice(backend).backend)?;
         // When directories on the way to what is masked were last touched matters to nobody.
-        for directory in masks.trees.iter_mut().flat_map(|m| &mut m.directories) {
+        for directory in masks.layers.iter_mut().flat_map(|m| &mut m.directories) {
             directory.attributes.mtime = (0, 0);
         }
         let copied = copied_state(&plan)?;
+        let roots = roots::of(plan.trees());
         let program = own_program().map_err(|e| EngineError::io("examine", Path::new("/proc/self/exe"), e))?;
         let on_the_way = on_the_way(&validated.project)?;
         let runtime_dir = self.context.runtime_dir.as_ref();
-        let text = serde_json::to_vec(&(&plan, &masks, copied, on_the_way, program, validated.net, runtime_dir))
+        let text = serde_json::to_vec(&(&plan, &masks, roots, copied, on_the_way, program, validated.net, runtime_dir))
             .map_err(|e| EngineError::io("describe", &validated.project, e.into()))?;
         Ok(digest::of_bytes(&text))
     }

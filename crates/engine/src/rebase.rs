@@ -18,15 +18,16 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use whatif_diff::base::{Made, NewBase, hash_of};
-use whatif_diff::{Base, Change, Kind, State, Time, Unchanged, Unreadable, content, git_index};
+use whatif_diff::{Base, Change, Kind, Moved, State, Time, Unchanged, Unreadable, content, git_index};
 use whatif_sys::absence;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
-pub(crate) use self::head::lies_in_copy;
-use self::head::{Head, New, tree_of};
+use self::head::{Head, New};
+pub(crate) use self::head::{lies_in_copy, tree_of};
 use self::names::Following;
 use self::reality::{Found, Tree};
+use crate::apply::{BOTH_ADDED, deleted_here};
 use crate::git_directory::is_gits_own;
 use crate::merge::{Collision, Content, Looks, Merged, REALITY, SANDBOX, merge};
 use crate::start::Why;
@@ -109,6 +110,10 @@ impl Engine {
                 }
             }
         }
+        // Whatever reality did there, nothing of it was taken over.
+        rebased
+            .open
+            .extend(found.unreadable.iter().map(|closed| (closed.path.clone(), "it cannot be read, so it was not looked at")));
         self.bases(&sandbox)?.replace(bases, None).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
         sandbox.details.based_at = Some(now());
         sandbox.updated_at = now();
@@ -180,7 +185,7 @@ fn outcome(change: &Change, tree: &Tree) -> Result<Outcome, EngineError> {
     if change.has_lost_its_source() {
         return Ok(Outcome::Open("it was renamed, and reality deleted what it was before"));
     }
-    let Some(after) = &change.after else { return Ok(Outcome::Open("the sandbox deleted it, reality changed it")) };
+    let Some(after) = &change.after else { return Ok(Outcome::Open(deleted_here(change))) };
     let found = tree.read(&change.path).map_err(|e| EngineError::io("read", &change.path, e))?;
     let now = match (found, &change.reality) {
         (Found::Nothing, None) if is_as_it_was(change)? => return Ok(Outcome::Gone),
@@ -198,6 +203,7 @@ fn outcome(change: &Change, tree: &Tree) -> Result<Outcome, EngineError> {
             "both changed it, and it is git's own; settle it with git, or choose a side with apply --ours or --theirs",
         ),
         Err(Collision { marked: Some(marked), .. }) => Outcome::Marked { bytes: marked.bytes, looks: marked.looks, now },
+        Err(_) if change.drift() == Moved::Added => Outcome::Open(BOTH_ADDED),
         Err(Collision { why, .. }) => Outcome::Open(why),
     })
 }
@@ -282,7 +288,7 @@ fn carry_out(head: &mut Head<'_>, change: &Change, outcome: Outcome, following: 
             head.rewrite(change, after, &New::Bytes(&bytes), &looks, base(path, &now, None)?, following)?;
             Ok(Done::Marked)
         }
-        (_, None) => Ok(Done::Open("the sandbox deleted it, reality changed it")),
+        (_, None) => Ok(Done::Open(deleted_here(change))),
     }
 }
 

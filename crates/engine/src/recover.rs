@@ -137,7 +137,7 @@ impl Engine {
             // A `run` that was killed: decide in its place.
             Some(mut sandbox) => {
                 end_keeper_in(&path);
-                self.unbind(&sandbox);
+                self.unbind_in(&sandbox, &path);
                 // Its command may have begun before the record says so. A head that was only copied is nobody's work.
                 if sandbox.status == Status::Creating && !holds_work(&path) {
                     return self.clear_away(id);

@@ -11,8 +11,9 @@ use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_sys::command;
 use whatif_types::{Sandbox, Status};
 
+use crate::freezer::wait_until_ended;
 use crate::network::end_supervisor;
-use crate::stop::{Afterwards, end_keeper, keeper_pidfd, wait_until_ended};
+use crate::stop::{Afterwards, end_keeper, keeper_pidfd};
 use crate::{Engine, EngineError};
 
 /// How long `rm` itself waits for processes to be gone before it leaves that to the background.
@@ -59,7 +60,7 @@ impl Engine {
         match keeper {
             Some(pidfd) => {
                 end_keeper(&pidfd);
-                wait_until_ended(&pidfd, PATIENCE);
+                wait_until_ended(&pidfd, &directory, PATIENCE);
                 self.discard(sandbox, lock, &pidfd)?;
             }
             None => self.put_away(&sandbox, lock, None)?,
@@ -120,7 +121,7 @@ impl Engine {
 
     /// What cannot be deleted now is found again by the next command.
     fn delete_when_free(&self, sandbox: &Sandbox, directory: &Path, pidfd: Option<&OwnedFd>) {
-        if !pidfd.is_none_or(|fd| wait_until_ended(fd, BACKGROUND_PATIENCE)) {
+        if !pidfd.is_none_or(|fd| wait_until_ended(fd, directory, BACKGROUND_PATIENCE)) {
             return;
         }
         // A record that a power cut brings back must find its sandbox whole. (That of a run which nobody kept is not missed.)
@@ -128,7 +129,7 @@ impl Engine {
             return;
         }
         end_supervisor(directory, &sandbox.id, Duration::ZERO);
-        self.unbind(sandbox);
+        self.unbind_in(sandbox, directory);
         if !self.state.recycle(directory) {
             let _ = remove::tree(directory);
         }

@@ -15,7 +15,7 @@ use crate::exec::{CommandSpec, Running, Surroundings, hand_over};
 use crate::lifetime::is_expired;
 use crate::network::{LAST_WORDS, Troubles, end_supervisor};
 use crate::stop::mark_stopped;
-use crate::{Engine, EngineError, NewSandbox, now};
+use crate::{Engine, EngineError, NewSandbox, freezer, now};
 
 /// How long a killed sandbox may take to be gone.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
@@ -112,11 +112,12 @@ impl Engine {
     /// The head is all there is to keep: no process stays for it.
     fn leave_head(&self, sandbox: &mut Sandbox, pidfd: &OwnedFd, reason: StopReason) -> Result<(), EngineError> {
         crate::stop::end_keeper(pidfd);
-        if !sandbox.details.enforced.is_empty() {
-            crate::stop::wait_until_ended(pidfd, LAST_MOMENTS);
-            self.unbind(sandbox);
+        let directory = self.directory(sandbox)?;
+        if !sandbox.details.enforced.is_empty() || freezer::was_lent(&directory) {
+            freezer::wait_until_ended(pidfd, &directory, LAST_MOMENTS);
+            self.unbind_in(sandbox, &directory);
         }
-        end_supervisor(&self.directory(sandbox)?, &sandbox.id, LAST_WORDS);
+        end_supervisor(&directory, &sandbox.id, LAST_WORDS);
         mark_stopped(sandbox, reason);
         Ok(())
     }

@@ -24,9 +24,10 @@ use whatif_types::{Backend, LayerId, Plan, Sandbox, SandboxId, Status};
 use self::helper::{Finishing, Helper};
 use self::take_back::take_back;
 use crate::boot::{Heads, Wish};
-use crate::create::{copied_trees, new_id, trees_by_number};
+use crate::create::{copied_trees, new_id};
 use crate::intact::heads_of;
 use crate::limits::Lease;
+use crate::recut::Cut;
 use crate::view::viewed_now;
 use crate::{Engine, EngineError, secrets};
 
@@ -145,7 +146,7 @@ impl Engine {
 
     /// What serves file systems in user space cannot be replaced under a sandbox. One in which nothing runs (any more) is stopped
     /// for that, and starts again by itself. `None`: something runs and shall go on.
-    fn rest_if_idle(&self, sandbox: &mut Sandbox, live: Live) -> Result<Option<Vec<Process>>, EngineError> {
+    pub(crate) fn rest_if_idle(&self, sandbox: &mut Sandbox, live: Live) -> Result<Option<Vec<Process>>, EngineError> {
         let mut client = self.connect_to_hold(sandbox)?;
         let running = client.freeze()?;
         let mut ended = Vec::new();
@@ -255,9 +256,10 @@ impl Moving<'_> {
             }
             other => other?,
         };
+        self.engine.lend_freezer(sandbox, &mut client)?;
         // It finds its way in while everything else is looked at.
         let stack = self.to.stack(sandbox, self.layer);
-        let boot = self.engine.boot_on(sandbox, self.directory, &stack)?;
+        let (boot, trees) = self.engine.boot_on(sandbox, self.directory, &stack)?;
         self.engine.state.make_layers()?;
         helper.enter(sandbox.details.keeper_pid.unwrap_or(0), &boot)?;
         // From here on nothing is started either, until the client leaves.
@@ -286,7 +288,7 @@ impl Moving<'_> {
             }
             Ok(Some(because)) => {
                 self.engine.own_everything();
-                let done = shift.freeze_copy().and_then(|()| shift.flush()).map_err(EngineError::from);
+                let done = shift.freeze_copy(whatif_diff::base::copy).and_then(|()| shift.flush()).map_err(EngineError::from);
                 let done = done.and_then(|()| self.record_copy(sandbox));
                 let settled = self.settle(sandbox, shift, done);
                 client.thaw()?;
@@ -294,7 +296,7 @@ impl Moving<'_> {
                 return Ok(Moved { ended, ..Moved::at_once(How::Copied { because }) });
             }
         }
-        Ok(Moved { ended, ..self.in_place(sandbox, helper, client, shift, &boot)? })
+        Ok(Moved { ended, ..self.in_place(sandbox, helper, client, shift, &boot, trees)? })
     }
 
     /// Nobody is alive, and nobody can write: the head itself becomes a layer.
@@ -305,6 +307,7 @@ impl Moving<'_> {
         mut client: Client,
         shift: Shift,
         boot: &Boot,
+        trees: Vec<PathBuf>,
     ) -> Result<Moved, EngineError> {
         let stack = self.to.stack(sandbox, self.layer);
         let frozen = shift.freeze(NextHead::Laid).map_err(EngineError::from);
@@ -312,7 +315,7 @@ impl Moving<'_> {
         let prepared = prepared.and_then(|()| Ok(shift.flush()?));
         let done = prepared.and_then(|()| {
             let before = sandbox.clone();
-            sandbox.details.trees = trees_by_number(&sandbox.details.trees, &boot.plan);
+            sandbox.details.trees = trees;
             sandbox.details.copied_trees = copied_trees(&boot.plan);
             sandbox.details.position.work = boot.work;
             self.record(sandbox, heads_of(&boot.plan)).inspect_err(|_| *sandbox = before)
@@ -378,12 +381,14 @@ impl Moving<'_> {
     /// With the trees that the new head has.
     fn record(&mut self, sandbox: &mut Sandbox, heads: Vec<usize>) -> Result<(), EngineError> {
         let before = sandbox.clone();
+        // What is mounted is mounted after this.
+        let mounted = heads.iter().filter_map(|number| Some((*number, before.details.trees.get(*number)?.as_path())));
+        let viewed = viewed_now(&before.project, mounted);
         let position = &mut sandbox.details.position;
         position.heads = Some(heads);
         position.stack = self.to.stack(&before, self.layer);
         position.mounted = position.stack.clone();
-        // What is mounted is mounted after this.
-        position.viewed = Some(viewed_now(&before.project));
+        position.viewed = Some(viewed);
         self.to.record(sandbox, self.layer).inspect_err(|_| *sandbox = before)
     }
 
@@ -412,20 +417,21 @@ impl Moving<'_> {
 }
 
 impl Engine {
-    /// What a keeper of this sandbox would be told to become over these layers: with the view of reality that it has now.
-    fn boot_on(&self, sandbox: &Sandbox, directory: &Path, stack: &[LayerId]) -> Result<Boot, EngineError> {
+    /// What a keeper of this sandbox would be told to become over these layers, and its trees by number: with the view of reality
+    /// that it has now.
+    fn boot_on(&self, sandbox: &Sandbox, directory: &Path, stack: &[LayerId]) -> Result<(Boot, Vec<PathBuf>), EngineError> {
         self.with_wish(sandbox, directory, stack, |wish| {
             let seen = match View::of(sandbox, directory) {
                 Some(view) => view,
                 None => {
-                    let (plan, masks) = self.plan_layers(wish, sandbox.details.backend)?;
-                    let view = View { keeper: sandbox.details.keeper_pid, plan, masks };
+                    let Cut { plan, masks, trees } = self.cut(wish, sandbox.details.backend)?;
+                    let view = View { keeper: sandbox.details.keeper_pid, plan, masks, trees };
                     view.keep(directory);
                     view
                 }
             };
             let work = sandbox.details.position.work.next();
-            Ok(self.describe_boot(wish, seen.plan, seen.masks, sandbox.details.identity, work))
+            Ok((self.describe_boot(wish, seen.plan, seen.masks, sandbox.details.identity, work), seen.trees))
         })
     }
 
@@ -450,6 +456,7 @@ impl Engine {
             directory,
             project: &sandbox.project,
             known_trees: Some(&sandbox.details.trees),
+            mounted_before: Some(sandbox),
             stack,
             veiled: &sandbox.details.veiled,
             fill: None,
@@ -479,6 +486,9 @@ pub(crate) struct View {
     keeper: Option<u32>,
     plan: Plan,
     masks: Masks,
+    /// The trees by number.
+    #[serde(with = "whatif_types::text::paths")]
+    trees: Vec<PathBuf>,
 }
 
 impl View {

@@ -1,8 +1,7 @@
 //! Everything about one sandbox.
 
 use serde::Serialize;
-use whatif_keeper::Client;
-use whatif_keeper::protocol::{Exited, Process, Stats};
+use whatif_keeper::protocol::{Exited, Process, Reason, Stats};
 use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::network::Publish;
 use whatif_types::sandbox::Details;
@@ -43,7 +42,7 @@ impl Engine {
         let sandbox = self.resolve(name)?;
         let processes = self.processes_of(&sandbox)?;
         let (stats, ended) = match sandbox.status {
-            Status::Active => (self.ask(&sandbox, Client::stats)?, self.ended_of(&sandbox)?),
+            Status::Active => (self.ask(&sandbox, |mut client| client.stats())?, self.ended_of(&sandbox)?),
             _ => (None, Vec::new()),
         };
         let remaining_ms = self.remaining_ms(&sandbox)?;
@@ -87,14 +86,14 @@ impl Engine {
         // One of an earlier version does not remember them.
         let remembers = sandbox.details.keeper_version == PROTOCOL_VERSION;
         let is_asked = sandbox.status == Status::Active && remembers;
-        if is_asked { Ok(self.ask(sandbox, Client::ended)?.unwrap_or_default()) } else { Ok(Vec::new()) }
+        if is_asked { Ok(self.ask(sandbox, |mut client| client.ended())?.unwrap_or_default()) } else { Ok(Vec::new()) }
     }
 
     fn processes_of(&self, sandbox: &Sandbox) -> Result<Vec<Process>, EngineError> {
         if sandbox.status != Status::Active {
             return Ok(Vec::new());
         }
-        let mut processes = self.ask(sandbox, Client::list)?.unwrap_or_default();
+        let mut processes = self.ask(sandbox, |mut client| client.list())?.unwrap_or_default();
         if let Some(keeper) = sandbox.details.keeper_pid {
             command_lines::fill_in(keeper, &mut processes);
         }
@@ -107,6 +106,11 @@ impl Engine {
         if sandbox.status != Status::Active {
             return Err(EngineError::Stopped { name: sandbox.name });
         }
-        self.connect(&sandbox)?.signal(pid, signal).map_err(|error| self.explain_end(&sandbox, error))
+        self.connect(&sandbox)?.signal(pid, signal).map_err(|error| match self.explain_end(&sandbox, error) {
+            EngineError::Command(failed) if failed.reason == Reason::NoSuchProcess => {
+                EngineError::NoSuchProcess { name: sandbox.name.clone(), pid }
+            }
+            other => other,
+        })
     }
 }

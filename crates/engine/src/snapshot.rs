@@ -72,6 +72,18 @@ impl Engine {
     /// The caller has found that all of the sandbox is there.
     fn snapshot_locked(
         &self,
+        sandbox: Sandbox,
+        lock: &SandboxLock,
+        take: &Take,
+        helper: Option<Helper>,
+        forks: Option<&mut Forks<'_>>,
+    ) -> Result<Taken, EngineError> {
+        let trees = sandbox.details.trees.clone();
+        self.take_snapshot(sandbox, lock, take, helper, forks).map_err(|error| error.about_inside(self.state.root(), &trees))
+    }
+
+    fn take_snapshot(
+        &self,
         mut sandbox: Sandbox,
         lock: &SandboxLock,
         take: &Take,

@@ -6,7 +6,7 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{Limits, Sandbox, Span, Status};
 
 use crate::choice::Choice;
-use crate::create::{copied_trees, trees_by_number};
+use crate::create::copied_trees;
 use crate::intact::with_heads_of;
 use crate::lifetime::{clock, is_expired};
 use crate::network::forget_supervisor;
@@ -86,7 +86,7 @@ impl Engine {
             let booting = self.begin_boot(wish, choice)?;
             self.finish_boot(wish, booting, None)
         })?;
-        sandbox.details.trees = trees_by_number(&sandbox.details.trees, &booting.plan);
+        sandbox.details.trees = booting.trees;
         sandbox.details.copied_trees = copied_trees(&booting.plan);
         sandbox.details.position.heads = Some(with_heads_of(&sandbox, &booting.plan));
         sandbox.details.position.mounted = sandbox.details.position.stack.clone();

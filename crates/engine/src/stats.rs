@@ -1,7 +1,6 @@
 //! What running sandboxes use, beside what they may use.
 
 use serde::Serialize;
-use whatif_keeper::Client;
 use whatif_keeper::protocol::Stats;
 use whatif_types::{Enforced, Limits, Sandbox, Status};
 
@@ -40,7 +39,8 @@ impl Engine {
     }
 
     fn used_by(&self, sandbox: Sandbox) -> Result<Used, EngineError> {
-        let stats = self.ask(&sandbox, Client::stats)?.ok_or_else(|| EngineError::Stopped { name: sandbox.name.clone() })?;
+        let stats =
+            self.ask(&sandbox, |mut client| client.stats())?.ok_or_else(|| EngineError::Stopped { name: sandbox.name.clone() })?;
         let remaining_ms = self.remaining_ms(&sandbox)?;
         let details = sandbox.details;
         Ok(Used { name: sandbox.name, stats, limits: details.limits, enforced: details.enforced, remaining_ms })

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use whatif_diff::ignored::Rules;
-use whatif_diff::{Base, Bases, Depth, Kind, Marks, Node, State, Time, Unreadable};
+use whatif_diff::{Base, Bases, Depth, Kind, Marks, Moved, Node, State, Time, Unreadable};
 use whatif_sys::absence::MeansAbsent;
-use whatif_types::{Sandbox, text};
+use whatif_types::Sandbox;
 
 use crate::apply::{Outlook, can_be_marked, outlook};
 use crate::changes::seconds;
@@ -40,9 +39,8 @@ pub struct Standing {
 }
 
 /// One path of reality that is not as it was.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Drift {
-    #[serde(with = "text::path")]
     pub path: PathBuf,
     pub kind: Moved,
     /// What that means for a change of the sandbox at the same path.
@@ -51,28 +49,31 @@ pub struct Drift {
     pub base: Option<Base>,
     /// It may have happened before the sandbox was made.
     pub perhaps_before: bool,
+    /// The sandbox's change at the same path is one that an apply leaves out unless it is asked for it: the project ignores it, or it
+    /// lies outside.
+    pub left_out: bool,
     /// A rebase puts both sides of the conflict into the file.
-    #[serde(skip)]
     pub can_be_marked: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Moved {
-    Changed,
-    Added,
-    Deleted,
-}
-
 impl Standing {
+    /// With what an apply takes.
     #[must_use]
     pub fn collisions(&self) -> usize {
-        self.drift.iter().filter(|d| d.collides.is_some()).count()
+        self.drift.iter().filter(|d| d.collides.is_some() && !d.left_out).count()
     }
 
     #[must_use]
     pub fn conflicts(&self) -> usize {
-        self.drift.iter().filter(|d| d.collides == Some(Outlook::Conflict)).count()
+        self.drift.iter().filter(|d| d.is_conflict()).count()
+    }
+}
+
+impl Drift {
+    /// Whether an apply would have to be told which side counts.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.collides == Some(Outlook::Conflict) && !self.left_out
     }
 }
 
@@ -141,21 +142,24 @@ impl Engine {
             perhaps_before.remove(path);
         }
         let mut colliding: BTreeMap<&Path, (Outlook, Base)> = BTreeMap::new();
-        let mut markable: HashSet<&Path> = HashSet::new();
+        let (mut markable, mut left_out): (HashSet<&Path>, HashSet<&Path>) = Default::default();
         for change in &set.changes {
             for part in change.drifted_parts() {
-                drift.insert(part.path.clone(), if part.reality.is_some() { Moved::Changed } else { Moved::Deleted });
+                drift.insert(part.path.clone(), change.drift_at(part));
                 let whole = if change.has_lost_its_source() { change } else { part };
                 colliding.insert(&part.path, (outlook(whole), part.base));
                 if can_be_marked(whole) {
                     markable.insert(&part.path);
                 }
+                if change.ignored || change.outside {
+                    left_out.insert(&part.path);
+                }
             }
         }
         let drift = drift.into_iter().map(|(path, kind)| {
             let (collides, base) = colliding.get(path.as_path()).copied().unzip();
-            let can_be_marked = markable.contains(path.as_path());
-            Drift { collides, base, perhaps_before: perhaps_before.contains(&path), can_be_marked, path, kind }
+            let (can_be_marked, left_out) = (markable.contains(path.as_path()), left_out.contains(path.as_path()));
+            Drift { collides, base, perhaps_before: perhaps_before.contains(&path), left_out, can_be_marked, path, kind }
         });
         let drift = drift.collect();
         let mut unsettled = Vec::new();
@@ -220,7 +224,7 @@ impl Engine {
         let mut walk = Walk {
             project,
             since: seconds(since),
-            tracked: tracked(project, &self.context)?,
+            tracked: tracked(project, since, &self.context)?,
             seen: HashSet::new(),
             drift: BTreeMap::new(),
             renamed_in: Vec::new(),
@@ -234,17 +238,41 @@ impl Engine {
     }
 }
 
-/// What git knows of the project; nothing if there is no git.
-fn tracked(project: &Path, context: &crate::Context) -> Result<HashSet<PathBuf>, EngineError> {
-    let git = Git::around(project, &context.home, context.is_root())?;
-    let listed = git.map(|git| git.list(&[])).transpose()?.unwrap_or_default();
-    Ok(listed.into_iter().filter(|p| p.starts_with(project)).collect())
+/// What git knows of the project.
+struct Tracked {
+    paths: HashSet<PathBuf>,
+    /// It knew all of it when the sandbox was made.
+    is_from_before: bool,
+}
+
+impl Tracked {
+    /// What happened to a path that is there. A fresh file may have replaced one that was there, as editors and git do; an older one
+    /// may have come from elsewhere, but only into a directory in which names came or went.
+    fn moved(&self, path: &Path, is_fresh: bool, names_moved: bool) -> Moved {
+        let is_tracked = self.paths.contains(path);
+        match (is_tracked, is_fresh) {
+            _ if !names_moved || is_tracked && self.is_from_before => Moved::Changed,
+            (false, true) => Moved::Added,
+            _ => Moved::AddedOrChanged,
+        }
+    }
+}
+
+/// Nothing if there is no git.
+fn tracked(project: &Path, since: u64, context: &crate::Context) -> Result<Tracked, EngineError> {
+    let Some(git) = Git::around(project, &context.home, context.is_root())? else {
+        return Ok(Tracked { paths: HashSet::new(), is_from_before: false });
+    };
+    // In a worktree it is elsewhere, and nothing is known of when it was written.
+    let index = Node::of(&git.root.join(".git/index"))?;
+    let is_from_before = index.is_some_and(|index| index.mtime <= seconds(since));
+    Ok(Tracked { paths: git.list(&[])?.into_iter().filter(|p| p.starts_with(project)).collect(), is_from_before })
 }
 
 struct Walk<'a> {
     project: &'a Path,
     since: Time,
-    tracked: HashSet<PathBuf>,
+    tracked: Tracked,
     seen: HashSet<PathBuf>,
     drift: BTreeMap<PathBuf, Moved>,
     /// Directories in which names came or went: only that moves the time of their content.
@@ -298,10 +326,10 @@ impl Walk<'_> {
                     continue;
                 }
                 if node.ctime > self.since {
-                    let is_new = node.btime.is_some_and(|b| b > self.since) && !self.tracked.contains(&path);
-                    self.drift.insert(path.clone(), if is_new { Moved::Added } else { Moved::Changed });
+                    let is_fresh = node.btime.is_some_and(|b| b > self.since);
+                    self.drift.insert(path.clone(), self.tracked.moved(&path, is_fresh, has_moved));
                 }
-                if !self.tracked.is_empty() {
+                if !self.tracked.paths.is_empty() {
                     self.seen.insert(path);
                 }
             }
@@ -323,7 +351,7 @@ impl Walk<'_> {
 
     /// What git expects, is not there, and was taken out of its directory since.
     fn missing(&mut self) -> Result<(), Unreadable> {
-        for path in self.tracked.difference(&self.seen) {
+        for path in self.tracked.paths.difference(&self.seen) {
             let mut looked = path.ancestors().map(Node::of);
             // The first is the path itself.
             let is_gone = match looked.next() {

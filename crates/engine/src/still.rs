@@ -1,14 +1,14 @@
 //! A sandbox that is held still, and how far that can be relied on.
 //!
-//! Stopping processes is a courtesy to those that mean no harm: a timer that sends SIGCONT undoes it. So where anything is alive, what
-//! was found is bound to its bytes, and nothing relies on their staying what they are.
+//! The kernel's freezer holds whatever is inside, but not everybody has one. Stopping processes by signals is a courtesy to those that
+//! mean no harm: a timer that sends SIGCONT undoes it. So where anything is alive, what was found is bound to its bytes in either case,
+//! and nothing relies on their staying what they are.
 
 use rustix::fs::statfs;
 use whatif_diff::digest::Form;
 use whatif_keeper::Client;
 use whatif_types::{Sandbox, Status};
 
-use crate::ended::has_ended;
 use crate::{Engine, EngineError};
 
 /// Until it is dropped.
@@ -50,15 +50,15 @@ impl Engine {
         if sandbox.status != Status::Active {
             return Ok(Still { _client: None, form: form(false) });
         }
-        let held = self.connect_to_hold(sandbox).and_then(|mut client| Ok((client.freeze()?, client)));
+        self.require_our_keeper(sandbox)?;
+        let held = self.ask(sandbox, |mut client| {
+            self.lend_freezer(sandbox, &mut client)?;
+            Ok((client.freeze()?, client))
+        })?;
         match held {
-            Ok((processes, client)) => Ok(Still { _client: Some(client), form: form(!processes.is_empty()) }),
+            Some((processes, client)) => Ok(Still { _client: Some(client), form: form(!processes.is_empty()) }),
             // Nothing runs in it from now on; until a moment ago it may have.
-            Err(EngineError::Keeper(error)) if has_ended(&error) => match self.explain_end(sandbox, error) {
-                EngineError::EndedMeanwhile { .. } => Ok(Still { _client: None, form: form(true) }),
-                other => Err(other),
-            },
-            Err(error) => Err(error),
+            None => Ok(Still { _client: None, form: form(true) }),
         }
     }
 

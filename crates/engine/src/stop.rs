@@ -16,7 +16,7 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, SandboxId, Status, experiment};
 
 use crate::network::{LAST_WORDS, end_supervisor};
-use crate::{Engine, EngineError, now};
+use crate::{Engine, EngineError, freezer, now};
 
 /// How long processes are given between TERM and KILL.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(5);
@@ -116,7 +116,7 @@ impl Engine {
                 let is_held = AliveLock::is_held(directory)?;
                 if let Some(pidfd) = keeper_pidfd(sandbox).filter(|_| is_held) {
                     end_keeper(&pidfd);
-                    wait_until_ended(&pidfd, KEEPER_PATIENCE);
+                    freezer::wait_until_ended(&pidfd, directory, KEEPER_PATIENCE);
                 }
                 return Ok(());
             }
@@ -133,7 +133,7 @@ impl Engine {
             Some(pidfd) => {
                 if asked.is_err() || !wait_until_ended(&pidfd, KEEPER_PATIENCE) {
                     end_keeper(&pidfd);
-                    wait_until_ended(&pidfd, KEEPER_PATIENCE);
+                    freezer::wait_until_ended(&pidfd, directory, KEEPER_PATIENCE);
                 }
                 Ok(())
             }

@@ -158,10 +158,8 @@ impl Engine {
         };
         let id = undo.id.clone();
         plan.about = serde_json::to_value(&undo).map_err(|e| EngineError::io("describe", &directory, e.into()))?;
-        // Directories that only get their times back are nothing to speak of.
-        let is_told = |path: &PathBuf, o: &Operation| !matches!(o.change, Act::Set { .. }) || page.paths.contains(path);
         let restored = plan.operations.iter().map(|o| (o.absolute(&plan.roots), o));
-        let paths = restored.filter(|(path, o)| is_told(path, o)).map(|(path, _)| path).collect();
+        let paths = restored.filter(|(path, o)| page.is_told_of_undo(o, path)).map(|(path, _)| path).collect();
         Ok(PreparedUndo { page, paths, skipped, id, plan, turn: None })
     }
 

@@ -2,10 +2,14 @@
 //!
 //! The kernel remembers what it looked up for an overlay, so a file that reality replaced or deleted may still be seen as it was.
 //! Before each command it is told to forget that, which takes some microseconds (`sys/overlay.rs`). A process that is alive holds
-//! on to what it has open and to where it stands, so only a view that nobody uses meanwhile counts as fresh afterwards.
+//! on to what it has open and to where it stands, so only a view that nobody uses meanwhile counts as fresh afterwards. A mount holds
+//! on to the directory that it was made of: where reality has put another in its place, the sandbox has to be mounted again.
+
+pub(crate) mod roots;
 
 use std::fs::{self, File};
 use std::io;
+use std::iter;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -21,6 +25,7 @@ use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::sandbox::Viewed;
 use whatif_types::{Backend, Sandbox, Status};
 
+use crate::shift::Live;
 use crate::stop::keeper_pidfd;
 use crate::{Engine, EngineError};
 
@@ -32,8 +37,17 @@ const NOTE_LENGTH: usize = 256;
 const MOST_TICKS: u32 = 12;
 const TICK: Duration = Duration::from_millis(1);
 
-/// The present moment, for a view that is about to be put together.
-pub(crate) fn viewed_now(project: &Path) -> Viewed {
+/// What became of a view that was to be made fresh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Freshened {
+    /// What is in use stays as it was.
+    AsFarAsPossible,
+    /// Nothing is in use, but reality has another directory where a tree is mounted.
+    NeedsOtherMounts,
+}
+
+/// The present moment, for a view of these trees that is about to be put together.
+pub(crate) fn viewed_now<'a>(project: &Path, trees: impl Iterator<Item = (usize, &'a Path)>) -> Viewed {
     let time = |id| {
         let Timespec { tv_sec, tv_nsec } = clock_gettime(id);
         (tv_sec, tv_nsec as u32)
@@ -42,14 +56,17 @@ pub(crate) fn viewed_now(project: &Path) -> Viewed {
     let tick = time(ClockId::RealtimeCoarse);
     // Without it, the project's directory is one like the others.
     let project = Node::of(project).ok().flatten().map(|n| (n.dev, n.ino));
-    Viewed { at: time(ClockId::Realtime), tick, project }
+    let roots = roots::of(trees);
+    Viewed { at: time(ClockId::Realtime), tick, project, roots }
 }
 
 /// Since when everything that the sandbox sees was looked up.
 pub(crate) fn viewed(sandbox: &Sandbox, directory: &Path) -> Option<Viewed> {
     let made = sandbox.details.position.viewed.clone();
     let refreshed = fs::read(directory.join(FILE)).ok().and_then(|text| serde_json::from_slice::<Viewed>(&text).ok());
-    made.into_iter().chain(refreshed).max_by_key(|v| v.at)
+    let roots = made.as_ref().map(|made| made.roots.clone()).unwrap_or_default();
+    // Looking up again what lies in a tree gives it no other root.
+    made.into_iter().chain(refreshed).max_by_key(|v| v.at).map(|latest| Viewed { roots, ..latest })
 }
 
 /// The root directory of a living sandbox, to look at what it sees. Only the kernel's own overlays answer by themselves: what is
@@ -87,23 +104,37 @@ impl Engine {
     }
 
     /// Before a command: lets a sandbox see reality as it is now.
-    pub(crate) fn freshen(&self, sandbox: &Sandbox, client: &mut Client) -> Result<(), EngineError> {
+    pub(crate) fn freshen(&self, sandbox: &Sandbox, client: &mut Client) -> Result<Freshened, EngineError> {
         // A keeper of an earlier version does not have what is needed.
         if sandbox.details.keeper_version != PROTOCOL_VERSION {
-            return Ok(());
+            return Ok(Freshened::AsFarAsPossible);
         }
         let directory = self.directory(sandbox)?;
         // If nothing runs, nothing starts until everything was forgotten; what starts then looks it up again.
         let (overlays, is_held) = client.overlays()?;
-        let fresh = viewed_now(&sandbox.project);
+        let fresh = viewed_now(&sandbox.project, iter::empty());
+        let is_outdated = is_held && sandbox.details.backend == Backend::Overlay && roots::any_replaced(sandbox);
         let forgotten = overlays.iter().try_for_each(Overlay::forget);
         if is_held {
             client.thaw()?;
         }
         forgotten.map_err(|e| EngineError::io("look up reality again for", &directory, e))?;
+        if is_outdated {
+            return Ok(Freshened::NeedsOtherMounts);
+        }
         // With the other backends the trees are no overlays; what is fresh are the places around them.
         if is_held && sandbox.details.backend == Backend::Overlay {
             note_fresh(&directory, &fresh).map_err(|e| EngineError::io("write", &directory.join(FILE), e))?;
+        }
+        Ok(Freshened::AsFarAsPossible)
+    }
+
+    /// Lets go of what a sandbox has mounted, if nothing runs in it. The next command mounts what reality has by then.
+    pub(crate) fn unmount_if_idle(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let _lock = self.lock(sandbox)?;
+        let mut sandbox = self.refresh(sandbox)?;
+        if sandbox.status == Status::Active && roots::any_replaced(&sandbox) {
+            self.rest_if_idle(&mut sandbox, Live::Refuse)?;
         }
         Ok(())
     }

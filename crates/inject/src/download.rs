@@ -1,6 +1,10 @@
 //! The way of an answer from the server to the client.
 
+use std::io;
+use std::time::Duration;
+
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 
 use crate::mask::{Masker, Part};
 use crate::response::{self, Framing, ResponseError};
@@ -8,6 +12,9 @@ use crate::upload::{Incoming, write};
 
 /// The longest secret, cut into chunks of a few bytes each.
 const MOST_HELD: usize = 256 * 1024;
+/// A server that says nothing for so long may be waiting for an answer, so nothing is held back any longer. Shorter than what
+/// people notice, longer than most pauses within one message.
+pub(crate) const QUIET: Duration = Duration::from_millis(100);
 
 /// What the connection is good for after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,11 +102,13 @@ where
             if masker.held() > MOST_HELD {
                 return Err(DownloadError::Malformed(ResponseError::TooScattered));
             }
-            match server.fill().await {
+            match more(server, client, masker, received).await? {
                 Ok(1..) => {}
                 Ok(0) if matches!(framing, Framing::UntilClose) => is_end = true,
                 _ => {
-                    let _ = write(client, masker.little()).await;
+                    // Half of an answer is what the client gets without a relay in between.
+                    masker.release();
+                    let _ = pass(masker, client, received).await;
                     return Err(DownloadError::Server);
                 }
             }
@@ -109,6 +118,27 @@ where
             return pass(masker, client, received).await;
         }
     }
+}
+
+/// Waits for more from the server. What is held back is passed on if that takes long.
+async fn more<R, W>(
+    server: &mut Incoming<R>,
+    client: &mut W,
+    masker: &mut Masker<'_>,
+    received: &mut u64,
+) -> Result<io::Result<usize>, DownloadError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    if masker.held() > 0 {
+        if let Ok(filled) = timeout(QUIET, server.fill()).await {
+            return Ok(filled);
+        }
+        masker.release();
+        pass(masker, client, received).await?;
+    }
+    Ok(server.fill().await)
 }
 
 async fn pass<W>(masker: &mut Masker<'_>, client: &mut W, received: &mut u64) -> Result<(), DownloadError>

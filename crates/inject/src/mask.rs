@@ -1,7 +1,8 @@
 //! Crosses secrets out of what a server answers: each byte of one becomes an asterisk, so lengths stay what they were.
 //!
-//! What may be the beginning of a secret is held back until it is known whether it is one. A secret can be cut by the lines
-//! between the chunks of a body, so data and what stands between it are followed separately.
+//! A secret can be cut anywhere, so the end of what has come is held back. How much, and for how long, never depends on how it
+//! compares to a secret: programs inside can have a server repeat their guesses, and would see when one is right. A secret can
+//! also be cut by the lines between the chunks of a body, so data and what stands between it are followed separately.
 
 use std::collections::VecDeque;
 
@@ -11,8 +12,8 @@ use crate::known::Known;
 
 /// Shorter texts turn up by chance, and crossing them out would tell more than it hides.
 const SHORTEST: usize = 8;
-/// What may be passed on before it is known whether a secret begins there, so that two sides do not wait for each other.
-const LITTLE: usize = 4;
+/// What is held back is at least this much, and a power of two: its length must not tell that of a secret.
+const LEAST_HELD: usize = 256;
 
 /// The texts to be crossed out.
 #[derive(Default)]
@@ -108,17 +109,27 @@ pub(crate) struct Masker<'m> {
     masks: &'m Masks,
     /// Bytes with which some text begins.
     starts: [bool; 256],
+    /// So many of the last bytes of each part are held back.
+    tail: usize,
     /// What was not passed on yet, and how many bytes were before it.
     held: Vec<u8>,
     passed: u64,
+    /// What is before this place is held back no longer.
+    released: u64,
     text: Follower,
     aside: Follower,
 }
 
-/// How far each text fits, and where the bytes are that fit.
+/// How far each text fits, and where the last bytes of this part are.
 struct Follower {
     fits: Vec<usize>,
-    places: VecDeque<u64>,
+    runs: VecDeque<Run>,
+}
+
+/// Bytes of one part that follow each other.
+struct Run {
+    start: u64,
+    length: usize,
 }
 
 impl<'m> Masker<'m> {
@@ -127,8 +138,10 @@ impl<'m> Masker<'m> {
         for pattern in &masks.patterns {
             starts[usize::from(pattern.text[0])] = true;
         }
-        let follower = || Follower { fits: vec![0; masks.patterns.len()], places: VecDeque::new() };
-        Self { masks, starts, held: Vec::new(), passed: 0, text: follower(), aside: follower() }
+        let longest = masks.patterns.iter().map(|pattern| pattern.text.len()).max();
+        let tail = longest.map_or(0, |longest| longest.next_power_of_two().max(LEAST_HELD));
+        let follower = || Follower { fits: vec![0; masks.patterns.len()], runs: VecDeque::new() };
+        Self { masks, starts, tail, held: Vec::new(), passed: 0, released: 0, text: follower(), aside: follower() }
     }
 
     pub(crate) fn push(&mut self, part: Part, bytes: &[u8]) {
@@ -138,30 +151,35 @@ impl<'m> Masker<'m> {
             Part::Frame => return self.held.extend_from_slice(bytes),
         };
         let mut rest = bytes;
-        loop {
-            if follower.places.is_empty() {
-                let plain = rest.iter().position(|byte| self.starts[usize::from(*byte)]).unwrap_or(rest.len());
-                self.held.extend_from_slice(&rest[..plain]);
-                rest = &rest[plain..];
+        while !rest.is_empty() {
+            let at = self.passed + count(self.held.len());
+            let is_within = follower.fits.iter().any(|fits| *fits > 0);
+            let plain = if is_within { 0 } else { rest.iter().position(|b| self.starts[usize::from(*b)]).unwrap_or(rest.len()) };
+            let taken = plain.max(1);
+            self.held.extend_from_slice(&rest[..taken]);
+            follower.extend(at, taken, self.tail);
+            if plain == 0 {
+                follower.step(rest[0], &self.masks.patterns, &mut self.held, self.passed);
             }
-            let Some((byte, others)) = rest.split_first() else { return };
-            follower.places.push_back(self.passed + count(self.held.len()));
-            self.held.push(*byte);
-            follower.step(*byte, &self.masks.patterns, &mut self.held, self.passed);
-            rest = others;
+            rest = &rest[taken..];
+        }
+        // No secret has a line break, so none can begin before the last one. Events and lines are passed on at once this way.
+        if let Some(last) = bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')) {
+            follower.keep(bytes.len() - last - 1);
         }
     }
 
     /// What can be passed on; [`Self::pass`] takes it out.
     pub(crate) fn ready(&self) -> &[u8] {
-        let waits = [&self.text, &self.aside].into_iter().filter_map(|follower| follower.places.front()).min();
+        let waits = [&self.text, &self.aside].into_iter().filter_map(|follower| follower.first_from(self.released)).min();
         let until = waits.map_or(self.held.len(), |place| usize::try_from(place.saturating_sub(self.passed)).unwrap_or(0));
         &self.held[..until]
     }
 
-    /// All that is left, if it is so little that it can be passed on though a secret may begin there. Its rest would be crossed out.
-    pub(crate) fn little(&self) -> &[u8] {
-        if self.held.len() <= LITTLE { &self.held } else { self.ready() }
+    /// Nothing came for a while: all of it can be passed on, so that two sides do not wait for each other. If a secret was cut
+    /// here, its rest will be crossed out.
+    pub(crate) fn release(&mut self) {
+        self.released = self.passed + count(self.held.len());
     }
 
     pub(crate) fn held(&self) -> usize {
@@ -178,18 +196,47 @@ impl<'m> Masker<'m> {
     pub(crate) fn finish(&mut self) {
         for follower in [&mut self.text, &mut self.aside] {
             follower.fits.fill(0);
-            follower.places.clear();
+            follower.runs.clear();
         }
     }
 }
 
 impl Follower {
+    /// Notes where the next bytes are.
+    fn extend(&mut self, at: u64, length: usize, tail: usize) {
+        match self.runs.back_mut() {
+            Some(last) if last.start + count(last.length) == at => last.length += length,
+            _ => self.runs.push_back(Run { start: at, length }),
+        }
+        self.keep(tail);
+    }
+
+    /// Forgets all but so many of the last bytes.
+    fn keep(&mut self, most: usize) {
+        let mut excess = self.runs.iter().map(|run| run.length).sum::<usize>().saturating_sub(most);
+        while let Some(first) = self.runs.front_mut().filter(|_| excess > 0) {
+            let less = excess.min(first.length);
+            first.start += count(less);
+            first.length -= less;
+            excess -= less;
+            if first.length == 0 {
+                self.runs.pop_front();
+            }
+        }
+    }
+
+    /// The first place that is remembered, from this one on.
+    fn first_from(&self, released: u64) -> Option<u64> {
+        let run = self.runs.iter().find(|run| run.start + count(run.length) > released)?;
+        Some(run.start.max(released))
+    }
+
     fn step(&mut self, byte: u8, patterns: &[Pattern], held: &mut [u8], passed: u64) {
-        let mut longest = 0;
         for (pattern, fits) in patterns.iter().zip(&mut self.fits) {
             *fits = pattern.next(*fits, byte);
             if *fits == pattern.text.len() {
-                for place in self.places.iter().rev().take(*fits) {
+                let places = self.runs.iter().rev().flat_map(|run| (run.start..run.start + count(run.length)).rev());
+                for place in places.take(*fits) {
                     let at = place.checked_sub(passed).and_then(|at| usize::try_from(at).ok());
                     if let Some(byte) = at.and_then(|at| held.get_mut(at)) {
                         *byte = b'*';
@@ -197,9 +244,7 @@ impl Follower {
                 }
                 *fits = pattern.shorter[*fits - 1];
             }
-            longest = longest.max(*fits);
         }
-        self.places.drain(..self.places.len() - longest);
     }
 }
 

@@ -15,7 +15,7 @@ use whatif_netpolicy::http::{Body, Head, Upgrade};
 
 use crate::answer::{self, Refusal};
 use crate::destination::Destination;
-use crate::download::{self, After, Asked, DownloadError};
+use crate::download::{self, After, Asked, DownloadError, QUIET};
 use crate::known::Known;
 use crate::mask::{Masker, Masks, Part};
 use crate::request::{self, Request};
@@ -32,9 +32,6 @@ const MOST_AHEAD: usize = 32 * 1024;
 /// What a refused client still sends is read for a moment, or its system would throw the answer away.
 const LINGER: Duration = Duration::from_secs(2);
 const MOST_LINGERED: usize = 1024 * 1024;
-
-/// A server that says nothing for so long may be waiting for an answer.
-const QUIET: Duration = Duration::from_millis(100);
 
 /// What is known about the connection before its first request.
 pub(crate) struct Relay<'a, J> {
@@ -374,8 +371,7 @@ where
     }
 }
 
-/// The same without the secrets in it. In a conversation one side may wait for the other, so a byte that a secret could begin
-/// with is not held back for long.
+/// The same without the secrets in it. In a conversation one side may wait for the other, so nothing is held back for long.
 async fn pump_masked<R, W>(from: &mut Incoming<R>, to: &mut W, mut masker: Masker<'_>, counted: &mut u64) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
@@ -384,27 +380,28 @@ where
     loop {
         masker.push(Part::Text, &from.buffer);
         from.buffer.clear();
-        let ready = masker.ready().len();
-        upload::write(to, masker.ready()).await?;
-        masker.pass(ready);
-        *counted += count(ready);
+        *counted += pass_ready(&mut masker, to).await?;
         let filled = match timeout(QUIET, from.fill()).await {
             Ok(filled) => filled?,
             Err(_) => {
-                let little = masker.little().len();
-                upload::write(to, masker.little()).await?;
-                masker.pass(little);
-                *counted += count(little);
+                masker.release();
+                *counted += pass_ready(&mut masker, to).await?;
                 from.fill().await?
             }
         };
         if filled == 0 {
             masker.finish();
-            upload::write(to, masker.ready()).await?;
-            *counted += count(masker.ready().len());
+            *counted += pass_ready(&mut masker, to).await?;
             return to.shutdown().await;
         }
     }
+}
+
+async fn pass_ready<W: AsyncWrite + Unpin>(masker: &mut Masker<'_>, to: &mut W) -> io::Result<u64> {
+    let ready = masker.ready().len();
+    upload::write(to, masker.ready()).await?;
+    masker.pass(ready);
+    Ok(count(ready))
 }
 
 async fn linger<C: AsyncRead + AsyncWrite>(client: &mut Client<C>) {

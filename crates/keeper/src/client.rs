@@ -11,6 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 
+use whatif_cgroup::Freezer;
 use whatif_sys::overlay::Overlay;
 use whatif_types::network::{Role, Who};
 
@@ -263,10 +264,28 @@ impl Client {
     /// Holds every process still and tells which ones there are. They go on when `thaw` is called or this client is dropped.
     pub fn freeze(&mut self) -> Result<Vec<Process>, ClientError> {
         self.send(&Request::Freeze, &[])?;
+        loop {
+            match self.reply()? {
+                Reply::Processes(processes) => return Ok(processes),
+                // The answer to a freezer that was lent just before.
+                Reply::Done => {}
+                _ => return Err(ClientError::OutOfTurn),
+            }
+        }
+    }
+
+    /// Whether it would hold something by signals because it has no freezer.
+    pub fn wants_freezer(&mut self) -> Result<bool, ClientError> {
+        self.send(&Request::WantsFreezer, &[])?;
         match self.reply()? {
-            Reply::Processes(processes) => Ok(processes),
+            Reply::WantsFreezer(wants) => Ok(wants),
             _ => Err(ClientError::OutOfTurn),
         }
+    }
+
+    /// Lends a freezer to hold with. Without waiting for the answer, which `freeze` skips: taking processes in takes some milliseconds.
+    pub fn lend_freezer(&mut self, freezer: &Freezer) -> Result<(), ClientError> {
+        self.send(&Request::Freezer(freezer.about().clone()), &freezer.descriptors())
     }
 
     /// To be followed by `thaw`: if this client is dropped before that, the sandbox ends.

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
-use whatif_cgroup::Meter;
+use whatif_cgroup::{About, Meter};
 use whatif_types::boot::{KeeperLimits, Protection};
 use whatif_types::network::{Role, Who};
 pub use whatif_types::text::Text;
@@ -87,6 +87,10 @@ pub enum Request {
     /// Holds every process still until `Thaw`, or until this client leaves. Nothing is started or written meanwhile.
     /// The answer names them.
     Freeze,
+    /// Whether something runs that `Freeze` would have to hold by signals.
+    WantsFreezer,
+    /// A freezer to hold with from here on. Its files come along. What runs is taken in at once.
+    Freezer(About),
     /// The layers of the sandbox that this client holds still are about to change. From here on others may not even look; and
     /// should this client leave without `Thaw`, the sandbox ends, since nobody knows what it stands on.
     ChangeLayers,
@@ -234,6 +238,7 @@ pub enum Reply {
     },
     /// To clients with a command in the foreground, unasked: somebody inside wants the network, and there is no supervisor.
     NetworkWanted,
+    WantsFreezer(bool),
     /// The opened file comes along.
     Opened {
         size: u64,

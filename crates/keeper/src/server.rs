@@ -7,6 +7,7 @@ mod commands;
 mod connections;
 mod files;
 mod freeze;
+mod freezer;
 mod group;
 mod lifetime;
 mod log;
@@ -21,10 +22,12 @@ mod who;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
+use whatif_cgroup::Freezer;
 use whatif_sys::overlay::Overlay;
 use whatif_types::LimitHit;
 use whatif_types::boot::KeeperLimits;
@@ -94,6 +97,8 @@ struct Server {
     overlays: Vec<Overlay>,
     stopping: Option<Stopping>,
     frozen: Option<Frozen>,
+    /// To hold with, if somebody lent one.
+    freezer: Option<Rc<Freezer>>,
     /// Requests that wait until nobody is frozen.
     deferred: Vec<(u64, Request)>,
     /// Processes that the sandbox itself stands on, as a file system in user space does.
@@ -126,6 +131,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         overlays: parts.overlays,
         stopping: None,
         frozen: None,
+        freezer: None,
         deferred: Vec::new(),
         // Nobody's command has run yet.
         helpers: if processes::others_alive() { processes::list(|_| None)?.iter().map(|p| p.pid).collect() } else { Vec::new() },
@@ -194,7 +200,7 @@ impl Server {
         let mut held = None;
         let mut hold = |still: bool| match still {
             // A look at what moves is less exact, no more.
-            true => held = Frozen::begin(OURS, &helpers).unwrap_or_default(),
+            true => held = Frozen::begin(OURS, &helpers, None).unwrap_or_default(),
             false => {
                 if let Some(frozen) = held.take() {
                     frozen.end();
@@ -304,6 +310,7 @@ impl Server {
         }
         if Instant::now() >= stopping.deadline {
             processes::signal_all(Signal::KILL);
+            self.let_die();
             return true;
         }
         false
@@ -312,7 +319,7 @@ impl Server {
     /// Holds every process until this client says otherwise or leaves.
     fn freeze(&mut self, client: u64) -> Reply {
         if self.frozen.is_none() {
-            match Frozen::begin(client, &self.helpers) {
+            match Frozen::begin(client, &self.helpers, self.freezer.as_ref()) {
                 Ok(frozen) => self.frozen = frozen,
                 Err(error) => return Reply::Failed(unlisted(Reason::NotStill, &error)),
             }
@@ -331,6 +338,18 @@ impl Server {
                 errno: 0,
             }),
         }
+    }
+
+    /// Whether something runs that could be held better.
+    fn wants_freezer(&self) -> bool {
+        self.freezer.as_ref().is_none_or(|freezer| freezer.is_gone()) && processes::others_alive()
+    }
+
+    /// Takes everything in at once, which is what takes time.
+    fn take_freezer(&mut self, freezer: Freezer) {
+        // Who could not be taken in now is tried again at each hold.
+        let _ = freezer::gather(&freezer, &self.helpers);
+        self.freezer = Some(Rc::new(freezer));
     }
 
     /// Sees to it that nothing is started until this client says otherwise or leaves, if nothing runs.
@@ -364,7 +383,7 @@ impl Server {
     }
 
     fn stats(&self) -> io::Result<Stats> {
-        let mut stats = processes::stats(self.began.elapsed())?;
+        let mut stats = processes::stats(&self.others_and_dead()?, self.began.elapsed());
         if let Some(group) = self.commands.group() {
             let meters = &group.meters;
             stats.memory_bytes = meters.memory_now().unwrap_or(stats.memory_bytes);
@@ -397,18 +416,21 @@ impl Server {
         let mut ended: Option<Vec<Process>> = None;
         let deadline = Instant::now() + LAST_MOMENTS;
         loop {
+            freeze::stop_all_but(&self.helpers);
             let failed = match self.others_and_dead() {
                 Ok(left) if left.is_empty() => return Reply::Processes(ended.unwrap_or_default()),
                 Ok(left) => {
                     left.iter().for_each(|process| freeze::signal(process, Signal::KILL));
                     let message = format!("process {} does not end", left[0].pid);
                     ended.get_or_insert_with(|| left.into_iter().filter(|p| p.state != 'Z').collect());
+                    self.let_die();
                     Failed { reason: Reason::NotStill, message, errno: 0 }
                 }
                 Err(error) => {
                     // Without helpers to spare it needs no list.
                     if self.helpers.is_empty() {
                         processes::signal_all(Signal::KILL);
+                        self.let_die();
                     }
                     unlisted(Reason::NotStill, &error)
                 }
@@ -421,6 +443,12 @@ impl Server {
         }
     }
 
+    fn let_die(&self) {
+        if let Some(frozen) = &self.frozen {
+            frozen.let_die();
+        }
+    }
+
     fn begin_stop(&mut self, client: u64, grace: Duration) {
         let deadline = Instant::now() + grace;
         match &mut self.stopping {
@@ -429,11 +457,11 @@ impl Server {
                 stopping.asked_by.push(client);
             }
             None => {
-                // What is held cannot end by itself.
+                processes::signal_all(if grace.is_zero() { Signal::KILL } else { Signal::TERM });
+                // What is held cannot end.
                 if let Some(frozen) = self.frozen.take() {
                     frozen.end();
                 }
-                processes::signal_all(if grace.is_zero() { Signal::KILL } else { Signal::TERM });
                 self.stopping = Some(Stopping { deadline, asked_by: vec![client] });
                 // Those who wait until it goes on can know at once that it does not.
                 for (client, _) in std::mem::take(&mut self.deferred) {

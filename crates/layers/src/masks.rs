@@ -1,7 +1,7 @@
-//! Mask layers: what hides credentials, between the base and the head of each tree.
+//! Mask layers: what hides credentials, between the base and the head of each tree, and above what is shown read-only.
 //!
-//! A whiteout in a layer of its own makes a path absent inside, under whatever name the sandbox moves its parents to, and keeps
-//! the head free of anything the sandbox did not do itself. The layer is described here and made in memory by `assemble`: it
+//! A whiteout in a layer of its own makes a path absent inside, under whatever name the sandbox moves its parents to, also if it
+//! is made only later in reality, and keeps the head free of anything the sandbox did not do itself. The layer is described here and made in memory by `assemble`: it
 //! cannot lie in the state directory, because overlayfs refuses a lower layer that lies within another one.
 
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use whatif_sys::absence::MeansAbsent;
-use whatif_types::boot::{Attributes, MaskDirectory, MaskFile, Masks, TreeMask};
-use whatif_types::mountinfo::{Mount, aliases_of};
-use whatif_types::{Place, PlaceKind, Plan};
+use whatif_types::boot::{Attributes, MaskDirectory, MaskFile, MaskLayer, Masks};
+use whatif_types::mountinfo::{Mount, aliases_of, is_within};
+use whatif_types::{Identity, PlaceKind, Plan};
 
 use crate::{PathError, on};
 
@@ -26,8 +26,15 @@ pub struct Rewrite {
 }
 
 /// Describes the mask layers for a plan. `cache` is a directory in which a rewrite may remember what was costly to find out.
-pub fn describe(plan: &Plan, mounts: &[Mount], hidden: &[PathBuf], rewrites: &[Rewrite], cache: &Path) -> Result<Masks, PathError> {
-    let mut masks = Described { plan, trees: BTreeMap::new(), files: Vec::new() };
+pub fn describe(
+    plan: &Plan,
+    mounts: &[Mount],
+    identity: Identity,
+    hidden: &[PathBuf],
+    rewrites: &[Rewrite],
+    cache: &Path,
+) -> Result<Masks, PathError> {
+    let mut masks = Described { plan, identity, layers: BTreeMap::new(), files: Vec::new() };
     for path in hidden {
         masks.hide(path)?;
         // A link to the secret must not leave the secret itself in the open.
@@ -42,7 +49,11 @@ pub fn describe(plan: &Plan, mounts: &[Mount], hidden: &[PathBuf], rewrites: &[R
     }
     for rewrite in rewrites {
         // Under its real name: a file that a link leads to is as much in the open as any other.
-        let Some(real) = reachable(fs::canonicalize(&rewrite.path), &rewrite.path)? else { continue };
+        let Some(real) = reachable(fs::canonicalize(&rewrite.path), &rewrite.path)? else {
+            // If it is made later, it is made with what should not be seen.
+            masks.hide(&rewrite.path)?;
+            continue;
+        };
         let Some(metadata) = reachable(fs::symlink_metadata(&real), &real)? else { continue };
         if metadata.is_file() {
             let content = (rewrite.content)(&rewrite.path, cache).map_err(on("read", &rewrite.path))?;
@@ -52,8 +63,9 @@ pub fn describe(plan: &Plan, mounts: &[Mount], hidden: &[PathBuf], rewrites: &[R
             masks.rewrite(&real, content, &metadata)?;
         }
     }
-    let trees = masks.trees.into_iter().map(|(tree, mask)| TreeMask { tree, ..mask.into_mask() }).collect();
-    Ok(Masks { trees, files: masks.files })
+    let layers = masks.layers.into_iter().map(|(place, mask)| MaskLayer { place, ..mask.into_mask() });
+    let layers = layers.filter(|mask| !mask.hidden.is_empty() || !mask.rewritten.is_empty()).collect();
+    Ok(Masks { layers, files: masks.files })
 }
 
 /// What this user cannot reach is not reached inside either, and needs no mask. After any other error a secret might be left in
@@ -71,22 +83,23 @@ fn leads_nowhere(error: &io::Error) -> bool {
 
 struct Described<'a> {
     plan: &'a Plan,
-    trees: BTreeMap<usize, OneTree>,
+    identity: Identity,
+    layers: BTreeMap<PathBuf, OnePlace>,
     files: Vec<MaskFile>,
 }
 
 #[derive(Default)]
-struct OneTree {
-    /// Sorted, so that parents come before children. `None`: not a directory in reality.
-    directories: BTreeMap<PathBuf, Option<Attributes>>,
+struct OnePlace {
+    /// Sorted, so that parents come before children.
+    directories: BTreeMap<PathBuf, Attributes>,
     hidden: Vec<PathBuf>,
     rewritten: Vec<MaskFile>,
 }
 
 impl Described<'_> {
     fn hide(&mut self, path: &Path) -> Result<(), PathError> {
-        if let Some((tree, relative)) = self.locate(path)? {
-            self.trees.entry(tree).or_default().hidden.push(relative);
+        if let Some((place, relative)) = self.locate(path)? {
+            self.layers.entry(place).or_default().hidden.push(relative);
         }
         Ok(())
     }
@@ -95,67 +108,74 @@ impl Described<'_> {
         let attributes = attributes(metadata);
         if self.plan.place_of(path).is_some_and(|place| place.kind == PlaceKind::ReadOnly && place.path != path) {
             self.files.push(MaskFile { path: path.to_owned(), content, attributes });
-        } else if let Some((tree, path)) = self.locate(path)? {
+        } else if let Some((place, path)) = self.locate(path)? {
             let file = MaskFile { path, content, attributes };
-            self.trees.entry(tree).or_default().rewritten.push(file);
+            self.layers.entry(place).or_default().rewritten.push(file);
         }
         Ok(())
     }
 
-    /// The tree a path lies in and its place there, if its parent is a directory in reality.
-    fn locate(&mut self, path: &Path) -> Result<Option<(usize, PathBuf)>, PathError> {
+    /// The place a path lies in, and where in it. Of a path whose parent is absent, the first directory that is absent: if it is
+    /// made later, what is hidden may be made with it.
+    fn locate(&mut self, path: &Path) -> Result<Option<(PathBuf, PathBuf)>, PathError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
-        let Some((tree, root)) = self.tree_of(path) else { return Ok(None) };
-        let known = |trees: &BTreeMap<usize, OneTree>| {
-            trees.get(&tree).and_then(|t| t.directories.get(parent.strip_prefix(&root).ok()?)).copied()
+        let Some(place) = self.place_with_layer(path) else { return Ok(None) };
+        let is_known = |layers: &BTreeMap<PathBuf, OnePlace>| {
+            let relative = parent.strip_prefix(&place).ok()?;
+            layers.get(&place)?.directories.contains_key(relative).then_some(())
         };
-        let parent = match known(&self.trees) {
-            Some(Some(_)) => parent.to_owned(),
-            Some(None) => return Ok(None),
-            None => match reachable(fs::symlink_metadata(parent), parent)? {
-                Some(metadata) if metadata.is_dir() => parent.to_owned(),
-                // Resolved, the path may lie in another tree.
-                Some(metadata) if metadata.is_symlink() => {
-                    let Some(parent) = reachable(fs::canonicalize(parent), parent)? else { return Ok(None) };
-                    let real = parent.join(name);
-                    return if real == path { Ok(None) } else { self.locate(&real) };
-                }
-                _ => {
-                    if let Ok(relative) = parent.strip_prefix(&root) {
-                        self.trees.entry(tree).or_default().directories.insert(relative.to_owned(), None);
+        if is_known(&self.layers).is_none() {
+            match fs::symlink_metadata(parent) {
+                Err(error) if error.means_absent() => return self.locate(parent),
+                found => match reachable(found, parent)? {
+                    Some(metadata) if metadata.is_dir() => {}
+                    // Resolved, the path may lie in another place.
+                    Some(metadata) if metadata.is_symlink() => {
+                        let Some(parent) = reachable(fs::canonicalize(parent), parent)? else { return Ok(None) };
+                        let real = parent.join(name);
+                        return if real == path { Ok(None) } else { self.locate(&real) };
                     }
-                    return Ok(None);
-                }
-            },
-        };
-        self.remember_directories(tree, &root, &parent)?;
-        let place = parent.join(name);
-        Ok(place.strip_prefix(&root).ok().map(|relative| (tree, relative.to_owned())))
-    }
-
-    fn tree_of(&self, path: &Path) -> Option<(usize, PathBuf)> {
-        match self.plan.place_of(path)? {
-            Place { path: root, kind: PlaceKind::Writable { tree } } if *root != path => Some((*tree, root.clone())),
-            _ => None,
+                    _ => return Ok(None),
+                },
+            }
         }
+        if !self.remember_directories(&place, parent)? {
+            return Ok(None);
+        }
+        Ok(path.strip_prefix(&place).ok().map(|relative| (place.clone(), relative.to_owned())))
     }
 
-    fn remember_directories(&mut self, tree: usize, root: &Path, parent: &Path) -> Result<(), PathError> {
-        let directories = &mut self.trees.entry(tree).or_default().directories;
-        for directory in parent.ancestors().take_while(|a| a.starts_with(root)) {
-            let Ok(relative) = directory.strip_prefix(root) else { continue };
+    /// What is hidden on a read-only place is a place, too: it is covered where no layer can be had.
+    fn place_with_layer(&self, path: &Path) -> Option<PathBuf> {
+        let shown = self.plan.places.iter().filter(|place| place.kind != PlaceKind::Hidden && is_within(path, &place.path));
+        let place = shown.max_by_key(|place| place.path.as_os_str().len()).filter(|place| place.path != path)?;
+        matches!(place.kind, PlaceKind::Writable { .. } | PlaceKind::ReadOnly).then(|| place.path.clone())
+    }
+
+    /// The directories on the way to what is masked, if they can be shown as they are.
+    fn remember_directories(&mut self, place: &Path, parent: &Path) -> Result<bool, PathError> {
+        let is_tree = self.plan.place_of(place).is_some_and(|p| matches!(p.kind, PlaceKind::Writable { .. }));
+        let directories = &mut self.layers.entry(place.to_owned()).or_default().directories;
+        let mut found = Vec::new();
+        for directory in parent.ancestors().take_while(|a| a.starts_with(place)) {
+            let Ok(relative) = directory.strip_prefix(place) else { continue };
             if directories.contains_key(relative) {
                 break;
             }
-            let found = reachable(fs::symlink_metadata(directory), directory)?.map(|m| attributes(&m));
-            directories.insert(relative.to_owned(), found);
+            let Some(metadata) = reachable(fs::symlink_metadata(directory), directory)? else { return Ok(false) };
+            // Somebody else's directory would seem to be the user's own.
+            if !is_tree && !self.identity.can_own(metadata.uid()) {
+                return Ok(false);
+            }
+            found.push((relative.to_owned(), attributes(&metadata)));
         }
-        Ok(())
+        directories.extend(found);
+        Ok(true)
     }
 }
 
-impl OneTree {
-    fn into_mask(mut self) -> TreeMask {
+impl OnePlace {
+    fn into_mask(mut self) -> MaskLayer {
         // What is rewritten is shown, and what lies within something hidden needs no mark of its own.
         self.hidden.sort();
         let mut hidden: Vec<PathBuf> = Vec::with_capacity(self.hidden.len());
@@ -166,9 +186,9 @@ impl OneTree {
             }
         }
         let is_covered = |path: &Path| path.ancestors().any(|a| hidden.binary_search_by(|h| h.as_path().cmp(a)).is_ok());
-        let directories =
-            self.directories.into_iter().filter_map(|(path, attributes)| Some(MaskDirectory { path, attributes: attributes? }));
-        TreeMask { tree: 0, directories: directories.filter(|d| !is_covered(&d.path)).collect(), rewritten: self.rewritten, hidden }
+        let directories = self.directories.into_iter().map(|(path, attributes)| MaskDirectory { path, attributes });
+        let place = PathBuf::new();
+        MaskLayer { place, directories: directories.filter(|d| !is_covered(&d.path)).collect(), rewritten: self.rewritten, hidden }
     }
 }
 

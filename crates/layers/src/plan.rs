@@ -41,7 +41,7 @@ pub struct Inputs<'a> {
 /// Computes the plan.
 #[must_use]
 pub fn plan(inputs: &Inputs<'_>) -> Plan {
-    let mut planner = Planner { inputs, places: Vec::new(), trees: inputs.known_trees.to_vec() };
+    let mut planner = Planner { inputs, places: Vec::new() };
     if inputs.as_root && inputs.backend == Backend::Overlay {
         planner.everything_writable();
     } else {
@@ -65,8 +65,11 @@ enum Level {
 struct Planner<'a> {
     inputs: &'a Inputs<'a>,
     places: Vec<Place>,
-    trees: Vec<PathBuf>,
 }
+
+/// What a tree has for a number until all places are known. A place may be dropped again, and a number that went with it would be
+/// missing from the records, which count the trees that stayed.
+const NOT_NUMBERED: usize = usize::MAX;
 
 impl Planner<'_> {
     /// As root: `/` and every real mount, copy-on-write; what is read-only in reality stays so.
@@ -121,8 +124,7 @@ impl Planner<'_> {
             return;
         }
         if level == Level::Copied {
-            let number = self.number_of(tree);
-            self.put(tree, PlaceKind::Skeleton { tree: number });
+            self.put(tree, PlaceKind::Skeleton { tree: NOT_NUMBERED });
         }
         for child in (self.inputs.subdirectories)(tree) {
             // The copy of this level leaves out what is hidden, so there is nothing to mount on.
@@ -185,6 +187,7 @@ impl Planner<'_> {
     fn finish(mut self) -> Plan {
         self.places.sort_by(|a, b| (a.path.components().count(), &a.path).cmp(&(b.path.components().count(), &b.path)));
         self.places.dedup_by(|a, b| a.path == b.path);
+        number_trees(&mut self.places, self.inputs.known_trees);
         Plan { backend: self.inputs.backend, places: self.places, run_links: self.inputs.run_links.to_vec() }
     }
 
@@ -217,20 +220,25 @@ impl Planner<'_> {
     }
 
     fn put_tree(&mut self, path: &Path) {
-        let tree = self.number_of(path);
-        self.put(path, PlaceKind::Writable { tree });
+        self.put(path, PlaceKind::Writable { tree: NOT_NUMBERED });
     }
 
     fn put(&mut self, path: &Path, kind: PlaceKind) {
         self.places.retain(|p| p.path != path);
         self.places.push(Place { path: path.to_owned(), kind });
     }
+}
 
-    fn number_of(&mut self, path: &Path) -> usize {
-        self.trees.iter().position(|t| t == path).unwrap_or_else(|| {
-            self.trees.push(path.to_owned());
-            self.trees.len() - 1
-        })
+/// Gives each tree the number that the records have for it, and those without one the next, without gaps.
+fn number_trees(places: &mut [Place], known: &[PathBuf]) {
+    let mut next = known.len();
+    for place in places {
+        if let PlaceKind::Writable { tree } | PlaceKind::Skeleton { tree } = &mut place.kind {
+            *tree = known.iter().position(|path| *path == place.path).unwrap_or_else(|| {
+                next += 1;
+                next - 1
+            });
+        }
     }
 }
 

@@ -179,8 +179,9 @@ impl Shift {
         LayerOrigin { sandbox: Some(self.note.sandbox.clone()), below: self.note.below.clone() }
     }
 
-    /// A copy of the head becomes a layer; the head stays.
-    pub fn freeze_copy(&mut self) -> Result<(), PathError> {
+    /// A copy of the head becomes a layer; the head stays. `copy_bases` copies what its files started from, which somebody who looks
+    /// at the sandbox may write meanwhile.
+    pub fn freeze_copy(&mut self, copy_bases: impl FnOnce(&Path, &Path) -> io::Result<()>) -> Result<(), PathError> {
         let Some(layer) = &self.layer else { return Ok(()) };
         self.note.is_copy = true;
         // Locked before it takes the place of the other one: without an owner it would be taken for what a crash left.
@@ -190,25 +191,19 @@ impl Shift {
         self.lock = lock;
         make_private(layer)?;
         self.origin().mark(layer);
-        for part in ["head", "base"] {
-            let from = self.sandbox.join(part);
-            let parts = match part {
-                "head" => children(&from)?,
-                _ if absence::is_dir(&from).map_err(on("examine", &from))? => vec![from],
-                _ => Vec::new(),
-            };
-            for from in parts {
-                // Inventories of copied trees come along with their trees.
-                if !absence::is_dir(&from).map_err(on("examine", &from))? {
-                    continue;
-                }
-                let to = layer.join(from.file_name().unwrap_or(from.as_os_str()));
-                make_private(&to)?;
-                if let Some(copied) = copy::copied_layer(&from, &to)? {
-                    copied.write(&to)?;
-                }
+        for from in children(&self.sandbox.join("head"))? {
+            // Inventories of copied trees come along with their trees.
+            if !absence::is_dir(&from).map_err(on("examine", &from))? {
+                continue;
+            }
+            let to = layer.join(from.file_name().unwrap_or(from.as_os_str()));
+            make_private(&to)?;
+            if let Some(copied) = copy::copied_layer(&from, &to)? {
+                copied.write(&to)?;
             }
         }
+        let base = self.sandbox.join("base");
+        copy_bases(&base, &layer.join("base")).map_err(on("copy", &base))?;
         parts::seal(layer)
     }
 

@@ -18,6 +18,7 @@
 mod answers;
 mod apt;
 mod ask;
+mod beside;
 mod cache;
 mod cargo;
 mod files;
@@ -41,6 +42,7 @@ use serde::{Deserialize, Serialize};
 use whatif_netpolicy::Rule;
 
 use answers::Answers;
+use beside::Beside;
 use surroundings::Surroundings;
 
 /// Whose tools are asked, and where.
@@ -79,8 +81,8 @@ pub struct Source {
 pub fn find(asker: &Asker<'_>) -> Found {
     let surroundings = Surroundings::new(asker);
     let (mut tools, project) = std::thread::scope(|scope| {
-        let project = scope.spawn(|| git::ask(&surroundings));
-        (ask_tools(&surroundings), project.join().unwrap_or_default())
+        let project = Beside::start(scope, || git::ask(&surroundings));
+        (ask_tools(&surroundings), project.end())
     });
     tools.add(project);
     tools.into_found()
@@ -97,9 +99,9 @@ pub fn find_cached(asker: &Asker<'_>, cache_file: &Path) -> Found {
     let [known_tools, known_project] = marks.each_ref().map(|mark| cache.get(mark));
     let is_known = known_tools.is_some() && known_project.is_some();
     let (mut tools, project) = std::thread::scope(|scope| {
-        let project = known_project.is_none().then(|| scope.spawn(|| git::ask(&surroundings)));
+        let project = known_project.is_none().then(|| Beside::start(scope, || git::ask(&surroundings)));
         let tools = known_tools.unwrap_or_else(|| ask_tools(&surroundings));
-        let asked = project.and_then(|thread| thread.join().ok());
+        let asked = project.map(Beside::end);
         (tools, known_project.or(asked).unwrap_or_default())
     });
     if !is_known {
@@ -115,9 +117,9 @@ pub fn find_cached(asker: &Asker<'_>, cache_file: &Path) -> Found {
 fn ask_tools(surroundings: &Surroundings<'_>) -> Answers {
     let ways = [apt::ask, npm::ask, npm::ask_relatives, pip::ask, uv::ask, cargo::ask, rustup::ask, go::ask, variables::ask];
     std::thread::scope(|scope| {
-        let threads = ways.map(|way| scope.spawn(move || way(surroundings)));
+        let threads = ways.map(|way| Beside::start(scope, move || way(surroundings)));
         threads.into_iter().fold(Answers::default(), |mut all, thread| {
-            all.add(thread.join().unwrap_or_default());
+            all.add(thread.end());
             all
         })
     })

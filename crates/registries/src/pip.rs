@@ -2,6 +2,7 @@
 
 use crate::answers::Answers;
 use crate::ask::{AskError, Question, first_program};
+use crate::beside::Beside;
 use crate::place::Place;
 use crate::surroundings::Surroundings;
 
@@ -15,8 +16,8 @@ pub(crate) fn ask(surroundings: &Surroundings<'_>) -> Answers {
     let question = Question::new(&program, surroundings).args(["--disable-pip-version-check", "config", "list"]);
     // Both take a while to start, and somebody waits.
     let (settings, defaults) = std::thread::scope(|scope| {
-        let defaults = scope.spawn(|| defaults(surroundings));
-        (question.ask(), defaults.join().unwrap_or_default())
+        let defaults = Beside::start(scope, || defaults(surroundings));
+        (question.ask(), defaults.end())
     });
     let mut has_index = false;
     match settings {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, Read, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 use std::time::Duration;
 
 const USER: &str = "whatif";
@@ -33,12 +34,13 @@ impl Proxy {
     pub(crate) fn listen_during<T>(self, act: impl FnOnce() -> T) -> (T, Option<String>) {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let target = scope.spawn(|| self.listen(&is_over));
+            // Without a thread nobody is heard.
+            let target = Builder::new().spawn_scoped(scope, || self.listen(&is_over));
             let outcome = act();
             is_over.store(true, Ordering::Release);
             // Wakes the other thread up.
             drop(TcpStream::connect(self.address));
-            (outcome, target.join().ok().flatten())
+            (outcome, target.ok().and_then(|target| target.join().ok().flatten()))
         })
     }
 

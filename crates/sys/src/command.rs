@@ -144,6 +144,7 @@ fn execute(command: &Command<'_>, argv: &[*const libc::c_char], envp: &[*const l
         let none = signals::set_of(&[]);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         if libc::chdir(command.directory.as_ptr()) == -1 {
             return Failure::Directory(errno());
         }

@@ -165,6 +165,7 @@ fn become_keeper(shared: &Shared<'_>) -> Result<std::convert::Infallible, (Step,
     unsafe {
         libc::setsid();
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         let no_environment = [std::ptr::null::<libc::c_char>()];
         libc::syscall(libc::SYS_execveat, executable, c"".as_ptr(), shared.argv, no_environment.as_ptr(), libc::AT_EMPTY_PATH);

@@ -105,8 +105,14 @@ const DENIED_HERE: &[libc::c_long] = &[
 const DENIED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
 
 /// Answered as if the kernel had never heard of them, so that programs use what they used before.
-const UNKNOWN: &[libc::c_long] =
-    &[libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register, libc::SYS_clone3];
+const UNKNOWN: &[libc::c_long] = &[
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_clone3,
+    // All of the machine shares one number of contexts (fs.aio-max-nr), which no limit divides.
+    libc::SYS_io_setup,
+];
 
 /// Builds and installs the filter for the calling thread and everything it will start. Needs `no_new_privs`.
 pub fn install() -> io::Result<()> {

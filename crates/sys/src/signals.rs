@@ -54,6 +54,13 @@ pub fn restore_default_sigpipe() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
+/// Makes a write beyond the limit on file sizes an error, rather than the end of the process in the middle of something. What we
+/// start has it too, except commands in sandboxes.
+pub fn ignore_file_size_signal() {
+    // SAFETY: ignoring a signal installs no handler.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 pub(crate) fn set_of(signals: &[i32]) -> libc::sigset_t {
     // SAFETY: sigemptyset initialises the set it is given; sigaddset only changes it.
     unsafe {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{LayerId, NetMode, Plan, SandboxId, text};
 
 /// Version of the boot description and of the keeper's protocol; a keeper serves exactly the one it was born with.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 
 /// How ids inside relate to ids outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +43,12 @@ impl Identity {
     #[must_use]
     pub fn started_by_root(self) -> bool {
         !matches!(self, Self::Own { .. })
+    }
+
+    /// Whether something inside can be shown as belonging to this uid. An ordinary user can own things only as itself.
+    #[must_use]
+    pub fn can_own(self, id: u32) -> bool {
+        !matches!(self, Self::Own { uid, .. } if uid != id)
     }
 
     /// Whether processes of the host can have the uids of those inside.
@@ -165,19 +171,19 @@ impl Room {
 /// What is hidden or shown rewritten, but for places of the plan that are hidden as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Masks {
-    /// In copy-on-write trees.
-    pub trees: Vec<TreeMask>,
-    /// On read-only places, which have no layers: these files are mounted over the real ones, by their full paths.
+    pub layers: Vec<MaskLayer>,
+    /// On read-only places: these files are mounted over the real ones, by their full paths.
     pub files: Vec<MaskFile>,
 }
 
-/// The mask layer of one tree: made in memory when the sandbox starts, between the base and the head.
+/// The mask layer of one place: made in memory when the sandbox starts, above reality and below the head, if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TreeMask {
-    pub tree: usize,
+pub struct MaskLayer {
+    #[serde(with = "text::path")]
+    pub place: PathBuf,
     /// The directories on the way to what is masked, parents first; they look as in reality.
     pub directories: Vec<MaskDirectory>,
-    /// Paths that are not there inside, relative to the tree.
+    /// Paths that are not there inside, relative to the place.
     #[serde(with = "text::paths")]
     pub hidden: Vec<PathBuf>,
     pub rewritten: Vec<MaskFile>,

@@ -52,14 +52,24 @@ pub const DISK_FULL: &str = "the disk is full: 'whatif ls' shows what each sandb
 pub fn shortage_of(error: &io::Error) -> Option<String> {
     const TOO_MANY_IN_A_PROCESS: i32 = 24;
     const TOO_MANY_IN_THE_SYSTEM: i32 = 23;
+    const FILE_TOO_LARGE: i32 = 27;
     let hint = match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => DISK_FULL,
         (io::ErrorKind::OutOfMemory, _) => "the machine is out of memory; free some and try again",
         (_, Some(TOO_MANY_IN_A_PROCESS)) => "raise the limit of open files and try again: ulimit -n 4096",
+        (_, Some(FILE_TOO_LARGE)) => "raise the limit of file sizes and try again: ulimit -f unlimited",
         (_, Some(TOO_MANY_IN_THE_SYSTEM)) => "the machine has too many files open; close some programs and try again",
         _ => return None,
     };
     Some(hint.to_owned())
+}
+
+/// The same of one that says why a process or a thread could not be started. Of other things it would say something else.
+#[must_use]
+pub fn shortage_of_processes(error: &io::Error) -> Option<String> {
+    let is_too_many = error.kind() == io::ErrorKind::WouldBlock;
+    is_too_many
+        .then(|| "too many processes are running for their limit (ulimit -u); end some, or raise it, and try again".to_owned())
 }
 
 /// An explanation in the form that is printed as JSON.

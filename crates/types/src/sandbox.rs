@@ -1,7 +1,7 @@
 //! The record of one sandbox.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ pub struct Details {
     pub backend: Backend,
     pub backend_reason: Option<String>,
     pub identity: Identity,
-    /// Paths of the copy-on-write trees; the position is the number of the tree's directory in the head.
+    /// Paths of the copy-on-write trees; the position is the number of the tree's directory in the head. Some may be given up.
     #[serde(with = "text::paths")]
     pub trees: Vec<PathBuf>,
     /// Those of them that were copied into the head rather than overlaid.
@@ -122,6 +122,15 @@ impl Details {
     }
 }
 
+/// Where the path of a tree that was given up leads: nowhere, as nothing can lie beneath a device.
+pub const GIVEN_UP: &str = "/dev/null";
+
+/// Whether a tree was given up, because its mount went and nothing was ever changed in it. Its number is not given to another.
+#[must_use]
+pub fn is_given_up(tree: &Path) -> bool {
+    tree.starts_with(GIVEN_UP)
+}
+
 /// Where a sandbox stands in its history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -161,4 +170,18 @@ pub struct Viewed {
     pub tick: (i64, u32),
     /// Device and inode of the project's directory then.
     pub project: Option<(u64, u64)>,
+    /// The directories that its trees were mounted over. A mount holds on to its own, whatever reality puts in that place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<Root>,
+}
+
+/// The directory of reality that a tree was mounted over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Root {
+    /// The tree's number.
+    pub tree: usize,
+    /// Device and inode.
+    pub id: (u64, u64),
+    /// Whether a file system was mounted there.
+    pub is_mount: bool,
 }

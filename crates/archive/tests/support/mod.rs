@@ -55,7 +55,14 @@ pub fn options() -> Options {
 }
 
 pub fn layer(id: &str, directory: &Path) -> Layer {
-    Layer { id: id.to_owned(), directory: directory.to_owned(), marks: own_marks(), is_overlay: false, instead: Vec::new() }
+    Layer {
+        id: id.to_owned(),
+        directory: directory.to_owned(),
+        marks: own_marks(),
+        is_overlay: false,
+        instead: Vec::new(),
+        without: Vec::new(),
+    }
 }
 
 pub fn packed(layers: &[Layer]) -> (Vec<u8>, Written) {

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stdout, reason = "a skip says why")]
 
+mod freezing;
 mod limits;
 mod machine;
 mod removal;

@@ -25,7 +25,7 @@ pub fn hunks(out: &mut dyn Write, change: &Change, project: &Path, output: &Outp
         writeln!(
             out,
             "{}",
-            output.paint(Style::Red, format!("{}, shown as \\u{{…}}", counted(hidden as u64, "hidden character")))
+            output.paint(Style::Red, format!("{}, shown as \\u{{…}} or \\x…", counted(hidden as u64, "hidden character")))
         )?;
     }
     let count = hunks.len();

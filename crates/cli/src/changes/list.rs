@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use whatif_engine::diff::Diff;
-use whatif_engine::{Blocked, Change, ChangeKind, Flag, Kind, shown_path};
+use whatif_engine::{Blocked, Change, ChangeKind, Collapsed, Flag, Kind, Moved, shown_path};
 
 use super::looks::{self, Owners};
 use crate::output::{Output, Style, bytes, counted, visible_path};
@@ -18,6 +18,14 @@ pub struct Extent {
     pub outside: bool,
 }
 
+impl Extent {
+    /// Whether a change has a line of its own. What must not be overlooked has one even if the project ignores it.
+    #[must_use]
+    pub fn lists(self, change: &Change) -> bool {
+        (self.outside || !change.outside) && (self.ignored || !change.ignored || change.needs_approval())
+    }
+}
+
 /// Examples of what lies outside the project.
 const MOST_OUTSIDE: usize = 5;
 
@@ -27,11 +35,10 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
     if all.is_empty() && diff.set.unreadable.is_empty() {
         return writeln!(out, "{} changed nothing", diff.title);
     }
-    let is_risky = |c: &&Change| c.flags.iter().any(|f| f.needs_approval());
-    let is_listed = |c: &&Change| (extent.ignored || !c.ignored) && (extent.outside || !c.outside);
-    let risky: Vec<&Change> = all.iter().copied().filter(|c| is_risky(c) && (extent.outside || !c.outside)).collect();
+    let listed = all.iter().copied().filter(|c| extent.lists(c));
+    let (risky, rest): (Vec<&Change>, Vec<&Change>) = listed.partition(|c| c.needs_approval());
     let implied = Implied::by(&all);
-    let rest: Vec<&Change> = all.iter().copied().filter(|c| is_listed(c) && !is_risky(c) && !implied.has(c)).collect();
+    let rest: Vec<&Change> = rest.into_iter().filter(|c| !implied.has(c)).collect();
     let (risky, rest) = (Counted::all(&risky), Counted::all(&rest));
     writeln!(out, "{}", headline(diff, &risky, &rest, output))?;
     if !risky.is_empty() {
@@ -45,7 +52,8 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
         rows(out, &rest, project, output)?;
     }
     if !extent.ignored {
-        for group in diff.set.collapsed.iter().filter(|g| has_group(&all, &g.path)) {
+        let groups = diff.set.collapsed.iter().filter(|g| has_group(&all, &g.path));
+        for group in groups.filter_map(|group| without_listed(group, &risky)) {
             let slash = if group.is_directory { "/" } else { "" };
             let path = format!("{}{slash}", visible_path(shown_path(&group.path, project)));
             let line = format!("   {path}  {}, {} (ignored)", counted(group.files, "file"), bytes(group.bytes));
@@ -81,7 +89,7 @@ fn headline(diff: &Diff, risky: &[Counted<'_>], rest: &[Counted<'_>], output: &O
         added += a;
         deleted += d;
     }
-    let drifted = diff.set.changes.iter().filter(|c| c.has_drifted()).count();
+    let drifted = risky.iter().chain(rest).filter(|c| c.change.has_drifted()).count();
     let moved = if drifted > 0 {
         format!("; reality moved under {}", counted(drifted as u64, "of them").replace("thems", "them"))
     } else {
@@ -118,8 +126,12 @@ fn row(&Counted { change, lines }: &Counted<'_>, project: &Path, owners: Owners,
         }
         None => details(change),
     };
-    let mut notes: Vec<String> =
-        change.flags.iter().filter(|f| !matches!(f, Flag::Deletion | Flag::Outside)).map(|f| f.in_words().to_owned()).collect();
+    let mut notes: Vec<String> = change
+        .flags
+        .iter()
+        .filter(|f| !matches!(f, Flag::Deletion | Flag::Outside))
+        .map(|f| change.in_words(*f).to_owned())
+        .collect();
     notes.extend(looks::mode(change).filter(|_| change.kind != ChangeKind::Mode));
     notes.extend(looks::owner(change).filter(|_| change.kind != ChangeKind::Owner));
     notes.extend(owners.unusual(change));
@@ -142,11 +154,13 @@ fn row(&Counted { change, lines }: &Counted<'_>, project: &Path, owners: Owners,
 /// What reality did at a path of a change. A rename has two, so it is said which one.
 fn moved(change: &Change, part: &Change, project: &Path) -> String {
     let path = || visible_path(shown_path(&part.path, project));
-    match (change.deletion.is_some(), part.reality.is_some()) {
-        (false, true) => "reality changed too".to_owned(),
-        (false, false) => "gone in reality".to_owned(),
-        (true, true) => format!("reality changed {}", path()),
-        (true, false) => format!("{} is gone in reality", path()),
+    match (change.deletion.is_some(), change.drift_at(part)) {
+        (false, Moved::Deleted) => "gone in reality".to_owned(),
+        (true, Moved::Deleted) => format!("{} is gone in reality", path()),
+        (false, Moved::Changed) => "reality changed too".to_owned(),
+        (false, Moved::Added) => "reality added it too".to_owned(),
+        (false, Moved::AddedOrChanged) => "reality added or changed it since".to_owned(),
+        (true, moved) => format!("reality {} {}", moved.in_words(), path()),
     }
 }
 
@@ -215,6 +229,17 @@ fn has_group(all: &[&Change], group: &Path) -> bool {
     has_any_in(all, |c| &c.path, group) || is_one()
 }
 
+/// What is left of a group once those are taken out that have lines of their own.
+fn without_listed(group: &Collapsed, listed: &[Counted<'_>]) -> Option<Collapsed> {
+    let mut left = group.clone();
+    let is_counted = |c: &&Change| c.ignored && !c.is_directory() && c.path.starts_with(&group.path);
+    for change in listed.iter().map(|c| c.change).filter(is_counted) {
+        left.files = left.files.saturating_sub(1);
+        left.bytes = left.bytes.saturating_sub(change.after.as_ref().map_or(0, |after| after.node.size));
+    }
+    (left.files > 0 || group.files == 0).then_some(left)
+}
+
 fn outside(out: &mut dyn Write, all: &[&Change], output: &Output) -> io::Result<()> {
     let outside: Vec<&&Change> = all.iter().filter(|c| c.outside && !c.is_directory()).collect();
     if outside.is_empty() {
@@ -227,7 +252,7 @@ fn outside(out: &mut dyn Write, all: &[&Change], output: &Output) -> io::Result<
     shown.sort_by_key(risky_first);
     for change in shown.iter().take(MOST_OUTSIDE) {
         let (sign, style) = sign(change);
-        let words: Vec<&str> = change.flags.iter().filter(|f| f.needs_approval()).map(|f| f.in_words()).collect();
+        let words: Vec<&str> = change.flags.iter().filter(|f| f.needs_approval()).map(|f| change.in_words(*f)).collect();
         let note = if words.is_empty() { String::new() } else { format!("  {}", output.paint(Style::Red, words.join("; "))) };
         writeln!(out, "   {} {}{note}", output.paint(style, sign), visible_path(&change.path))?;
     }

@@ -15,6 +15,8 @@ const LONGEST: u64 = 32 << 20;
 /// What a patch does not have.
 #[derive(Debug, Default)]
 pub struct LeftOut {
+    /// Git's own data that must not be overlooked.
+    pub of_git: Vec<PathBuf>,
     /// Too large, or nothing that git knows.
     pub unfit: Vec<PathBuf>,
     pub unreadable: Vec<Unreadable>,
@@ -29,6 +31,7 @@ pub fn write(out: &mut dyn Write, changes: &[&Change], project: &Path) -> io::Re
         let Ok(path) = change.path.strip_prefix(project) else { continue };
         // Git does not take patches to its own data.
         if path.components().any(|c| c.as_os_str() == ".git") {
+            left_out.of_git.extend(change.needs_approval().then(|| path.to_owned()));
             continue;
         }
         let is_huge = |s: &Option<State>| s.as_ref().is_some_and(|s| s.node.kind == Kind::File && s.node.size > LONGEST);

@@ -55,14 +55,14 @@ impl Args {
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let (subject, paths) = subject(engine, &args.subjects)?;
     let picked = Picked::new(&paths, &engine.context.cwd);
-    let depth = if args.name_only || args.patch && !output.json { Depth::Names } else { Depth::Review };
+    let is_for_programs = args.name_only || args.patch && !std::io::stdout().is_terminal();
+    let depth = if is_for_programs && !output.json { Depth::Listing } else { Depth::Review };
     let diff = engine.diff(&subject, depth)?;
     refuse_unknown(&diff, &picked, engine)?;
     let extent = Extent { ignored: args.all, outside: args.outside };
     let mut unread = diff.set.unreadable.clone();
     if output.json {
-        let is_risky = |c: &Change| c.flags.iter().any(|f| f.needs_approval());
-        let told = |c: &Change| picked.takes(c) && (args.all || !c.ignored || is_risky(c));
+        let told = |c: &Change| picked.takes(c) && (args.all || !c.ignored || c.needs_approval());
         output.document(&diff.document(told, args.patch));
     } else if show(&diff, args, &picked, extent, &mut unread, output).is_err() {
         lost_output();
@@ -101,7 +101,7 @@ fn show(
     if args.name_only {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         let implied = Implied::by(&wanted);
-        let is_shown = |c: &&&Change| (args.outside || !c.outside) && (args.all || !c.ignored) && !implied.has(c);
+        let is_shown = |c: &&&Change| extent.lists(c) && (c.needs_approval() || !implied.has(c));
         for change in wanted.iter().filter(is_shown) {
             writeln!(out, "{}", visible_path(shown_path(&change.path, project)))?;
         }
@@ -112,6 +112,9 @@ fn show(
     if args.patch && !std::io::stdout().is_terminal() {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         let left_out = changes::write_patch(&mut out, &wanted, project)?;
+        for path in left_out.of_git {
+            output.note(format!("whatif: not in the patch, git takes none to its own data: {}", visible_path(&path)));
+        }
         for path in left_out.unfit {
             output.note(format!("whatif: not in the patch, too large or not a file: {}", visible_path(&path)));
         }
@@ -125,8 +128,7 @@ fn show(
     let with_hunks = !args.stat && std::io::stdout().is_terminal();
     let mut pager = Pager::start(with_hunks && !args.no_pager, project);
     let shown = changes::list(&mut pager, diff, &|c| picked.takes(c), extent, output).and_then(|()| {
-        let is_shown = |c: &&Change| (extent.outside || !c.outside) && (extent.ignored || !c.ignored);
-        for change in wanted.iter().copied().filter(|c| with_hunks && is_shown(c)) {
+        for change in wanted.iter().copied().filter(|c| with_hunks && extent.lists(c)) {
             changes::coloured_hunks(&mut pager, change, project, output)?;
         }
         Ok(())

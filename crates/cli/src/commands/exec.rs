@@ -119,6 +119,11 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
             output.note(format!("{} {line}", output.paint_note(Style::Dim, "whatif:")));
         }
     }
+    if let Some(ended) = exited.signal.and_then(|_| engine.end_by_another_command(&started.sandbox)).filter(|_| !output.json) {
+        // The prompt of a shell may be what stands on the line.
+        let line_end = if terminal { "\n" } else { "" };
+        output.note(format!("{line_end}{}", output.rendered(&ended, None)));
+    }
     unreached::tell(&network, &started.sandbox.name, true, output);
     engine.settle_command(&started.sandbox, exited.others_alive);
     Ok(super::run::exit_code(&exited))

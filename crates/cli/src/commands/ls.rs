@@ -39,6 +39,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         let count = counted(unknown as u64, "layer");
         output.warn(format!("whatif: {count} in no record, as after a lost or restored database; see: whatif gc --dry-run"));
     }
+    let all = sandboxes.len();
     if args.here {
         let project = engine.context.project_of(&engine.context.cwd)?;
         sandboxes.retain(|s| s.project == project);
@@ -55,7 +56,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     if sandboxes.is_empty() {
-        if unrecorded.is_empty() && unknown == 0 {
+        if all > 0 {
+            let which = if args.label.is_empty() { "of this project" } else { "with such labels" };
+            output.note(format!("no sandbox {which}; {all} in all"));
+        } else if unrecorded.is_empty() && unknown == 0 {
             output.note("no sandboxes; make one: whatif run -- COMMAND");
         }
         return Ok(ExitCode::SUCCESS);

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use whatif_engine::{Engine, Shown};
-use whatif_types::sandbox::StopReason;
+use whatif_types::sandbox::{StopReason, is_given_up};
 use whatif_types::{Identity, timestamp};
 
 use super::Outcome;
@@ -58,7 +58,7 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
                 format!("ABI {}", shown.protection.landlock_abi)
             },
         ),
-        ("copy-on-write", details.trees.iter().map(|t| path(t)).collect::<Vec<_>>().join(" ")),
+        ("copy-on-write", details.trees.iter().filter(|t| !is_given_up(t)).map(|t| path(t)).collect::<Vec<_>>().join(" ")),
         ("changed", format!("{}, {}", counted(shown.changes.changed_files, "path"), bytes(shown.listed.size_bytes))),
     ];
     for missing in &shown.listed.missing {

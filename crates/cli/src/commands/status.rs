@@ -3,8 +3,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::apply::Outlook;
-use whatif_engine::status::{Drift, Moved, Standing};
-use whatif_engine::{Base, Engine, shown_path};
+use whatif_engine::status::{Drift, Standing};
+use whatif_engine::{Base, Engine, Moved, shown_path};
 use whatif_types::text::Text;
 use whatif_types::timestamp::age;
 
@@ -64,7 +64,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     // What collides first.
     let mut drift: Vec<&Drift> = standing.drift.iter().collect();
-    drift.sort_by_key(|d| (d.collides != Some(Outlook::Conflict), d.collides.is_none()));
+    drift.sort_by_key(|d| (!d.is_conflict(), d.collides.is_none()));
     let paths = counted(drift.len() as u64, "path");
     let may_be_older = drift.iter().all(|d| d.perhaps_before);
     output.line(if may_be_older { format!("{paths} missing in reality:") } else { format!("{paths} moved in reality since:") });
@@ -91,20 +91,24 @@ fn held(standing: &Standing) -> String {
 }
 
 fn row(drift: &Drift, standing: &Standing, output: &Output) -> Vec<String> {
-    let (word, style) = match drift.kind {
-        Moved::Changed => ("changed", Style::Yellow),
-        Moved::Added => ("added", Style::Green),
-        Moved::Deleted => ("deleted", Style::Red),
+    let style = match drift.kind {
+        Moved::Changed | Moved::AddedOrChanged => Style::Yellow,
+        Moved::Added => Style::Green,
+        Moved::Deleted => Style::Red,
     };
-    let note = match (drift.collides, drift.base) {
-        (Some(Outlook::Merges), _) => output.paint(Style::Cyan, "the sandbox changed it too; both fit together"),
+    let word = drift.kind.in_words();
+    let mut note = match (drift.collides, drift.base) {
+        (Some(Outlook::Merges), _) => output.paint(Style::Cyan, "fits together with what the sandbox did there"),
         (Some(Outlook::Conflict), Some(Base::Unknown)) => {
-            output.paint(Style::Red, "the sandbox changed it too, and which version it saw is not known")
+            output.paint(Style::Red, "collides with what the sandbox did there, and which version it saw is not known")
         }
-        (Some(Outlook::Conflict), _) => output.paint(Style::Red, "the sandbox changed it too, and they collide"),
+        (Some(Outlook::Conflict), _) => output.paint(Style::Red, "collides with what the sandbox did there"),
         (None, _) if drift.perhaps_before => "perhaps before the sandbox was made".to_owned(),
         (None, _) => String::new(),
     };
+    if drift.left_out {
+        note.push_str("; an apply leaves it out unless asked for it");
+    }
     vec![output.paint(style, word), visible_path(shown_path(&drift.path, &standing.sandbox.project)), note]
 }
 
@@ -119,7 +123,7 @@ fn in_words(standing: &Standing, output: &Output) -> String {
             "{}: {} in conflict. {}",
             output.paint(Style::Red, "results may not apply"),
             counted(conflicts as u64, "path"),
-            if standing.drift.iter().any(|d| d.can_be_marked) {
+            if standing.drift.iter().any(|d| d.can_be_marked && !d.left_out) {
                 format!("To settle that in the sandbox: whatif rebase {name}")
             } else {
                 "Choose when you apply: --theirs PATH, --ours PATH or --skip PATH".to_owned()
@@ -139,7 +143,10 @@ fn document(standing: &Standing) -> serde_json::Value {
         .iter()
         .map(|d| {
             let path = Text::from(shown_path(&d.path, &standing.sandbox.project));
-            json!({ "path": path, "kind": d.kind, "collides": d.collides, "base": d.base, "perhaps_before": d.perhaps_before })
+            json!({
+                "path": path, "kind": d.kind.kind(), "perhaps_added": d.kind.is_perhaps_added(), "collides": d.collides, "base": d.base,
+                "perhaps_before": d.perhaps_before, "left_out": d.left_out,
+            })
         })
         .collect();
     json!({

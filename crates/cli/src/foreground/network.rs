@@ -56,12 +56,14 @@ impl<'e> Network<'e> {
         }
         let Ok((done, theirs)) = UnixStream::pair() else { return };
         let (context, sandbox, is_answered) = (self.engine.context.clone(), self.sandbox.clone(), self.is_interactive);
-        let thread = std::thread::spawn(move || {
+        let start = move || {
             let engine = Engine::open(context)?;
             let started = if is_answered { engine.supervise_answered(&sandbox) } else { engine.supervise(&sandbox) };
             drop(theirs);
             started
-        });
+        };
+        // Without a thread the next one who wants it has another try.
+        let Ok(thread) = std::thread::Builder::new().spawn(start) else { return };
         self.starting = Some(Starting { done, thread });
     }
 

@@ -27,6 +27,8 @@ const HANDS_OFF: Duration = Duration::from_millis(700);
 /// Then nobody is there.
 const MOST_UNANSWERED: u32 = 2;
 const LONGEST_RULE: u16 = 80;
+/// What a person can answer.
+const CHOICES: &str = "Allow it? [o]nce  for this [p]roject  [a]lways  [N]o";
 
 pub(super) struct Prompt {
     /// `whatif:`, in colour where there are colours.
@@ -173,7 +175,7 @@ impl Prompt {
     }
 
     fn question(&self, ask: &Ask) -> String {
-        format!("{} a program inside wants {}. Allow it? [o]nce  for this [p]roject  [a]lways  [N]o ", self.tag, host(ask))
+        format!("{} a program inside wants {}. {CHOICES} ", self.tag, host(ask))
     }
 
     fn conclude(&mut self, what: &str) {
@@ -220,4 +222,18 @@ fn say(text: &str) {
     let mut stdout = std::io::stdout();
     let _ = stdout.write_all(text.as_bytes());
     let _ = stdout.flush();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_shows_the_question_as_it_is() {
+        let pages = [include_str!("../../../../README.md"), include_str!("../../../../docs/network.md")];
+        for page in pages {
+            let shown: Vec<&str> = page.lines().filter(|line| line.contains("Allow it?")).collect();
+            assert!(!shown.is_empty() && shown.iter().all(|line| line.ends_with(CHOICES)), "{shown:?}");
+        }
+    }
 }

@@ -81,7 +81,7 @@ mod tests {
         let paths = ["a", "b", "c\n", "d"].map(Text::from).to_vec();
         assert_eq!(
             said(&Event::RealityMoved { paths }).unwrap(),
-            "reality moved: 4 paths changed (a, b, c\\u{a}, …); attempts that begin now start from that"
+            "reality moved: 4 paths changed (a, b, c\\n, …); attempts that begin now start from that"
         );
         assert_eq!(said(&Event::SetupEnded { ended: sample::ended(3, 10) }), None);
         assert_eq!(said(&Event::SetupBegan), None);

@@ -43,7 +43,7 @@ impl Facts {
     pub fn of(change: &Change) -> Self {
         // What is flagged comes first wherever it lies: nothing may hide among a thousand ignored files.
         let group = match change {
-            c if c.flags.iter().any(|f| f.needs_approval()) => Group::Risky,
+            c if c.needs_approval() => Group::Risky,
             c if c.outside => Group::Outside,
             c if c.ignored => Group::Ignored,
             _ => Group::Ordinary,

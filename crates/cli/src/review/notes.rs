@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use whatif_engine::{Base, Blocked, Change, ChangeKind, Content, Flag, Kind, State, shown_path};
+use whatif_engine::{Base, Blocked, Change, ChangeKind, Content, Flag, Kind, Moved, State, shown_path};
 
 use super::theme::Tone;
 use super::tree::visible;
@@ -40,7 +40,7 @@ pub fn of(change: &Change, project: &Path) -> Vec<Note> {
     // Deletions are told by the kind, hidden characters with their number.
     for flag in change.flags.iter().filter(|f| !matches!(f, Flag::Deletion | Flag::HiddenCharacters)) {
         let tone = if flag.needs_approval() { Tone::Bad } else { Tone::Warning };
-        notes.push((tone, format!("! {}", flag.in_words())));
+        notes.push((tone, format!("! {}", change.in_words(*flag))));
     }
     notes.extend(looks::attributes(change).into_iter().map(|words| (Tone::Warning, words)));
     if change.ignored {
@@ -51,7 +51,7 @@ pub fn of(change: &Change, project: &Path) -> Vec<Note> {
             Some(_) => format!("{}: ", visible(shown_path(&part.path, project).as_os_str().as_bytes())),
             None => String::new(),
         };
-        notes.extend(drift(part).map(|text| (Tone::Warning, format!("~ {which}{text}"))));
+        notes.extend(drift(part, change.drift_at(part)).map(|text| (Tone::Warning, format!("~ {which}{text}"))));
     }
     notes
 }
@@ -110,11 +110,13 @@ fn both(change: &Change, of: impl Fn(&State) -> Option<String>) -> Option<String
     }
 }
 
-fn drift(change: &Change) -> Option<&'static str> {
+fn drift(change: &Change, moved: Moved) -> Option<&'static str> {
     match (change.base, &change.reality) {
         (Base::Reality, _) => None,
         (_, None) => Some("gone in reality since the sandbox started from it"),
+        (Base::Kept, Some(_)) if moved == Moved::Added => Some("reality added one here too; apply asks which"),
         (Base::Kept, Some(_)) => Some("reality changed here too; apply merges or asks"),
+        (Base::Lost, Some(_)) if moved == Moved::AddedOrChanged => Some("reality added or changed it since; apply asks"),
         (Base::Lost, Some(_)) => Some("reality changed here too, and what the sandbox started from was not kept"),
         (Base::Unknown, Some(_)) => Some("reality replaced it while the sandbox was running; which version it saw is not known"),
     }

@@ -1,23 +1,41 @@
-//! What was in a directory that a sandbox deleted or renamed, in one number.
+//! What was in a directory that a sandbox deleted or renamed, in a number or two.
 //!
 //! Of what goes with its directory nothing is kept, however much it is. But when reality gets the directory back, as an undo gives
-//! it back, everything in it is new to whoever looks at inodes; this number tells that all of it is as it was.
+//! it back, everything in it is new to whoever looks at inodes; the first number tells that all of it is as it was. A `git switch`
+//! there and back writes the same with other times: the second number tells that, where there was not too much to read.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
-use super::{Bases, Made};
+use super::{Bases, MOST_HASHED, Made, writer};
 use crate::attributes;
-use crate::change::{Base, Change};
+use crate::change::{Base, Change, State};
 use crate::marks::Marks;
 use crate::node::{Kind, Node};
 
+/// How long a number is.
+const LENGTH: usize = 32;
+
+/// By what a file is recognized.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    Times,
+    Content,
+}
+
 /// Everything in reality at and below a deleted directory, as the sandbox found it. None if some of it is not what it started from.
-pub(super) fn of_reality(top: &Change, sorted: &[Change]) -> Option<Vec<u8>> {
+/// `left` is how much may still be read.
+pub(super) fn of_reality(top: &Change, sorted: &[Change], left: &mut u64) -> Option<Vec<u8>> {
     let below = &sorted[below(top, sorted)];
-    below.iter().all(|c| c.base == Base::Reality).then(|| digest(top, below)).flatten()
+    let mut numbers = below.iter().all(|c| c.base == Base::Reality).then(|| digest(By::Times, top, below)).flatten()?;
+    let size = size(below);
+    if size <= *left {
+        *left -= size;
+        numbers.extend(digest(By::Content, top, below).unwrap_or_default());
+    }
+    Some(numbers)
 }
 
 /// Reality is still what the sandbox started from where all of a deleted directory is there again.
@@ -33,12 +51,24 @@ pub(crate) fn confirm(bases: &Bases, sorted: &mut [Change]) {
             continue;
         }
         // Without a proof they stay in doubt.
-        if bases.inventory(top).is_some_and(|known| digest(top, &sorted[range.clone()]) == Some(known)) {
+        if bases.inventory(top).is_some_and(|known| is_there_again(&known, top, &sorted[range.clone()])) {
             for change in sorted[range].iter_mut().filter(|c| is_doubted(c)) {
                 change.base = Base::Reality;
             }
         }
     }
+}
+
+fn is_there_again(known: &[u8], top: &Change, below: &[Change]) -> bool {
+    let (by_times, by_content) = known.split_at(LENGTH.min(known.len()));
+    digest(By::Times, top, below).is_some_and(|now| now == by_times)
+        || (by_content.len() == LENGTH
+            && size(below) <= MOST_HASHED
+            && digest(By::Content, top, below).is_some_and(|now| now == by_content))
+}
+
+fn size(below: &[Change]) -> u64 {
+    below.iter().filter_map(|c| c.reality.as_ref()).filter(|n| n.kind == Kind::File).map(|n| n.size).sum()
 }
 
 impl Bases {
@@ -57,7 +87,7 @@ pub(super) fn below(top: &Change, sorted: &[Change]) -> std::ops::Range<usize> {
 }
 
 /// None if some of it cannot be read.
-fn digest(top: &Change, below: &[Change]) -> Option<Vec<u8>> {
+fn digest(by: By, top: &Change, below: &[Change]) -> Option<Vec<u8>> {
     let mut hash = Sha256::new();
     for change in std::iter::once(top).chain(below) {
         let Some(node) = &change.reality else { continue };
@@ -77,15 +107,22 @@ fn digest(top: &Change, below: &[Change]) -> Option<Vec<u8>> {
             }
         }
         hash.update([node.kind as u8]);
-        for number in looks(node) {
+        for number in looks(by, node) {
             hash.update(number.to_le_bytes());
+        }
+        if by == By::Content && node.kind == Kind::File {
+            let state = State::new(node.clone(), change.path.clone(), Marks::None);
+            hash.update(writer::hash(&state, MOST_HASHED).ok()??);
+            // Read while it was written to: neither the old state nor the new one.
+            Node::of(&change.path).ok()?.filter(|now| now.is_untouched_since(node))?;
         }
     }
     Some(hash.finalize().to_vec())
 }
 
 /// What an undo gives back. The size of a directory depends on its past, and what happens in it shows in its time.
-fn looks(node: &Node) -> [u64; 6] {
-    let (size, mtime) = if node.kind == Kind::File { (node.size, node.mtime) } else { (0, (0, 0)) };
+fn looks(by: By, node: &Node) -> [u64; 6] {
+    let size = if node.kind == Kind::File { node.size } else { 0 };
+    let mtime = if node.kind == Kind::File && by == By::Times { node.mtime } else { (0, 0) };
     [node.mode.into(), node.uid.into(), node.gid.into(), size, mtime.0.cast_unsigned(), mtime.1.into()]
 }

@@ -81,7 +81,13 @@ impl Place {
 
     /// Whatever is in it.
     fn is_executed_by_name(&self) -> bool {
-        self.rules().any(|rules| rules.name(&self.parts))
+        self.rules().any(|rules| rules.name(&self.parts)) || self.enters_virtual_environment()
+    }
+
+    /// One of Python may have any name. Its `bin` is in the table where that is a usual one; what it is entered by tells elsewhere.
+    fn enters_virtual_environment(&self) -> bool {
+        let [.., directory, name] = &self.parts[..] else { return false };
+        directory == "bin" && (name.starts_with("activate") || name.starts_with("python"))
     }
 
     /// Whether a file could be obeyed because it is in this directory.

@@ -141,12 +141,12 @@ impl Walk<'_> {
             }
             return;
         }
-        // A directory that reality has no more is made again with what is in it, whether or not the sandbox changed the directory.
+        // A directory that reality has no more is made again with what the sandbox changed in it, though it did not change the directory.
         let is_gone_directory = now.is_none() && after.as_ref().is_some_and(|a| a.node.kind == Kind::Directory);
-        let (before, kind) = match kind {
-            None if is_gone_directory && base == Base::Lost => (None, Some(ChangeKind::Add)),
-            kind => (before, kind),
-        };
+        if kind.is_none() && is_gone_directory && base == Base::Lost {
+            finding.missed.push(Change { base, ..Change::new(full, ChangeKind::Add, None, after) });
+            return;
+        }
         let Some(kind) = kind else {
             if !masked_over_something {
                 self.note_twin(&full, now.as_ref(), after.as_ref(), base != Base::Reality, finding);

@@ -46,6 +46,11 @@ impl<T> Queue<T> {
         }
     }
 
+    /// One thread less works on it than was said, and has not begun.
+    pub(super) fn without_one(&self) {
+        self.lock().threads -= 1;
+    }
+
     pub(super) fn is_short(&self) -> bool {
         self.short.load(Ordering::Relaxed)
     }

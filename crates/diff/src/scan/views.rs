@@ -55,6 +55,7 @@ pub(super) enum Source {
 impl Walk<'_> {
     /// Opens the views of a directory. What the layers say about it (opaque, renamed) is read from the directories themselves.
     pub(super) fn open(&self, visit: &mut Visit, finding: &mut Finding) -> Result<Views, Errno> {
+        let full = if visit.path.as_os_str().is_empty() { self.tree.path.clone() } else { self.tree.path.join(&visit.path) };
         let first = visit.uppers.first().map(|(layer, _)| *layer);
         let mut look_up = LookUp::new(&self.layers, self.tree.marks, std::mem::take(&mut visit.uppers), visit.lower.take());
         let mut uppers: Vec<Part> = Vec::new();
@@ -84,7 +85,8 @@ impl Walk<'_> {
                 after.set_attributes(seen.attributes);
                 btime = after.node.btime;
             }
-            // A new directory hides nothing of reality. One that reality made later is not what it was to hide.
+            // A new directory hides nothing of reality. One that reality made later is not what it was to hide, unless reality made
+            // again what the sandbox is known to have replaced.
             if seen.is_opaque
                 && !look_up.is_redirected
                 && let Some((Some(before), _)) = &itself
@@ -93,7 +95,8 @@ impl Walk<'_> {
                     None => Node::at(&part.directory, ".")?.btime,
                     known => known,
                 };
-                hides_nothing = before.btime.zip(btime).is_some_and(|(b, made)| b > made);
+                let hidden = self.scope.bases.directory_known(&full).and_then(|known| known.btime).or(before.btime);
+                hides_nothing = hidden.zip(btime).is_some_and(|(b, made)| b > made);
             }
             uppers.push(part);
         }
@@ -103,7 +106,6 @@ impl Walk<'_> {
         // Reality had a directory here a moment ago. Whatever has become of it, what the sandbox did here must not go unmentioned.
         let before = self.reality.as_ref().filter(|_| visit.has_before).map(|fd| beneath(fd, &visit.path));
         let before = before.transpose().map_err(gone_meanwhile)?;
-        let full = if visit.path.as_os_str().is_empty() { self.tree.path.clone() } else { self.tree.path.join(&visit.path) };
         let in_place = if before.is_some() { Lower::Plain } else { Lower::Nothing };
         let mut lost = None;
         let is_covered = look_up.lower.is_none();

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::thread::Builder;
 
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -40,7 +41,7 @@ pub(super) struct Walk<'a> {
 #[derive(Default)]
 pub(super) struct Finding {
     pub found: Found,
-    /// Directories of a copy that the sandbox did not touch and reality has no more.
+    /// Directories that the sandbox did not change and reality has no more.
     pub missed: Vec<Change>,
     pending: Vec<Visit>,
 }
@@ -164,7 +165,9 @@ impl<'a> Walk<'a> {
             (own.found, own.missed)
         };
         std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            // If there can be no more threads, it takes longer.
+            let start = |_| Builder::new().spawn_scoped(scope, work).inspect_err(|_| queue.without_one()).ok();
+            let others: Vec<_> = (1..threads).filter_map(start).collect();
             let (found, missed) = work();
             finding.found.add(found);
             finding.missed.extend(missed);

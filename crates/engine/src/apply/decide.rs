@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use whatif_diff::content::LONGEST_TEXT;
 use whatif_diff::pattern::{Patterns, Scope};
-use whatif_diff::{Base, Change, Kind, Marks, State, git_index};
+use whatif_diff::{Base, Change, Kind, Marks, Moved, State, git_index};
 use whatif_patch::Region;
 use whatif_types::text;
 
@@ -328,7 +328,7 @@ pub(crate) fn can_be_marked(change: &Change) -> bool {
     matches!(three_way(change, now(change).as_ref(), None), Ok(Result3::Conflict(conflict)) if conflict.can_be_marked())
 }
 
-fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> Result<Result3, EngineError> {
+pub(super) fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> Result<Result3, EngineError> {
     // The base of a rename's addition is what was at its new path: nothing.
     let before = if change.deletion.is_some() { None } else { change.before.as_ref() };
     if change.has_lost_its_source() {
@@ -359,7 +359,7 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
         // Made again only if something in it is wanted, unless the sandbox changed the directory itself.
         (None, Some(after)) if after.node.kind == Kind::Directory && before.is_none() => Ok(Result3::Nothing),
         (Some(_), _) if change.base == Base::Unknown => conflict(REPLACED, Side::Unknown, did_to(change)),
-        (Some(_), None) => conflict("the sandbox deleted it, reality changed it", Side::Changed, Side::Deleted),
+        (Some(_), None) => conflict(deleted_here(change), Side::Changed, Side::Deleted),
         (None, Some(_)) => conflict("the sandbox changed it, reality deleted it", Side::Deleted, did),
         (Some(now), Some(after)) if now.node.kind == Kind::Directory && after.node.kind == Kind::Directory => {
             let start = before.filter(|b| change.base == Base::Kept && b.node.kind == Kind::Directory);
@@ -370,13 +370,29 @@ fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[usize]>) -> R
         }
         (Some(now), Some(after)) => match before {
             Some(before) => merged(change, Some(before), now, after, hunks),
-            None => conflict("both changed it, and it cannot be merged", Side::Changed, did),
+            None => {
+                // What cannot be read has no lines to show, and is a conflict all the same.
+                let collision = merge(None, now, after, None).ok().and_then(Result::err);
+                let regions = collision.map(|collision| collision.regions).unwrap_or_default();
+                let (reality, path) = (Side::Added, change.path.clone());
+                Ok(Result3::Conflict(Conflict { path, why: BOTH_ADDED, reality, sandbox: did, regions }))
+            }
         },
     }
 }
 
 /// The sandbox's version is of no use to anybody as it is, so it cannot be chosen.
 pub(crate) const MARKERS: &str = "the markers of a rebase are still in it";
+
+pub(crate) const BOTH_ADDED: &str = "both added it, each its own version";
+
+/// Why what the sandbox has no more cannot go from reality, or come back to the sandbox.
+pub(crate) fn deleted_here(change: &Change) -> &'static str {
+    match change.drift() {
+        Moved::AddedOrChanged => "the sandbox deleted it or its directory, and reality added or changed it since",
+        _ => "the sandbox deleted it, reality changed it",
+    }
+}
 
 const REPLACED: &str = "reality replaced it while the sandbox was running, and which version the sandbox saw is not known";
 

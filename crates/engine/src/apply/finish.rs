@@ -9,7 +9,6 @@ use whatif_apply::{Applied, Change as Act, Expected, Hash, Identity, Operation, 
 use whatif_diff::attributes::{self, Attributes};
 use whatif_diff::base::{Made, NewBase, Record};
 use whatif_diff::{Bases, Kind, Marks, Node, Time, content};
-use whatif_sys::absence;
 use whatif_types::{Explain, Sandbox, SandboxId, Status};
 
 use super::{About, BaseAfter, Settled, SettledState};
@@ -163,11 +162,10 @@ impl Engine {
         self.set_bases(&about, &written)?;
         self.note_touched(&about, plan)?;
         self.note_marks(&about)?;
-        // Directories that only get their times back are nothing to speak of. In doubt it is told.
-        let is_time_only = |o: &Operation, path: &Path| {
-            about.undo_of.is_some() && matches!(o.change, Act::Set { .. }) && absence::is_dir(path).unwrap_or(false)
-        };
-        let told = plan.operations.iter().zip(paths).filter(|(o, path)| !is_time_only(o, path)).map(|(_, path)| path);
+        let undone = about.undo_of.as_ref().map(|id| Page::read(&self.state.apply_path(id))).transpose()?.flatten();
+        // In doubt it is told.
+        let is_told = |o: &Operation, path: &Path| undone.as_ref().is_none_or(|page| page.is_told_of_undo(o, path));
+        let told = plan.operations.iter().zip(paths).filter(|(o, path)| is_told(o, path)).map(|(_, path)| path);
         let commit = Note::read(directory)?.and_then(|note| note.commit);
         Page::new(&about, told.collect(), commit).write(directory)?;
         if let Some(undone) = &about.undo_of {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::pattern::{Patterns, Scope};
-use whatif_diff::{Blocked, Change, ChangeSet, DependencyTrees, Flag, Kind, State};
+use whatif_diff::{Blocked, Change, ChangeSet, DependencyTrees, Flag, Kind, Node, State};
 use whatif_types::config::PolicyRules;
 
 use super::ApplyRequest;
@@ -136,6 +136,8 @@ struct Rules<'a> {
     dependencies: &'a DependencyTrees,
     /// Directories in whose place the sandbox's version is to come, whatever reality has in them.
     replaced: Vec<&'a Path>,
+    /// Pipes, sockets and devices that the sandbox has and reality does not.
+    special: Vec<&'a Node>,
 }
 
 /// What is to be said of a dependency tree as a whole.
@@ -171,6 +173,12 @@ pub(super) fn select<'a>(
         units: HashMap::new(),
         dependencies: &set.dependencies,
         replaced: replaced(set, &patterns(&request.theirs)?),
+        special: set
+            .changes
+            .iter()
+            .filter(|c| c.blocked == Some(Blocked::Special))
+            .filter_map(|c| Some(&c.after.as_ref()?.node))
+            .collect(),
     };
     rules.units = rules.units_of(set);
     rules.check_hunks(set)?;
@@ -232,6 +240,7 @@ impl Rules<'_> {
         match change.blocked {
             Some(Blocked::Special) => return Err(Reason::Special),
             Some(Blocked::Masked) => return Err(Reason::Masked),
+            None if self.is_moved_special(change) => return Err(Reason::Special),
             None => {}
         }
         if self.deny.matches(path) {
@@ -286,6 +295,14 @@ impl Rules<'_> {
         Ok(None)
     }
 
+    /// A pipe, socket or device that was moved is not made where it went, so it stays where it is. Moving keeps its time.
+    fn is_moved_special(&self, change: &Change) -> bool {
+        let Some(before) = change.before.as_ref().map(|b| &b.node).filter(|b| b.kind.is_special() && change.after.is_none()) else {
+            return false;
+        };
+        self.special.iter().any(|now| (now.kind, now.mtime, now.rdev) == (before.kind, before.mtime, before.rdev))
+    }
+
     fn is_risky(&self, change: &Change) -> bool {
         let is_asked_about = self.ask.matches(&change.path) || change.old_path().is_some_and(|old| self.ask.matches(old));
         is_asked_about || change.flags.iter().any(|f| f.needs_approval() && *f != Flag::Outside)
@@ -307,7 +324,7 @@ impl Rules<'_> {
 
     fn check_hunks(&self, set: &ChangeSet) -> Result<(), EngineError> {
         for (choice, (patterns, _)) in self.request.hunks.iter().zip(&self.hunks) {
-            let change = set.changes.iter().find(|c| patterns.names(&c.path)).ok_or_else(|| unknown(&choice.path))?;
+            let change = set.changes.iter().find(|c| patterns.names(&c.path)).ok_or_else(|| unknown(self.request, &choice.path))?;
             let whatif_diff::text::Content::Text { before, after } = change.content() else {
                 return Err(EngineError::Usage {
                     message: format!("'{}' has no hunks to choose from", choice.path),
@@ -322,7 +339,11 @@ impl Rules<'_> {
                         choice.path,
                         if count == 1 { "" } else { "s" }
                     ),
-                    hint: "'whatif diff' numbers them on a terminal, 'whatif diff --json --patch' everywhere".to_owned(),
+                    hint: format!(
+                        "'whatif diff {0}{path}' numbers them on a terminal, 'whatif diff {0}{path} --json --patch' everywhere",
+                        name_of(self.request),
+                        path = choice.path,
+                    ),
                 });
             }
         }
@@ -344,7 +365,7 @@ pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Pa
     for pattern in &request.files {
         let patterns = Patterns::new(std::slice::from_ref(pattern), scope)?;
         if !paths.iter().any(|path| patterns.matches(path)) {
-            return Err(unknown(pattern));
+            return Err(unknown(request, pattern));
         }
     }
     // Where nothing changed, there is nothing to protect from.
@@ -352,15 +373,20 @@ pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Pa
         let patterns = Patterns::protecting(std::slice::from_ref(pattern), scope)?;
         let is_about_something = patterns.has_wildcards() || patterns.name_something();
         if !is_about_something && !paths.iter().any(|path| patterns.matches(path)) {
-            return Err(unknown(pattern));
+            return Err(unknown(request, pattern));
         }
     }
     Ok(())
 }
 
-fn unknown(pattern: &str) -> EngineError {
+fn unknown(request: &ApplyRequest, pattern: &str) -> EngineError {
     EngineError::Usage {
         message: format!("the sandbox changed nothing that fits '{pattern}'"),
-        hint: "'whatif diff --name-only' lists what it changed".to_owned(),
+        hint: format!("list what it changed: whatif diff {}--name-only --all --outside", name_of(request)),
     }
+}
+
+/// For a command line about the same sandbox: without a name the latest is meant by any command.
+fn name_of(request: &ApplyRequest) -> String {
+    request.name.as_ref().map(|name| format!("{name} ")).unwrap_or_default()
 }

@@ -10,6 +10,7 @@ use whatif_types::explain::whole_message;
 use super::entries::Entries;
 use super::index::Index;
 use super::note::Note;
+use super::objects::Objects;
 use super::{CommitOptions, Committed, reference, stale_locks};
 use crate::EngineError;
 use crate::apply::ApplyError;
@@ -36,6 +37,11 @@ impl Coming {
     pub(super) fn new(git: Git, note: Note, apply: PathBuf, lock: SandboxLock) -> Self {
         let (apart, own) = (Vec::new(), Vec::new());
         Self { git, note, apply, _lock: lock, hooks: false, apart, own, failed: None, is_handed_over: false }
+    }
+
+    /// A git whose objects are the repository's only once the commit is to be made.
+    pub(super) fn set_objects_apart(&self) -> Result<Git, EngineError> {
+        Objects::of(&self.note).map_or_else(|| Ok(self.git.clone()), |objects| objects.set_apart(&self.git))
     }
 
     /// The commit is written. From here on recovery knows what to look for.
@@ -75,6 +81,9 @@ impl Coming {
             if self.hooks {
                 self.git.run_hook("pre-commit").map_err(Undecided::No)?;
             }
+            if let Some(objects) = Objects::of(&self.note) {
+                objects.admit(&self.git).map_err(Undecided::No)?;
+            }
             self.advance(commit)?;
             if let Err(error) = put(&index, &self.git) {
                 return Err(self.go_back(commit, error));
@@ -106,6 +115,7 @@ impl Coming {
     /// Takes everything of ours out of git's directory once the files are as they were.
     pub(crate) fn release(&self) -> Result<(), EngineError> {
         let index = Index::of(&self.note);
+        Objects::of(&self.note).map_or(Ok(()), |objects| objects.remove(&self.git))?;
         index.release(&self.git).or_else(|_| index.release(&self.git))
     }
 

@@ -43,7 +43,12 @@ impl Index {
     pub(super) fn lock(&self, git: &Git) -> Result<(), EngineError> {
         let script =
             "set -C; echo \"$2\" > \"$2\"; ln -- \"$2\" \"$1\" 2>/dev/null || { [ ! -e \"$1\" ]; cat -- \"$2\" > \"$1\"; }";
-        git.script(script, &[&self.lock, &self.token]).map_err(|_| EngineError::Git {
+        let Err(error) = git.script(script, &[&self.lock, &self.token]) else { return Ok(()) };
+        // A full disk keeps a lock from being made, too.
+        if !exists(&self.lock)? || self.is_ours(git)? {
+            return Err(error);
+        }
+        Err(EngineError::Git {
             action: "commit",
             message: format!("git's index is locked: {}", self.lock.display()),
             hint: "nothing was applied. Another git command is at work there, or one was killed: remove that file then".to_owned(),

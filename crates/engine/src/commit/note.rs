@@ -27,6 +27,9 @@ pub(crate) struct Note {
     /// The file that git keeps it in, unless it keeps all of them together.
     #[serde(with = "text::path")]
     pub branch: PathBuf,
+    /// Where git keeps its objects.
+    #[serde(default, with = "text::optional_path")]
+    pub objects: Option<PathBuf>,
     /// What it leads to, if there is a commit.
     pub parent: Option<String>,
     /// What it is to lead to; `None` until that is written.

@@ -7,6 +7,7 @@ use whatif_types::explain::whole_message;
 
 use super::index::Index;
 use super::note::Note;
+use super::objects::Objects;
 use super::{reference, stale_locks};
 use crate::git::Git;
 use crate::{Engine, EngineError};
@@ -49,6 +50,7 @@ impl Engine {
     fn release_commit(&self, note: &Note) -> Result<(), EngineError> {
         let Some(git) = self.repository_of(note)? else { return Ok(()) };
         stale_locks::remove(&git, note)?;
+        Objects::of(note).map_or(Ok(()), |objects| objects.remove(&git))?;
         Index::of(note).release(&git)
     }
 

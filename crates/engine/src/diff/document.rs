@@ -41,8 +41,10 @@ pub struct Whose {
 #[derive(Debug, Serialize)]
 pub struct Drifted {
     pub path: Text,
-    /// `changed` or `deleted`, in reality.
+    /// `added`, `changed` or `deleted`, in reality.
     pub kind: &'static str,
+    /// Where it is `changed`: whether it was there before is not known.
+    pub perhaps_added: bool,
     pub base: Base,
 }
 
@@ -133,7 +135,8 @@ impl Diff {
         for (change, told) in self.set.changes.iter().filter(|c| wanted(c)).zip(&changes) {
             stats.count(change, told);
         }
-        let drifted = self.set.changes.iter().flat_map(Change::drifted_parts);
+        let drifted =
+            self.set.changes.iter().filter(|c| wanted(c)).flat_map(|c| c.drifted_parts().map(|part| (c.drift_at(part), part)));
         let text = |path: &Path| Text::from(shown_path(path, project));
         Document {
             sandbox: Whose {
@@ -144,10 +147,11 @@ impl Diff {
             },
             digest: self.set.digest.clone(),
             drift: drifted
-                .map(|c| Drifted {
-                    path: text(&c.path),
-                    kind: if c.reality.is_some() { "changed" } else { "deleted" },
-                    base: c.base,
+                .map(|(moved, part)| Drifted {
+                    path: text(&part.path),
+                    kind: moved.kind(),
+                    perhaps_added: moved.is_perhaps_added(),
+                    base: part.base,
                 })
                 .collect(),
             stats,

@@ -94,6 +94,7 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool, net: NetMode) -> R
             project: &project,
             // As if it had been up before: nothing else is tried.
             known_trees: Some(&[]),
+            mounted_before: None,
             stack: &[],
             veiled: &[],
             fill: None,

@@ -4,9 +4,10 @@ use std::io;
 use std::path::Path;
 
 use rustix::io::Errno;
+use whatif_archive::ArchiveError;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Reason;
-use whatif_types::explain::{shortage, shortage_of};
+use whatif_types::explain::{shortage, shortage_of, shortage_of_processes};
 use whatif_types::{Backend, Explain};
 
 use super::EngineError;
@@ -25,15 +26,28 @@ impl EngineError {
         if is_of_the_machine && let Some(hint) = shortage(self) {
             return vec![hint];
         }
+        if let Some(hint) = self.start().as_ref().and_then(shortage_of_processes) {
+            return vec![hint];
+        }
         match self {
             Self::NoSuchSandbox { name } if name.contains('@') => {
                 vec![format!("to work from a snapshot, make a sandbox of it: whatif fork {name}")]
             }
             Self::NoSuchSandbox { .. } | Self::Ambiguous { .. } | Self::Removed { .. } => vec!["'whatif ls' lists the sandboxes".to_owned()],
             Self::Incomplete { owner, intact, .. } => incomplete_hints(owner, intact),
+            Self::Unmounted { name, .. } => {
+                vec![format!("nothing was written; mount it again, or take out what it changed: whatif diff {name} --patch, or whatif export {name}")]
+            }
+            Self::MountsChanged { name, how } => vec![how.hint(name)],
+            Self::StrayHead { name, .. } => vec![
+                format!("nothing was done; copy what you need from there, then remove the sandbox: whatif rm {name}"),
+            ],
             Self::Behind { .. } => vec!["nothing was done; take up what its directory says: whatif gc --adopt".to_owned()],
             Self::NoSandboxHere { .. } => {
                 vec!["name one ('whatif ls' lists them), or make one: whatif run -- COMMAND".to_owned()]
+            }
+            Self::NoSuchSnapshot { sandbox: Some(name), .. } => {
+                vec![format!("'whatif snapshots {name}' lists them; @-1 is the latest, NAME@LABEL one of another sandbox")]
             }
             Self::NoSuchSnapshot { .. } | Self::AmbiguousSnapshot { .. } => {
                 vec!["'whatif snapshots NAME' lists them; NAME@LABEL names one of any sandbox, @-1 is the latest".to_owned()]
@@ -50,6 +64,7 @@ impl EngineError {
             Self::OtherBackend { theirs, .. } => {
                 vec![format!("nothing was imported; to use that backend for it: whatif import --backend {theirs} FILE")]
             }
+            Self::Archive(ArchiveError::Io { source, .. }) => io_hints(source),
             Self::Archive(error) => error.hints(),
             Self::Race(error) => error.hints(),
             Self::Helper { source } => io_hints(source),
@@ -80,7 +95,7 @@ impl EngineError {
             Self::Unreachable { .. } => vec!["'whatif show' has its process; 'whatif rm' ends it and removes the sandbox".to_owned()],
             Self::BadDirectory { .. } => vec!["choose another with --cwd".to_owned()],
             Self::ProjectMissing { name, .. } => {
-                vec![format!("put it back and try again, or take files out of the sandbox: whatif cp {name}:PATH DIRECTORY")]
+                vec![format!("put it back and try again, or take out what it changed: whatif diff {name} --patch, or whatif export {name}")]
             }
             Self::NoCurrentDirectory { .. } => vec!["go to a directory that exists and try again".to_owned()],
             Self::Config { .. } => vec!["see 'Configuration' in the README for the keys and what a project may set".to_owned()],
@@ -98,8 +113,11 @@ impl EngineError {
                 "the kernel needs nf_tables with NAT ('modprobe nf_tables nft_redir', or ask whoever runs the container)".to_owned(),
                 "or do without a network: --net none; 'whatif doctor' tests it".to_owned(),
             ],
-            Self::Supervisor { .. } => vec!["nothing gets out meanwhile; try again, 'whatif net' shows whether it works".to_owned()],
+            Self::Supervisor { name, .. } => {
+                vec![format!("nothing gets out meanwhile; try again, 'whatif net {name}' shows whether it works")]
+            }
             Self::Command(failed) if failed.reason == Reason::Directory => vec!["choose another with --cwd".to_owned()],
+            Self::NoSuchProcess { name, .. } => vec![format!("list its processes: whatif ps {name}")],
             Self::Usage { hint, .. } => vec![hint.clone()],
             Self::Pattern(_) => vec!["patterns are written as in .gitignore, and are not empty; quote them for the shell".to_owned()],
             Self::Moved { name, .. } => vec![format!("look again: whatif diff {name}")],
@@ -175,12 +193,29 @@ impl EngineError {
             Self::Keeper(_) => vec!["'whatif ls' shows its state; 'whatif start' starts it again".to_owned()],
             Self::Command(failed) => match failed.reason {
                 Reason::NotFound => vec!["is it installed? For a shell's own words and pipes: whatif run -- sh -c '…'".to_owned()],
+                // A program is executed whether or not the disk is full; a terminal is what can be missing.
+                Reason::CannotExecute if failed.errno == rustix::io::Errno::NOSPC.raw_os_error() => vec![
+                    "no terminal is left: end programs in the sandbox that have opened many, or run it without one: … < /dev/null | cat".to_owned(),
+                ],
                 Reason::CannotExecute => vec!["is it executable, and for this machine? Try 'ls -l' and 'file' on it inside".to_owned()],
                 Reason::NoSuchProcess => vec!["'whatif ps' lists the processes".to_owned()],
                 _ => vec!["'whatif show' tells what the sandbox sees".to_owned()],
             },
             Self::Name(_) => vec!["choose another, or leave it out where one can be made up".to_owned()],
         }
+    }
+}
+
+impl EngineError {
+    /// Why a process or a thread could not be started, if it is about that.
+    fn start(&self) -> Option<io::Error> {
+        let errno = match self {
+            Self::Launch(error) => error.source.raw_os_error(),
+            Self::Helper { source } | Self::Io { action: "run" | "start", source, .. } => source.raw_os_error(),
+            Self::Command(failed) if failed.reason == Reason::CannotExecute => Some(failed.errno),
+            _ => None,
+        };
+        errno.map(io::Error::from_raw_os_error)
     }
 }
 

@@ -12,7 +12,7 @@ use whatif_types::{SandboxId, Status};
 
 use super::{Action, Collected, OrphanKind};
 use crate::stop::{end_keeper, keeper_of, wait_until_ended};
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, freezer};
 
 /// How long an ended keeper may take to let go of its mounts.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
@@ -77,7 +77,10 @@ impl Keeper {
 
     fn end(&self) -> bool {
         end_keeper(&self.pidfd);
-        wait_until_ended(&self.pidfd, LAST_MOMENTS)
+        match &self.directory {
+            Some(directory) => freezer::wait_until_ended(&self.pidfd, directory, LAST_MOMENTS),
+            None => wait_until_ended(&self.pidfd, LAST_MOMENTS),
+        }
     }
 }
 

@@ -56,7 +56,7 @@ impl Engine {
         self.state.disown(&sandbox.id);
         let doomed = self.state.condemn(&sandbox.id)?;
         self.store.delete(&sandbox.id)?;
-        self.unbind(sandbox);
+        self.unbind_in(sandbox, &doomed);
         self.forget_size();
         // What cannot be deleted now is found again by the next command.
         let _ = remove::tree(&doomed);

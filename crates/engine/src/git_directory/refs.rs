@@ -1,8 +1,8 @@
 //! What a plan does to branches and the like, and what is wrong with that.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,9 @@ impl Fault {
 
 const CHECKED_OUT: &str = "is the branch that is checked out in reality by now";
 const NOT_PACKED: &str = "would be lost: the sandbox has it in packed-refs, which is left out";
+
+/// Of files that are read as a whole. A sandbox can make one of any length, which takes no space.
+const LONGEST: u64 = 128 << 20;
 
 impl Repository<'_> {
     /// What is at a path once the plan is carried out.
@@ -130,10 +133,22 @@ impl Repository<'_> {
 
 /// The bytes of a file, by whatever links it is reached. Nothing else is read: a pipe would keep us waiting.
 fn file(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::metadata(path).or_absent()?.is_some_and(|meta| meta.is_file()) {
-        true => fs::read(path).or_absent(),
-        false => Ok(None),
+    match fs::metadata(path).or_absent()? {
+        Some(meta) if meta.is_file() && meta.len() > LONGEST => Err(too_long()),
+        Some(meta) if meta.is_file() => File::open(path).or_absent()?.map(read).transpose(),
+        _ => Ok(None),
     }
+}
+
+/// It may grow after it was measured.
+fn read(file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST { Err(too_long()) } else { Ok(bytes) }
+}
+
+fn too_long() -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 128 MiB, which no file of git's that is read here should be")
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

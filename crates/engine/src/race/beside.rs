@@ -1,7 +1,9 @@
 //! Work in threads of its own, while whoever watches a race is told what happens and can end it.
 
+use std::io;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -25,12 +27,17 @@ impl Engine {
         let (sender, events) = mpsc::channel();
         let context = self.context.clone();
         std::thread::scope(|scope| {
-            let worker = scope.spawn(move || work(&open(context)?, &|event| _ = sender.send(event)));
+            let worker = Builder::new().spawn_scoped(scope, move || work(&open(context)?, &|event| _ = sender.send(event)));
+            let worker = worker.map_err(cannot_start)?;
             listen(racing, &events, tell, &mut |event, tell| Ok(tell(Some(&event))))?;
             // Whoever panics takes us along.
             worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
+}
+
+pub(super) fn cannot_start(error: io::Error) -> EngineError {
+    EngineError::io("start", Path::new("a thread"), error)
 }
 
 /// Until nobody has anything more to say.

@@ -50,7 +50,7 @@ impl Engine {
                 directories += u64::from(!change.outside && !change.ignored);
                 continue;
             }
-            let needs_approval = change.flags.iter().any(|flag| flag.needs_approval());
+            let needs_approval = change.needs_approval();
             risky.extend(needs_approval.then(|| change.path.clone()));
             if change.outside {
                 // Caches and logs are no more than what every tool leaves.

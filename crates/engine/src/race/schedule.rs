@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use whatif_types::experiment::{AttemptState, Event, Experiment, Outcome};
@@ -65,9 +66,14 @@ impl Engine {
         let queue = Queue::new(left, racing.wish.limits.memory.map_or(0, |Size(bytes)| bytes), room::is_there);
         let (sender, messages) = mpsc::channel();
         std::thread::scope(|scope| {
-            for _ in 0..workers {
+            for started in 0..workers {
                 let (sender, queue, context) = (sender.clone(), &queue, self.context.clone());
-                scope.spawn(move || work(context, racing, queue, &sender));
+                match Builder::new().spawn_scoped(scope, move || work(context, racing, queue, &sender)) {
+                    Ok(_) => {}
+                    Err(error) if started == 0 => return Err(beside::cannot_start(error)),
+                    // Those who work do the rest, one after the other.
+                    Err(_) => break,
+                }
             }
             drop(sender);
             let listened = beside::listen(racing, &messages, tell, &mut |message, tell| clerk.take(message, tell));

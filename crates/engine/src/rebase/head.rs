@@ -163,7 +163,7 @@ impl Head<'_> {
 }
 
 /// The tree that a path lies in, and its number.
-pub(super) fn tree_of<'s>(sandbox: &'s Sandbox, path: &Path) -> Option<(usize, &'s Path)> {
+pub(crate) fn tree_of<'s>(sandbox: &'s Sandbox, path: &Path) -> Option<(usize, &'s Path)> {
     let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
     trees.max_by_key(|(_, tree)| tree.as_os_str().len()).map(|(number, tree)| (number, tree.as_path()))
 }

@@ -69,16 +69,45 @@ fn a_value_is_found_across_chunks() {
     assert_eq!(masked(&["hunter22"], &pieces), "*".repeat(16));
 }
 
-#[test]
-fn what_cannot_become_a_value_is_not_held_back() {
+/// How much is passed on at once if this is all that has come.
+fn passed_at_once(text: &str) -> usize {
     let masks = masks(&["hunter22"]);
     let mut masker = Masker::new(&masks);
-    masker.push(Part::Text, b"data: x\n\nhun");
-    assert_eq!(masker.ready(), b"data: x\n\n");
-    masker.pass(9);
-    assert_eq!(masker.little(), b"hun");
-    masker.pass(3);
+    masker.push(Part::Text, text.as_bytes());
+    masker.ready().len()
+}
+
+#[test]
+fn what_is_held_back_does_not_tell_a_right_guess_from_a_wrong_one() {
+    for before in [String::new(), "x".repeat(1000), "data: \n".to_owned()] {
+        for (right, wrong) in [("h", "x"), ("hunt", "hunx"), ("hunter2", "hunterx"), ("xhunter2", "xhunterx")] {
+            let [right, wrong] = [right, wrong].map(|guess| passed_at_once(&format!("{before}{guess}")));
+            assert_eq!(right, wrong);
+        }
+    }
+}
+
+#[test]
+fn whole_lines_are_not_held_back() {
+    for text in ["data: x\n\n", "{}\r\n", "data: hunter2\n"] {
+        assert_eq!(passed_at_once(text), text.len(), "{text}");
+    }
+    assert_eq!(passed_at_once("data: x\n\nhun"), 9);
+    assert_eq!(passed_at_once(&"x".repeat(10_000)), 10_000 - LEAST_HELD);
+}
+
+#[test]
+fn what_was_held_back_for_long_is_passed_on() {
+    let masks = masks(&["hunter22"]);
+    let mut masker = Masker::new(&masks);
+    masker.push(Part::Text, b"x hun");
+    assert_eq!(masker.ready(), b"");
+    masker.release();
+    assert_eq!(masker.ready(), b"x hun");
+    masker.pass(5);
     masker.push(Part::Text, b"ter22!");
+    assert_eq!(masker.ready(), b"");
+    masker.release();
     assert_eq!(masker.ready(), b"*****!", "the rest of it is still known");
 }
 

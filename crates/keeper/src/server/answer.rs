@@ -5,9 +5,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use whatif_cgroup::Freezer;
 use whatif_sys::overlay::Overlay;
 
-use super::{Server, files, network, processes, who};
+use super::{Server, files, network, who};
 use crate::channel::MOST_DESCRIPTORS;
 use crate::protocol::{Exec, Failed, Reason, Reply, Request, Stdio};
 
@@ -35,7 +36,7 @@ impl Server {
                 Some(reply) => reply,
                 None => return,
             },
-            Request::List => match processes::list(|pid| self.commands.line_of(pid)) {
+            Request::List => match self.others_and_dead() {
                 Ok(processes) => Reply::Processes(processes),
                 Err(error) => Reply::Failed(unlisted(Reason::Refused, &error)),
             },
@@ -73,6 +74,14 @@ impl Server {
             Request::MakeLink { path, target } => files::make_link(&path.to_path(), &target.to_path()),
             Request::Examine { path } => files::examine(&path.to_path()),
             Request::Freeze => self.freeze(client),
+            Request::WantsFreezer => Reply::WantsFreezer(self.wants_freezer()),
+            Request::Freezer(about) => match Freezer::from_parts(about, &mut || self.connections.take_descriptor(client)) {
+                Some(freezer) => {
+                    self.take_freezer(freezer);
+                    Reply::Done
+                }
+                None => Reply::Failed(refused("a descriptor is missing")),
+            },
             Request::ChangeLayers => match self.frozen.as_mut().filter(|f| f.by == client) {
                 Some(frozen) => {
                     frozen.changes_layers = true;

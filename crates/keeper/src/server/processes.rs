@@ -44,17 +44,16 @@ pub(super) fn unless_gone<T>(said: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-pub(super) fn stats(uptime: Duration) -> io::Result<Stats> {
-    let all = list(|_| None)?;
+pub(super) fn stats(all: &[Process], uptime: Duration) -> Stats {
     let ended = whatif_sys::wait::used_by_ended();
-    Ok(Stats {
+    Stats {
         processes: all.len(),
         cpu_ms: ended.cpu.as_millis() as u64 + all.iter().map(|p| p.cpu_ms).sum::<u64>(),
         memory_bytes: all.iter().map(|p| p.memory_bytes).sum(),
         written_bytes: ended.written_bytes + all.iter().map(|p| written(p.pid)).sum::<u64>(),
         uptime_ms: uptime.as_millis() as u64,
         ..Stats::default()
-    })
+    }
 }
 
 /// What a process wrote, with all it waited for. Only shown, so what is not told counts as nothing.
@@ -90,6 +89,26 @@ fn parse(pid: i32, stat: &str, line: Option<String>) -> Option<Process> {
     })
 }
 
+/// Whether a process is in the group that `is_in` recognizes by `/proc/<pid>/cgroup`. One that is gone is no outsider.
+///
+/// Threads share their group, but the first one stays behind in its own if it has ended before.
+pub(super) fn is_in_group(pid: i32, is_in: impl Fn(&str) -> bool) -> io::Result<bool> {
+    let Some(membership) = unless_gone(fs::read_to_string(format!("/proc/{pid}/cgroup")))? else { return Ok(true) };
+    if is_in(&membership) {
+        return Ok(true);
+    }
+    let Some(threads) = unless_gone(fs::read_dir(format!("/proc/{pid}/task")))? else { return Ok(true) };
+    for thread in threads {
+        let Some(thread) = unless_gone(thread)? else { continue };
+        let Some(stat) = unless_gone(fs::read_to_string(thread.path().join("stat")))? else { continue };
+        let Some(membership) = unless_gone(fs::read_to_string(thread.path().join("cgroup")))? else { continue };
+        if !matches!(state_in(&stat), Some('Z' | 'X') | None) && !is_in(&membership) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// The state of a thread that is alive, if there is one; one that runs before one that is stopped.
 fn state_of_others(pid: i32) -> io::Result<Option<char>> {
     let Some(threads) = unless_gone(fs::read_dir(format!("/proc/{pid}/task")))? else { return Ok(None) };
@@ -97,8 +116,11 @@ fn state_of_others(pid: i32) -> io::Result<Option<char>> {
     for thread in threads {
         let Some(thread) = unless_gone(thread)? else { continue };
         let Some(stat) = unless_gone(fs::read_to_string(thread.path().join("stat")))? else { continue };
-        let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
-        alive.extend(state.filter(|s| !matches!(s, 'Z' | 'X')));
+        alive.extend(state_in(&stat).filter(|s| !matches!(s, 'Z' | 'X')));
     }
     Ok(alive.iter().find(|s| **s != 'T').or(alive.first()).copied())
+}
+
+fn state_in(stat: &str) -> Option<char> {
+    stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next())
 }

@@ -22,6 +22,8 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 const TTY_GROUP: u32 = 5;
+/// All sandboxes share what the machine has (kernel.pty.max, less a reserve for its own terminals), so one must not take it all.
+const MOST_TERMINALS: u32 = 256;
 
 pub(super) fn mount(boot: &Boot, root: &OwnedFd) -> Result<(), AssembleError> {
     let owner = format!("uid={},gid={}", boot.identity.outer_uid(), boot.identity.outer_gid());
@@ -45,7 +47,8 @@ pub(super) fn mount(boot: &Boot, root: &OwnedFd) -> Result<(), AssembleError> {
         other => other.outer_gid() + TTY_GROUP,
     };
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let terminals = detached("devpts", &format!("mode=620,ptmxmode=666,gid={group}"), attributes).map_err(step("make /dev/pts"))?;
+    let options = format!("mode=620,ptmxmode=666,gid={group},max={MOST_TERMINALS}");
+    let terminals = detached("devpts", &options, attributes).map_err(step("make /dev/pts"))?;
     attach(&terminals, &memory, Path::new("pts")).map_err(step("mount /dev/pts"))?;
     let shared = detached_tmpfs(&format!("mode=1777,{owner}"), whatif_sys::mount::NO_DEV as u32).map_err(step("make /dev/shm"))?;
     attach(&shared, &memory, Path::new("shm")).map_err(step("mount /dev/shm"))

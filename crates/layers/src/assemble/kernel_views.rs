@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, statat};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use whatif_sys::mount::Reach;
@@ -28,6 +28,8 @@ const PROC_MASKED: [&str; 12] = [
     "timer_stats",
 ];
 const SYS_MASKED: [&str; 4] = ["firmware", "fs/cgroup", "kernel", "devices/virtual/powercap"];
+/// What is for root only in directories that are for all: what the keeper has open, for one.
+const FOR_ROOT_ONLY: [&str; 4] = ["1/fd", "1/fdinfo", "1/task", "tty/driver"];
 const HARMLESS: MountAttrFlags =
     MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV).union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
 
@@ -36,19 +38,48 @@ pub(super) fn mount_proc(root: &OwnedFd, identity: Identity) -> Result<(), Assem
     let proc = detached("proc", "", HARMLESS).map_err(step("make a /proc for the new process namespace"))?;
     let place = target(root, Path::new("proc")).map_err(step("open /proc"))?;
     attach_on(&proc, &place).map_err(step("mount /proc"))?;
-    // Where root inside is root outside, the keeper's own files would be its to write: how likely it is to be killed, for one.
-    let keeper = (identity == Identity::Same).then_some("1");
-    for name in PROC_READ_ONLY.into_iter().chain(keeper) {
-        match clone_at(&proc, Path::new(name), Reach::One) {
-            Err(Errno::NOENT) => continue,
-            Err(errno) => return Err(step(format!("clone /proc/{name}"))(errno)),
-            Ok(view) => {
-                make_read_only(&view, Reach::One).map_err(step(format!("make /proc/{name} read-only")))?;
-                attach(&view, &proc, Path::new(name)).map_err(step(format!("mount /proc/{name} read-only")))?;
-            }
-        }
+    if identity == Identity::Same {
+        close_to_root(&proc)?;
+    } else {
+        PROC_READ_ONLY.iter().try_for_each(|name| show_read_only(&proc, name))?;
     }
     mask(&proc, &PROC_MASKED, "/proc")
+}
+
+/// Where root inside is root outside, it owns what is in `/proc`: it could write all of that, how likely the keeper is to be killed
+/// for one, and read what is for root only. Nothing stays to be written but what belongs to the sandbox's processes.
+fn close_to_root(proc: &OwnedFd) -> Result<(), AssembleError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat(proc, ".", flags, Mode::empty()).map_err(step("open /proc to list it"))?;
+    let mut for_root_only = Vec::new();
+    for entry in Dir::new(directory).map_err(step("list /proc"))? {
+        let entry = entry.map_err(step("list /proc"))?;
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        let is_other_process = name != "1" && name.parse::<u32>().is_ok();
+        if name.starts_with('.') || is_other_process || entry.file_type().is_symlink() {
+            continue;
+        }
+        let stat = statat(proc, name, AtFlags::SYMLINK_NOFOLLOW).map_err(step(format!("examine /proc/{name}")))?;
+        if Mode::from_raw_mode(stat.st_mode).intersects(Mode::ROTH) {
+            show_read_only(proc, name)?;
+        } else {
+            for_root_only.push(name.to_owned());
+        }
+    }
+    let for_root_only: Vec<&str> = for_root_only.iter().map(String::as_str).collect();
+    mask(proc, &for_root_only, "/proc")?;
+    mask(proc, &FOR_ROOT_ONLY, "/proc")
+}
+
+fn show_read_only(proc: &OwnedFd, name: &str) -> Result<(), AssembleError> {
+    match clone_at(proc, Path::new(name), Reach::One) {
+        Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(step(format!("clone /proc/{name}"))(errno)),
+        Ok(view) => {
+            make_read_only(&view, Reach::One).map_err(step(format!("make /proc/{name} read-only")))?;
+            attach(&view, proc, Path::new(name)).map_err(step(format!("mount /proc/{name} read-only")))
+        }
+    }
 }
 
 /// A fresh `/sys` shows only the new network; with the host's network there is only the host's `/sys`, read-only.

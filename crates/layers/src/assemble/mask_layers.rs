@@ -9,19 +9,19 @@ use rustix::fs::{
 use rustix::io::Errno;
 use whatif_sys::mount::Reach;
 use whatif_types::Identity;
-use whatif_types::boot::{Attributes, MaskFile, Masks, TreeMask};
+use whatif_types::boot::{Attributes, MaskFile, MaskLayer, Masks};
 
 use super::{AssembleError, MASKS, mounts, relative, step};
 
 /// Where the files for read-only places are, by their numbers, next to the layers.
 const FILES: &str = "files";
 
-/// Makes one directory on the stage for each tree that has something to hide, named by its number.
+/// Makes one directory on the stage for each place that has something to hide.
 pub(super) fn make(masks: &Masks, identity: Identity) -> Result<(), AssembleError> {
     rustix::fs::mkdir(MASKS, Mode::RWXU).map_err(step("make room for masks"))?;
     let memory = rustix::fs::open(MASKS, mounts::DIRECTORY, Mode::empty()).map_err(step("make room for masks"))?;
-    for mask in &masks.trees {
-        make_one(&memory, mask, identity).map_err(step("make the masks"))?;
+    for (number, mask) in masks.layers.iter().enumerate() {
+        make_one(&memory, number, mask, identity).map_err(step("make the masks"))?;
     }
     make_files(&memory, &masks.files, identity).map_err(step("make the masks"))
 }
@@ -55,8 +55,13 @@ pub(super) fn cover_files(masks: &Masks, root: &OwnedFd) -> Result<(), AssembleE
     Ok(())
 }
 
-fn make_one(memory: &OwnedFd, mask: &TreeMask, identity: Identity) -> rustix::io::Result<()> {
-    let root = PathBuf::from(mask.tree.to_string());
+/// The mask layer of a place, by its name on the stage.
+pub(super) fn layer_of(masks: &Masks, place: &Path) -> Option<String> {
+    masks.layers.iter().position(|mask| mask.place == place).map(|number| format!("{MASKS}/{number}"))
+}
+
+fn make_one(memory: &OwnedFd, number: usize, mask: &MaskLayer, identity: Identity) -> rustix::io::Result<()> {
+    let root = PathBuf::from(number.to_string());
     mkdirat(memory, &root, Mode::RWXU)?;
     for directory in mask.directories.iter().filter(|d| !d.path.as_os_str().is_empty()) {
         mkdirat(memory, root.join(&directory.path), Mode::RWXU)?;

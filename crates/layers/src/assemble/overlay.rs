@@ -12,7 +12,7 @@ use whatif_sys::overlay::Overlay;
 use whatif_types::boot::Boot;
 
 use super::mounts::{Clones, attach};
-use super::{LAYERS, MASKS, Mounted, STATE, fuse, head_of};
+use super::{LAYERS, Mounted, STATE, fuse, head_of, mask_layers};
 use crate::remove;
 
 /// What lies under one head, by names on the stage: short ones, so that the options fit a page however deep a stack is.
@@ -45,8 +45,7 @@ pub(super) fn lay_out(boot: &Boot, clones: &Clones, path: &Path, tree: usize) ->
             layers.push(name);
         }
     }
-    let mask = boot.masks.trees.iter().any(|m| m.tree == tree).then(|| format!("{MASKS}/{tree}"));
-    Ok(Lowers { tree, layers, mask, base, overlap: boot.layers.starts_with(path) })
+    Ok(Lowers { tree, layers, mask: mask_layers::layer_of(&boot.masks, path), base, overlap: boot.layers.starts_with(path) })
 }
 
 impl Lowers {
@@ -126,19 +125,25 @@ impl Lowers {
     }
 }
 
-/// Shows a real directory read-only: it lies over an empty one. What the kernel keeps for a file in memory, such as the content of a
-/// pipe, who listens at a socket or who has a lock, it then keeps for the file of the overlay and not for the real one.
-pub(super) fn show(boot: &Boot, real: &OwnedFd, target: &Path, mounted: &mut Mounted) -> io::Result<()> {
+/// Shows a real directory read-only: it lies below what masks it, or over an empty one. What the kernel keeps for a file in memory,
+/// such as the content of a pipe, who listens at a socket or who has a lock, it then keeps for the file of the overlay and not for
+/// the real one.
+pub(super) fn show(boot: &Boot, path: &Path, real: &OwnedFd, target: &Path, mounted: &mut Mounted) -> io::Result<()> {
     let name = format!("shown.{}", mounted.shown);
-    let empty = format!("{name}.empty");
     mounted.shown += 1;
-    for directory in [&name, &empty] {
-        rustix::fs::mkdir(directory, Mode::RWXU)?;
-    }
+    rustix::fs::mkdir(&name, Mode::RWXU)?;
     attach(real, CWD, Path::new(&name))?;
+    let lowers = match mask_layers::layer_of(&boot.masks, path) {
+        Some(mask) => format!("{mask}:{name}"),
+        None => {
+            let empty = format!("{name}.empty");
+            rustix::fs::mkdir(&empty, Mode::RWXU)?;
+            format!("{name}:{empty}")
+        }
+    };
     // Marks of overlays that reality may hold mean nothing here.
     let mode = if boot.identity.started_by_root() { "redirect_dir=nofollow" } else { "userxattr" };
-    overlay_with(MountFlags::NODEV | MountFlags::NOSUID | MountFlags::RDONLY, &format!("lowerdir={name}:{empty},{mode}"), target)?;
+    overlay_with(MountFlags::NODEV | MountFlags::NOSUID | MountFlags::RDONLY, &format!("lowerdir={lowers},{mode}"), target)?;
     mounted.overlays.push(Overlay::mounted_at(target, true)?);
     Ok(())
 }

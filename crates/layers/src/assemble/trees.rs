@@ -106,7 +106,7 @@ fn show(
 
 /// Not every file system can be overlaid; `show` says which could not.
 fn is_shown_apart(boot: &Boot, path: &Path, (clone, at): (&OwnedFd, &Path), mounted: &mut Mounted) -> Result<bool, AssembleError> {
-    match overlay::show(boot, clone, at, mounted) {
+    match overlay::show(boot, path, clone, at, mounted) {
         Ok(()) => Ok(true),
         Err(error) if mounts::is_refusal(&error) => {
             mounted.protection.shared.push((path.to_owned(), error.to_string()));

@@ -43,6 +43,9 @@ impl Planner<'_> {
         });
         let own: Vec<PathBuf> = own.collect();
         places.extend(own);
+        // A mask layer can hide what is in it, also what is made there later, only if all of it is the user's own.
+        let home = self.inputs.home.to_owned();
+        places.extend(self.what_is_open([home].into_iter()).into_iter().filter(|home| !self.has_mounts_beneath(home)));
         places
     }
 

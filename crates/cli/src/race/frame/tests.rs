@@ -249,10 +249,10 @@ fn names_in_any_script_line_up_and_hostile_ones_do_nothing() {
         race.shown(80, 23),
         "\
 наука · 3 attempts, 2 at a time · 6.0s · 2 done, 2 passed
-ATTEMPT                    STATE                TESTS  CHANGE           TIME
-✔ 日本語                   passed                 6/6  1 file +1 −1     2.0s
-✔ größer                   passed                 6/6  1 file +1 −1     2.0s
-⠋ \\u{1b}[2J\\u{202e}x\\u{a}  checking \\u{7}\\u{d}                          2.0s"
+ATTEMPT               STATE                TESTS  CHANGE           TIME    CPU
+✔ 日本語              passed                 6/6  1 file +1 −1     2.0s   1.2s
+✔ größer              passed                 6/6  1 file +1 −1     2.0s   1.2s
+⠋ \\x1b[2J\\u{202e}x\\n  checking \\x07\\r                              2.0s"
     );
     assert!(race.shown(20, 23).chars().all(|c| c == '\n' || !c.is_control()));
 }

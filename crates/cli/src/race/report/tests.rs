@@ -311,7 +311,7 @@ fn remarks_and_hosts_that_were_denied() {
 ! walled: denied db.internal:5432
   to allow: --net allow=db.internal:5432
 ! a, b: left a process running, which was ended
-! b: denied x;rm -rf ~:80, [::1]\\u{1b}:80"
+! b: denied x;rm -rf ~:80, [::1]\\x1b:80"
     );
 }
 
@@ -329,21 +329,21 @@ fn names_in_any_script_line_up_and_hostile_ones_do_nothing() {
         "\
 日本語 wins: '日本語' passes
 
-#  ATTEMPT         RESULT                              TESTS  CHANGE        TIME
-1  日本語          ✔ passed                              6/6  1 file +1 −1  2.4s
-2  \\u{1b}]0;x\\u{…  ✘ could not be run: \\u{9b}1m\\u{a}x    6/6  1 file +1     2.4s
-3  größer          ✔ passed                              6/6  1 file +1 −1  2.4s
+#  ATTEMPT            RESULT                           TESTS  CHANGE        TIME
+1  日本語             ✔ passed                           6/6  1 file +1 −1  2.4s
+2  \\x1b]0;x\\x07\\u{2…  ✘ could not be run: \\u{9b}1m\\nx    6/6  1 file +1     2.4s
+3  größer             ✔ passed                           6/6  1 file +1 −1  2.4s
 
 why
   日本語                level with the one before; listed later
-  \\u{1b}]0;x\\u{7}\\u{2…  level with the one before; listed later
+  \\x1b]0;x\\x07\\u{202e…  level with the one before; listed later
   größer                level with the one before; listed later
 
-! \\u{1b}]0;x\\u{7}\\u{202e}'$(id): \\u{1b}[2J
+! \\x1b]0;x\\x07\\u{202e}'$(id): \\x1b[2J
 
-FILE          日本語  \\u{1b}]0;x\\u{7}\\u{202e}'$(id)  größer
-a\\x1b[31m\\nb  ·       +1                             ·
-src/add.rs    +1 −1   ·                              = 日本語"
+FILE          日本語  \\x1b]0;x\\x07\\u{202e}'$(id)  größer
+a\\x1b[31m\\nb  ·       +1                          ·
+src/add.rs    +1 −1   ·                           = 日本語"
     );
     let next = text(&next::lines(Shown { is_latest: false, ..sample::shown(&experiment, &ranking) }, Detail::Full, 80));
     assert_eq!(

@@ -38,10 +38,16 @@ pub(super) const OBEYED: &[&[&str]] = &[
     &[
         "sitecustomize.py",
         "usercustomize.py",
+        "sitecustomize/__init__.py",
+        "usercustomize/__init__.py",
+        ".pdbrc",
+        ".pylintrc",
+        "pylintrc",
         "*.pth",
         "pyvenv.cfg",
         ".venv*/bin/",
         "venv/bin/",
+        "env/bin/",
         ".venv*/scripts/",
         "venv/scripts/",
     ],
@@ -49,6 +55,7 @@ pub(super) const OBEYED: &[&[&str]] = &[
     &["build.rs", ".cargo/config*", "rust-toolchain", "rust-toolchain.toml"],
     // make and its like.
     &["makefile", "gnumakefile", "makefile.am", "makefile.in", "*.mk", "*.mak", "justfile", ".justfile", "*.just", "rakefile"],
+    &["bsdmakefile", "build.ninja"],
     &["taskfile.yml", "taskfile.yaml", "taskfile.dist.yml", "taskfile.dist.yaml", "magefile.go", "build.zig"],
     &[
         "cmakelists.txt",
@@ -60,13 +67,15 @@ pub(super) const OBEYED: &[&[&str]] = &[
         "sconscript",
         "wscript",
     ],
+    &["build", "workspace", "tools/bazel"],
     &["build.bazel", "workspace.bazel", "module.bazel", ".bazelrc", "*.bzl", ".buckconfig", "configure", "configure.ac"],
     // Java, .NET, Ruby, Elixir, Haskell, Nix.
-    &["gradlew", "gradlew.bat", "build.gradle*", "settings.gradle*", "init.gradle*", "gradle.properties", "gradle/wrapper/"],
-    &["mvnw", "mvnw.cmd", ".mvn/", "pom.xml", "build.sbt", "plugins.sbt", "build.xml"],
+    &["gradlew", "gradlew.bat", "*.gradle", "*.gradle.kts", "gradle.properties", "gradle/wrapper/", "buildsrc/"],
+    &["mvnw", "mvnw.cmd", ".mvn/", "pom.xml", "*.sbt", "build.xml", ".jvmopts", ".sbtopts", "project.clj"],
     &[
         "directory.build.props",
         "directory.build.targets",
+        "directory.build.rsp",
         "*.targets",
         "*.csproj",
         "*.fsproj",
@@ -86,8 +95,11 @@ pub(super) const OBEYED: &[&[&str]] = &[
         "fastfile",
         "mix.exs",
         "setup.hs",
+        "setup.lhs",
     ],
+    &[".bundle/config", "package.swift", "config.nims", "*.nims", "ansible.cfg"],
     // What interpreters and typesetters read where they are started.
+    &[".ocamlinit", ".iex.exs", ".proverc"],
     &[".ghci", ".rprofile", "rprofile.site", ".renviron", ".latexmkrc", "latexmkrc"],
     &["flake.nix", "default.nix", "shell.nix", "devenv.nix", "devbox.json"],
     // Variables and versions, loaded on entering a directory or by the program itself. Not `.env.example`, see `HARMLESS`.

@@ -1,0 +1,30 @@
+//! By what living sandboxes are held still while they are looked at, tried out where that is possible.
+
+use whatif_cgroup::{Found, Site, Version};
+use whatif_types::explain::whole_message;
+
+use super::Probe;
+
+const NAME: &str = "holding still";
+
+/// No warning without a freezer: what is applied is bound to its content in either case.
+pub(super) fn probe() -> Probe {
+    match tried() {
+        Ok(Version::V2) => Probe::ok(NAME, "the freezer of cgroup v2"),
+        Ok(Version::V1) => Probe::ok(NAME, "the freezer of cgroup v1"),
+        Err(reason) => {
+            let without = "by SIGSTOP, which a process inside can undo; what is applied is bound to its content all the same";
+            Probe::ok(NAME, format!("{without}; no freezer: {reason}"))
+        }
+    }
+}
+
+fn tried() -> Result<Version, String> {
+    let me = rustix::process::getpid();
+    let site = Site::look(me).map_err(|why| why.reason)?;
+    let group = format!("whatif-doctor-{}", me.as_raw_nonzero());
+    let made = site.make(&group);
+    let removed = whatif_cgroup::remove(&Found::look(), &group);
+    made.map(drop).and(removed).map_err(|error| whole_message(&error))?;
+    Ok(site.version())
+}

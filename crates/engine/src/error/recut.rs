@@ -1,0 +1,41 @@
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why what a sandbox changed would not be seen if it were mounted again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recut {
+    /// Its directory, or the mount there, is not there any more.
+    Gone { tree: PathBuf },
+    /// Mounts beneath it came or went, so that it cannot be overlaid as it was.
+    Split { tree: PathBuf },
+    /// Something is mounted over part of it, or came to be a place of its own.
+    Covered { place: PathBuf },
+}
+
+impl fmt::Display for Recut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone { tree } => write!(f, "it has changes in {}, which is not mounted or not there any more", tree.display()),
+            Self::Split { tree } => write!(f, "it has changes in {}, and mounts beneath that came or went", tree.display()),
+            Self::Covered { place } => write!(f, "what is at {} by now would hide what it changed there", place.display()),
+        }
+    }
+}
+
+impl Recut {
+    pub(super) fn hint(&self, name: &str) -> String {
+        let keep = format!("or take out what it changed: whatif diff {name} --patch, or whatif export {name}");
+        match self {
+            Self::Gone { .. } => format!("nothing is lost; put it back and try again, {keep}"),
+            Self::Split { tree } => {
+                format!(
+                    "nothing is lost; undo that and try again ('findmnt' lists mounts; look beneath {}), {keep}",
+                    tree.display()
+                )
+            }
+            Self::Covered { place } => {
+                format!("nothing is lost; unmount {0}, or move it away, and try again, {keep}", place.display())
+            }
+        }
+    }
+}

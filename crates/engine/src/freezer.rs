@@ -1,0 +1,94 @@
+//! The kernel's freezer for a living sandbox: lent to its keeper when something is to be held, and taken back when the keeper is gone.
+//!
+//! The keeper owns the hold: it thaws when whoever asked for it leaves, however that happens. What a killed keeper left frozen would
+//! stay so, and in v1 not even die. So the group is noted in the sandbox's directory, and whoever ends a keeper, or finds that it has
+//! ended, looks there.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use whatif_cgroup::{Found, Freezer, Site};
+use whatif_keeper::Client;
+use whatif_keeper::client::ClientError;
+use whatif_sys::absence::OrAbsent;
+use whatif_types::Sandbox;
+use whatif_types::limits::Means;
+
+use crate::Engine;
+use crate::stop::keeper_pidfd;
+
+/// In the sandbox's directory: the group.
+const NOTE: &str = "freezer";
+/// How often it is thawed while a keeper ends: that may have frozen it in its last moment.
+const AGAIN: Duration = Duration::from_millis(100);
+
+impl Engine {
+    /// Lends the keeper a freezer, if something runs that it had to hold by signals, and if there is one here for this user.
+    pub(crate) fn lend_freezer(&self, sandbox: &Sandbox, client: &mut Client) -> Result<(), ClientError> {
+        if client.wants_freezer()?
+            && let Some(freezer) = self.make_freezer(sandbox)
+        {
+            client.lend_freezer(&freezer)?;
+        }
+        Ok(())
+    }
+
+    /// Whoever has none holds by signals, as well as these do: what was found is bound to its content in any case.
+    fn make_freezer(&self, sandbox: &Sandbox) -> Option<Freezer> {
+        let (name, directory) = (self.group_name(&sandbox.id).ok()?, self.directory(sandbox).ok()?);
+        let note = |group: &Path| fs::write(directory.join(NOTE), group.as_os_str().as_bytes());
+        if sandbox.details.enforced.iter().any(|e| e.by == Means::Cgroup2) {
+            let (group, freezer) = Freezer::of_group(&Found::look(), &name).ok()?;
+            return note(&group).is_ok().then_some(freezer);
+        }
+        // It is certain that the number is the keeper's: we are connected to it.
+        keeper_pidfd(sandbox)?;
+        let site = Site::look(Pid::from_raw(i32::try_from(sandbox.details.keeper_pid?).ok()?)?).ok()?;
+        note(&site.path(&name)).ok()?;
+        site.make(&name).ok()
+    }
+}
+
+/// Whether a freezer was lent to a keeper of this sandbox. What cannot be looked at may be one.
+pub(crate) fn was_lent(directory: &Path) -> bool {
+    noted(directory).is_none_or(|group| group.is_some())
+}
+
+pub(crate) fn forget(directory: &Path) {
+    let _ = fs::remove_file(directory.join(NOTE));
+}
+
+/// Lets go what a keeper that was killed may hold.
+pub(crate) fn thaw(directory: &Path) {
+    if let Some(Some(group)) = noted(directory) {
+        whatif_cgroup::thaw(&group);
+    }
+}
+
+/// True when the keeper, which was killed, is gone, and all that it may have left frozen.
+pub(crate) fn wait_until_ended(pidfd: &OwnedFd, directory: &Path, limit: Duration) -> bool {
+    if !was_lent(directory) {
+        return crate::stop::wait_until_ended(pidfd, limit);
+    }
+    let deadline = Instant::now() + limit;
+    loop {
+        thaw(directory);
+        let left = deadline.saturating_duration_since(Instant::now());
+        if crate::stop::wait_until_ended(pidfd, left.min(AGAIN)) {
+            return true;
+        }
+        if left.is_zero() {
+            return false;
+        }
+    }
+}
+
+/// The group, if there is one. `None` if that cannot be told.
+fn noted(directory: &Path) -> Option<Option<PathBuf>> {
+    let text = fs::read(directory.join(NOTE)).or_absent().ok()?;
+    Some(text.map(|text| PathBuf::from(std::ffi::OsString::from_vec(text))))
+}

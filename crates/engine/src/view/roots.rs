@@ -1,0 +1,41 @@
+//! The directories of reality that a sandbox's trees are mounted over.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, makedev, statx};
+use rustix::io::Errno;
+use whatif_sys::absence::OrAbsent;
+use whatif_types::Sandbox;
+use whatif_types::sandbox::Root;
+
+/// Those that reality has now. One that cannot be looked at is not among them.
+pub(crate) fn of<'a>(trees: impl Iterator<Item = (usize, &'a Path)>) -> Vec<Root> {
+    trees.filter_map(|(tree, path)| now(tree, path).ok().flatten()).collect()
+}
+
+/// Those that were mounted, with their paths.
+pub(crate) fn mounted(sandbox: &Sandbox) -> impl Iterator<Item = (&PathBuf, &Root)> {
+    let roots = sandbox.details.position.viewed.iter().flat_map(|viewed| &viewed.roots);
+    roots.filter_map(|root| Some((sandbox.details.trees.get(root.tree)?, root)))
+}
+
+/// Whether reality has another directory in the place of one that is mounted. One that is only gone is no other, and where a file
+/// system was mounted or unmounted the sandbox would be cut differently. One that cannot be looked at any more may be another.
+pub(crate) fn any_replaced(sandbox: &Sandbox) -> bool {
+    let is_other = |now: Root, root: &Root| now.id != root.id && now.is_mount == root.is_mount;
+    mounted(sandbox).any(|(path, root)| now(root.tree, path).map_or(true, |now| now.is_some_and(|now| is_other(now, root))))
+}
+
+/// The file systems that were mounted and are not any more.
+pub(crate) fn unmounted(sandbox: &Sandbox) -> impl Iterator<Item = &PathBuf> {
+    let is_gone =
+        |(path, root): &(&PathBuf, &Root)| root.is_mount && !matches!(now(root.tree, path), Ok(Some(now)) if now.is_mount);
+    mounted(sandbox).filter(is_gone).map(|(path, _)| path)
+}
+
+fn now(tree: usize, path: &Path) -> Result<Option<Root>, Errno> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let Some(found) = statx(CWD, path, flags, StatxFlags::INO).or_absent()? else { return Ok(None) };
+    let is_mount = found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
+    Ok(Some(Root { tree, id: (makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino), is_mount }))
+}

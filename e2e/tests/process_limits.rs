@@ -1,0 +1,68 @@
+//! Limits of the process that whatif itself runs into: sizes of files, processes and threads. An error that says so, and nothing lost.
+
+use whatif_e2e::{Outcome, World, as_root_and_user, as_user};
+
+as_root_and_user!(a_file_larger_than_the_limit_is_an_error, commands_inside_get_the_signal_of_the_limit_on_file_sizes,);
+// Root may have as many processes as it likes.
+as_user!(an_apply_needs_no_second_thread, a_process_that_cannot_be_started_is_no_riddle);
+
+/// `whatif …` with limits as `prlimit` takes them.
+#[track_caller]
+fn limited(w: &World, limit: &str, arguments: &[&str]) -> Outcome {
+    w.program("/usr/bin/prlimit").args([limit, "--"]).args([&w.bin]).args(arguments).go()
+}
+
+#[track_caller]
+fn is_refused(outcome: Outcome, hint: &str) {
+    assert!(outcome.code == 125 && outcome.stderr.contains(hint), "{outcome:?}");
+}
+
+fn a_file_larger_than_the_limit_is_an_error(w: &World) {
+    w.outside("git init -q .; git config user.name n; git config user.email e; echo old > f; git add f; git commit -qm one").ok();
+    w.whatif(["run", "-q", "--keep", "--name", "s", "--", "sh", "-c", "echo new > f; head -c 900000 /dev/urandom > large"])
+        .go()
+        .ok();
+    w.whatif(["export", "s", "-o", "../s.whatif"]).go().ok();
+    let limit = "--fsize=700000";
+    for apply in [&["apply", "s", "--all", "--yes"][..], &["apply", "s", "--all", "--yes", "--commit", "-m", "two"]] {
+        is_refused(limited(w, limit, apply), "ulimit -f");
+        assert_eq!(w.outside("cat f; ls -A; git status --short; git log --format=%s").ok().stdout, "old\n.git\nf\none\n");
+    }
+    is_refused(limited(w, limit, &["import", "../s.whatif", "--name", "imported"]), "ulimit -f");
+    assert_eq!(w.whatif(["ls", "-q"]).go().ok().stdout, "s\n");
+    w.whatif(["apply", "s", "--all", "--yes", "--commit", "-m", "two"]).go().ok();
+}
+
+fn commands_inside_get_the_signal_of_the_limit_on_file_sizes(w: &World) {
+    let script = "trap '' PIPE; dd if=/dev/zero of=large bs=1000 count=900; echo $?";
+    let outcome = limited(w, "--fsize=700000", &["run", "--rm", "-q", "--", "sh", "-c", script]);
+    // 128 and the number of the signal.
+    assert_eq!(outcome.stdout, "153\n", "{outcome:?}");
+}
+
+fn an_apply_needs_no_second_thread(w: &World) {
+    let many = "for n in $(seq 200); do mkdir d$n; echo $n > d$n/f; done";
+    w.whatif(["run", "-q", "--keep", "--name", "s", "--", "sh", "-c", many]).go().ok();
+    assert_eq!(limited(w, "--nproc=1", &["diff", "s", "--name-only"]).ok().stdout.lines().count(), 200);
+    limited(w, "--nproc=1", &["apply", "s", "--all", "--yes"]).ok();
+    assert_eq!(w.outside("cat d*/f | wc -l").ok().text(), "200");
+}
+
+fn a_process_that_cannot_be_started_is_no_riddle(w: &World) {
+    w.outside("git init -q .; git config user.name n; git config user.email e; echo old > f; git add f; git commit -qm one").ok();
+    w.whatif(["run", "-q", "--keep", "--name", "s", "--", "sh", "-c", "echo new > f"]).go().ok();
+    w.new_sandbox("living");
+    w.exec("living", "echo made > made").ok();
+    for command in [
+        &["run", "--", "true"][..],
+        &["exec", "s", "--", "true"],
+        &["status", "s"],
+        &["snapshot", "living"],
+        &["apply", "s", "--all", "--yes", "--commit", "-m", "two"],
+        &["race", "--count", "2", "--", "true"],
+    ] {
+        is_refused(limited(w, "--nproc=1", command), "ulimit -u");
+    }
+    assert_eq!(w.outside("cat f; git log --format=%s").ok().stdout, "old\none\n");
+    w.whatif(["apply", "s", "--all", "--yes", "--commit", "-m", "two"]).go().ok();
+}
