@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use whatif_registries::{Asker, Found};
@@ -51,12 +51,8 @@ impl Made {
 
     /// A tool that is a shell script.
     pub fn fake(&self, tool: &str, script: &str) {
-        self.write(&format!("../bin/{tool}"), &format!("#!/bin/sh\n{script}\n"));
-        self.executable(&format!("../bin/{tool}"));
-    }
-
-    fn executable(&self, path: &str) {
-        fs::set_permissions(self.home.join(path), fs::Permissions::from_mode(0o755)).unwrap();
+        let draft = self.write(&format!("../{tool}.draft"), &format!("#!/bin/sh\n{script}\n"));
+        install(&draft, &self.dir.join("bin").join(tool));
     }
 
     /// A file below the home.
@@ -105,4 +101,11 @@ pub fn places(found: &Found) -> Vec<String> {
     let rules: std::collections::BTreeSet<_> = found.rules.iter().map(ToString::to_string).collect();
     assert_eq!(rules.iter().cloned().collect::<Vec<_>>(), places, "each place has its rule, with its port");
     places
+}
+
+/// Copies a program to where it is started from. Another process does it: had this one ever written there, a child that
+/// another test is about to start could still hold the file open, and it could not be started ("Text file busy").
+fn install(program: &Path, to: &Path) {
+    let installed = Command::new("install").args(["-m", "755"]).args([program, to]).status().unwrap();
+    assert!(installed.success(), "{}", to.display());
 }
