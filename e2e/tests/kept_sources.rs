@@ -53,6 +53,7 @@ fn nothing_goes(w: &World, backend: &str) {
         ("over-a-link", "mv a l", "rm l"),
         ("appended", "cat a >> b; rm a", "echo mine >> b"),
         ("edited", "echo more >> a; mv a b", "echo mine >> b"),
+        ("made-binary", "printf 'x\\0y\\n' >> a; mv a b", "echo mine >> b"),
         ("swapped", "mv a t; mv b a; mv t b", "echo mine >> b"),
         ("rotated", "mv c new; mv b c; mv a b", "echo mine > new"),
         ("link", "mv l new", "ln -s elsewhere new"),

@@ -20,6 +20,8 @@ pub(super) struct Work {
     pub owners: BTreeSet<(String, Owner)>,
     /// Where files were before it renamed them unchanged, and where they are.
     renamed: BTreeSet<(String, String)>,
+    /// Where directories were before it renamed them.
+    renamed_directories: BTreeSet<String>,
 }
 
 impl Work {
@@ -36,17 +38,25 @@ impl Work {
         self.moved.extend(moved);
         self.looks.extend(before.other_modes(after));
         self.owners.extend(before.brought_owners(after));
-        for (old, new) in before.renamed(after) {
+        let renamed = before.renamed(after);
+        self.renamed_directories
+            .extend(renamed.iter().filter_map(|(old, new)| renamed_directory(old, new)).filter(|d| !after.is_directory(d)));
+        for (old, new) in renamed {
             let first: Vec<String> = self.renamed.iter().filter(|(_, last)| *last == old).map(|(first, _)| first.clone()).collect();
             self.renamed.extend(first.into_iter().chain([old]).map(|first| (first, new.clone())));
         }
     }
 
-    /// A transaction in reality. A renamed directory shows what reality has in its old place; what is taken from there is copied into
-    /// the sandbox first, and is its own from then on.
+    /// A transaction in reality. A renamed directory shows what reality has in its old place, what came later too; what is taken
+    /// from there is copied into the sandbox first, and is its own from then on.
     pub fn take_copies(&mut self, before: &Survey, after: &Survey) {
         let tokens = |survey: &Survey, path: &str| survey.get(path).map(|entry| entry.tokens.clone()).unwrap_or_default();
         let taken = self.renamed.iter().flat_map(|(old, _)| &tokens(before, old) - &tokens(after, old));
+        let tokens_below = |survey: &Survey, directory: &str| -> BTreeSet<Token> {
+            survey.below(directory).flat_map(|(_, entry)| entry.tokens.clone()).collect()
+        };
+        let taken_below = self.renamed_directories.iter().flat_map(|old| &tokens_below(before, old) - &tokens_below(after, old));
+        let taken: BTreeSet<Token> = taken.chain(taken_below).collect();
         self.added.extend(taken);
     }
 
@@ -58,6 +68,7 @@ impl Work {
         self.looks.extend(other.looks.iter().cloned());
         self.owners.extend(other.owners.iter().cloned());
         self.renamed.extend(other.renamed.iter().cloned());
+        self.renamed_directories.extend(other.renamed_directories.iter().cloned());
         self.pending.retain(|token| other.pending.contains(token));
         self
     }
@@ -73,6 +84,19 @@ impl Work {
         self.looks.extend(undone.looks.iter().cloned());
         self.owners.extend(undone.owners.iter().cloned());
     }
+}
+
+/// The directory that was renamed if a file went from one path to another with it. Paths are written as Python writes bytes.
+fn renamed_directory(old: &str, new: &str) -> Option<String> {
+    let (mut old, mut new) = (old, new);
+    while let (Some((old_above, old_name)), Some((new_above, new_name))) = (old.rsplit_once('/'), new.rsplit_once('/')) {
+        if old_name != new_name {
+            break;
+        }
+        (old, new) = (old_above, new_above);
+    }
+    let quote = old.chars().nth(1)?;
+    old.contains('/').then(|| format!("{old}{quote}"))
 }
 
 /// An apply that succeeded, or was carried forward after it was killed.

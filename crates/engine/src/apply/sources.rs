@@ -189,14 +189,13 @@ fn is_same(one: &State, two: &State) -> Result<bool, EngineError> {
     }
 }
 
-/// Of a file that is too long, closed, or not a text, nothing.
+/// Of a file that is too long or closed, nothing. One that is not a text may have been one before it was moved.
 fn text(state: &State) -> Result<Vec<u8>, EngineError> {
     if state.node.kind != Kind::File || state.node.size > LONGEST_TEXT {
         return Ok(Vec::new());
     }
     let bytes = state.bytes().map(Cow::into_owned).or_else(|e| if is_closed(&e) { Ok(Vec::new()) } else { Err(e) });
-    let bytes = bytes.map_err(|e| EngineError::io("read", &state.at, e))?;
-    Ok(if whatif_patch::is_binary(&bytes) { Vec::new() } else { bytes })
+    bytes.map_err(|e| EngineError::io("read", &state.at, e))
 }
 
 /// Without blank ones, which are everywhere.
