@@ -67,7 +67,7 @@ fn kill_by_id(pid: i32) {
 fn assert_repaired(w: &World, context: &str) -> Vec<Value> {
     let list = || w.json(["ls"]).as_array().expect("a list").clone();
     let mut listed = list();
-    let left = wait_for(Duration::from_secs(5), || w.transient().is_empty().then_some(()));
+    let left = wait_for(Duration::from_secs(40), || w.transient().is_empty().then_some(()));
     assert!(left.is_some(), "{context}: half done: {:?}, running: {:?}", w.transient(), w.processes());
     assert_eq!(w.mounts(), Vec::<String>::new(), "{context}");
     let active = |listed: &[Value]| listed.iter().filter(|s| s["status"] == "active").count();

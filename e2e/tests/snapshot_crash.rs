@@ -63,7 +63,7 @@ impl<'a> Scene<'a> {
     fn assert_whole(&self, command: &[&str], context: &str) {
         let w = self.w;
         w.json(["ls"]);
-        let clean = wait_for(Duration::from_secs(5), || w.transient().is_empty().then_some(()));
+        let clean = wait_for(Duration::from_secs(40), || w.transient().is_empty().then_some(()));
         assert!(clean.is_some(), "{context}: half done: {:?}", w.transient());
         self.assert_layers_are_there(context);
         let labels = w.labels("s");
