@@ -17,6 +17,8 @@ as_root_and_user!(
     another_mode_of_the_project_takes_an_approval_of_its_own,
     another_mode_of_the_project_is_not_chosen_with_what_lies_in_it,
     a_private_head_of_an_earlier_version_is_not_applied,
+    what_a_sandbox_has_of_its_own_is_no_project,
+    a_home_in_a_private_place_is_never_lost,
 );
 as_root!(another_mode_of_a_system_directory_takes_an_approval_of_its_own);
 
@@ -174,4 +176,31 @@ fn another_mode_of_a_system_directory_takes_an_approval_of_its_own(w: &World) {
         assert!(left_out.contains(&json!({ "path": path, "reason": "risky" })), "{applied}");
     }
     assert_eq!(mode(Path::new("/srv")), before);
+}
+
+fn what_a_sandbox_has_of_its_own_is_no_project(w: &World) {
+    for place in ["/tmp", "/run", "/dev/shm"] {
+        let refused = w.whatif(["run", "--", "true"]).cwd(Path::new(place)).go();
+        assert_eq!(refused.code, 125, "{place}: {refused:?}");
+        assert!(refused.stderr.contains(&format!("{place} cannot be a project")), "{refused:?}");
+    }
+    assert_eq!(w.whatif(["--json", "ls"]).go().ok().json(), json!([]));
+}
+
+/// Wherever the project is: it is put back, or says that it cannot be written to.
+fn a_home_in_a_private_place_is_never_lost(w: &World) {
+    let home = Path::new("/tmp").join(w.dir.file_name().expect("it has a name"));
+    w.outside(&format!("mkdir {0}; echo seen > {0}/f", home.display())).ok();
+    let run = |backend: &str, project: &Path| {
+        let script = "cat ~/f; echo new > ~/g || echo refused";
+        let run = ["run", "--quiet", "--name", "s", "--backend", backend, "--", "/bin/sh", "-c", script];
+        let outcome = w.whatif(run).env("HOME", &home).cwd(project).go().ok();
+        (outcome.text().to_owned(), w.whatif(["diff", "s", "--name-only", "--outside"]).env("HOME", &home).go().stdout)
+    };
+    let outside = home.join("g").display().to_string();
+    let (told, changes) = run("overlay", Path::new("/"));
+    assert!(told == "seen" && changes.contains(outside.trim_start_matches('/')), "{told}: {changes}");
+    w.whatif(["rm", "s"]).go().ok();
+    assert_eq!(run("copy", &w.project).0, "seen\nrefused");
+    w.outside(&format!("rm -r {}", home.display())).ok();
 }

@@ -371,6 +371,9 @@ impl Engine {
     }
 
     pub(crate) fn plan(&self, wish: &Wish<'_>, survey: &Survey, backend: Backend) -> Result<Plan, EngineError> {
+        if wish.known_trees.is_none() && plan::is_absent_inside(wish.project, &survey.private) {
+            return Err(EngineError::PrivateProject { path: wish.project.to_owned() });
+        }
         // A file that is a mount of its own (as containers have them) cannot be rewritten by a layer; it is hidden instead.
         let known = wish.secrets.get()?;
         let mut secrets = known.hidden.clone();

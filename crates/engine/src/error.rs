@@ -120,6 +120,8 @@ pub enum EngineError {
     Unreachable { directory: PathBuf },
     #[error("{} cannot be used from inside: the directory does not exist or cannot be entered", path.display())]
     BadDirectory { path: PathBuf },
+    #[error("{} cannot be a project: a sandbox has one of its own, and what is in the real one is not seen there", .path.display())]
+    PrivateProject { path: PathBuf },
     #[error("the project of sandbox '{name}' is not at {} any more: it was moved or deleted", project.display())]
     ProjectMissing { name: String, project: PathBuf },
     #[error("the current directory cannot be used: it was deleted, or is closed to you")]

@@ -158,11 +158,16 @@ impl Planner<'_> {
             Backend::Copy => vec![inputs.project.to_owned()],
             _ => vec![inputs.home.to_owned(), inputs.project.to_owned()],
         };
-        for tree in outermost(&wanted) {
-            let is_private_itself = inputs.private.iter().any(|(p, _)| *p == tree);
-            if self.is_within_private(&tree) && !is_private_itself && mount_of(inputs.mounts, &tree).is_some_and(|m| !m.read_only) {
+        let vanished = wanted.into_iter().filter(|tree| self.is_within_private(tree) && !is_absent_inside(tree, inputs.private));
+        for tree in outermost(&vanished.collect::<Vec<_>>()) {
+            if mount_of(inputs.mounts, &tree).is_some_and(|m| !m.read_only) {
                 self.put_tree(&tree);
             }
+        }
+        // Without a copy of it, what is written to a home is refused there as elsewhere, instead of being lost.
+        let is_vanished_home = self.is_within_private(inputs.home) && !is_absent_inside(inputs.home, inputs.private);
+        if inputs.backend == Backend::Copy && is_vanished_home && !inputs.home.starts_with(inputs.project) {
+            self.put(inputs.home, PlaceKind::ReadOnly);
         }
     }
 
@@ -240,6 +245,12 @@ fn number_trees(places: &mut [Place], known: &[PathBuf]) {
             });
         }
     }
+}
+
+/// Whether a sandbox has something of its own in place of a directory, so that a project there could be neither seen nor changed.
+#[must_use]
+pub fn is_absent_inside(directory: &Path, private: &[(PathBuf, u32)]) -> bool {
+    is_made_anew(directory) || private.iter().any(|(path, _)| path == directory)
 }
 
 fn is_made_anew(path: &Path) -> bool {

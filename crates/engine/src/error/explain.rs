@@ -34,7 +34,7 @@ impl Explain for EngineError {
             Self::StillRunning { .. } => "still_running",
             Self::OtherKeeper { .. } => "other_version",
             Self::Unreachable { .. } => "keeper_unreachable",
-            Self::BadDirectory { .. } | Self::NoCurrentDirectory { .. } => "bad_directory",
+            Self::BadDirectory { .. } | Self::NoCurrentDirectory { .. } | Self::PrivateProject { .. } => "bad_directory",
             Self::ProjectMissing { .. } => "project_missing",
             Self::Config { .. } => "bad_config",
             Self::Boot { .. } => "setup_failed",

@@ -94,6 +94,9 @@ impl EngineError {
             Self::OtherKeeper { name } => vec![format!("start it again, its changes stay: whatif stop {name}; whatif start {name}")],
             Self::Unreachable { .. } => vec!["'whatif show' has its process; 'whatif rm' ends it and removes the sandbox".to_owned()],
             Self::BadDirectory { .. } => vec!["choose another with --cwd".to_owned()],
+            Self::PrivateProject { .. } => {
+                vec!["work in a directory within it, which is seen and copied on write; or name one: --cwd DIRECTORY".to_owned()]
+            }
             Self::ProjectMissing { name, .. } => {
                 vec![format!("put it back and try again, or take out what it changed: whatif diff {name} --patch, or whatif export {name}")]
             }
