@@ -2,18 +2,22 @@
 //! be somebody's work is deleted.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use serde_json::json;
-use whatif_e2e::{World, as_root_and_user};
+use whatif_e2e::{World, as_root_and_user, eventually, on_other_backends};
 
 as_root_and_user!(
     a_note_that_cannot_be_read_stops_deletion,
     a_note_keeps_its_layer_from_deletion,
     work_in_a_new_head_is_not_deleted_for_an_old_one,
     a_sandbox_that_ran_is_kept_without_its_record,
+    a_copy_is_kept_without_its_record_if_it_was_written_to,
     a_layer_says_where_it_comes_from,
 );
+
+on_other_backends!(work_in_a_new_head_is_not_deleted_for_an_old_one);
 
 const LAYER: &str = "0123456789ab";
 
@@ -98,6 +102,35 @@ fn a_sandbox_that_ran_is_kept_without_its_record(w: &World) {
     let settled = w.state.join("sandboxes/dddddddddddd");
     assert_eq!(fs::read_to_string(settled.join("head/0/work")).ok().as_deref(), Some("work\n"));
     fs::remove_dir_all(settled).expect("it is ours");
+}
+
+/// A copy is full from the beginning; what is newer than its inventory is work.
+fn a_copy_is_kept_without_its_record_if_it_was_written_to(w: &World) {
+    w.new_sandbox("a");
+    for (id, is_written) in [("dddddddddddd", true), ("ffffffffffff", false)] {
+        let lost = w.state.join("transient").join(id);
+        let file = w.write(lost.join("head/0/file"), "copied\n");
+        let inventory = w.write(lost.join("head/copied-0"), "whatif copied 2\nend\n");
+        w.mkdir(&lost.join("work/0"));
+        if is_written {
+            let copied = fs::metadata(inventory).expect("it was just written");
+            eventually("the clock of the file system moves on", || {
+                w.write(&file, "work\n");
+                let written = fs::metadata(&file).expect("it was just written");
+                (written.ctime(), written.ctime_nsec()) > (copied.mtime(), copied.mtime_nsec())
+            });
+        }
+        let path = lost.to_string_lossy().into_owned();
+        w.program("/usr/bin/setfattr").args(["-n", "user.whatif.owner", "-v", "1", path.as_str()]).go().ok();
+        w.whatif(["ls"]).go().ok();
+        let settled = w.state.join("sandboxes").join(id);
+        let kept = fs::read_to_string(settled.join("head/0/file")).ok();
+        assert_eq!(kept.as_deref(), is_written.then_some("work\n"));
+        assert!(!lost.exists());
+        if is_written {
+            fs::remove_dir_all(settled).expect("it is ours");
+        }
+    }
 }
 
 fn a_layer_says_where_it_comes_from(w: &World) {

@@ -169,11 +169,15 @@ impl Engine {
     }
 }
 
-/// Whether anything was written in a sandbox: there is something in a head that was mounted, which its work directory shows. (A head
-/// that was only copied is not work.) What cannot be looked at may be some.
+/// Whether anything was written in a sandbox: to a head that was copied, since; or there is something in one that was mounted, which
+/// its work directory shows. What cannot be looked at may be some.
 fn holds_work(sandbox: &Path) -> bool {
     let work = sandbox.join("work");
-    let is_written = |root: std::fs::DirEntry| !is_empty(&root.path()) && !is_empty(&work.join(root.file_name()));
+    let is_written = |root: std::fs::DirEntry| match whatif_layers::copy::is_written(&root.path()) {
+        Ok(Some(is_written)) => is_written,
+        Ok(None) => !is_empty(&root.path()) && !is_empty(&work.join(root.file_name())),
+        Err(_) => true,
+    };
     match std::fs::read_dir(sandbox.join("head")) {
         Ok(mut roots) => roots.any(|root| root.map_or(true, is_written)),
         Err(error) => error.kind() != std::io::ErrorKind::NotFound,

@@ -7,6 +7,7 @@ mod inventory;
 mod layer;
 mod planned;
 mod refresh;
+mod written;
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -21,6 +22,7 @@ pub use self::inventory::Copied;
 pub use self::layer::layer;
 pub use self::planned::complete;
 pub use self::refresh::{Refresh, Stale, staging};
+pub use self::written::is_written;
 use crate::{PathError, on};
 
 /// How far a copy goes.

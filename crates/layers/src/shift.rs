@@ -21,7 +21,7 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, XattrFlags, flo
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use whatif_sys::absence::{self, OrAbsent};
-use whatif_types::{LayerId, SandboxId, copied};
+use whatif_types::{LayerId, SandboxId};
 
 use crate::state_dir::{NOTE, NOTE_ATTRIBUTE, SHIFT, SandboxLock, StateDir, make_private};
 use crate::{PathError, copy, durable, on, parts, remove};
@@ -316,15 +316,22 @@ pub fn read_note(path: &Path) -> Result<Note, PathError> {
     serde_json::from_slice(&text).map_err(io::Error::from).map_err(on("understand", path))
 }
 
-/// Whether a sandbox wrote anything into a head. What was copied there has an inventory next to it, or still has the name of
-/// what is unfinished: nothing runs before the record is written.
+/// Whether a sandbox wrote anything into a head. What was only copied there is older than the inventory next to it, or still has the
+/// name of what is unfinished.
 fn holds_work(head: &Path) -> Result<bool, PathError> {
     if !is_there(head) {
         return Ok(false);
     }
     for root in children(head)? {
         let is_directory = fs::symlink_metadata(&root).map_err(on("examine", &root))?.is_dir();
-        if is_directory && !is_unfinished(&root) && !is_there(&copied::beside(&root)) && !children(&root)?.is_empty() {
+        if !is_directory || is_unfinished(&root) {
+            continue;
+        }
+        let is_work = match copy::is_written(&root)? {
+            Some(is_written) => is_written,
+            None => !children(&root)?.is_empty(),
+        };
+        if is_work {
             return Ok(true);
         }
     }

@@ -55,19 +55,20 @@ impl Copied {
     }
 
     /// Writes it next to the copy, and waits until whatever is written to the copy from here on gets a later time than the copy
-    /// has.
+    /// and the inventory have.
     pub fn write(&self, copy: &Path) -> Result<(), PathError> {
         let path = copied::beside(copy);
         let new = path.with_extension("new");
-        let written = || -> io::Result<()> {
+        let written = || -> io::Result<Time> {
             let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
             file.write_all(&copied::encode(&self.originals))?;
-            fs::rename(&new, &path)
+            let finished = file.metadata()?;
+            fs::rename(&new, &path)?;
+            Ok((finished.mtime(), finished.mtime_nsec() as u32))
         };
-        written().map_err(on("write", &path))?;
-        if let Some(last) = self.originals.iter().filter_map(|o| o.copy.as_ref()).map(|c| c.ctime).max() {
-            wait_until_after(last);
-        }
+        let finished = written().map_err(on("write", &path))?;
+        let last = self.originals.iter().filter_map(|o| o.copy.as_ref()).map(|c| c.ctime).max();
+        wait_until_after(last.map_or(finished, |last| last.max(finished)));
         Ok(())
     }
 
