@@ -1,8 +1,9 @@
 //! From making a sandbox to throwing it away.
 
 use std::io::Read;
+use std::time::{Duration, Instant};
 
-use whatif_e2e::{World, as_root_and_user, eventually};
+use whatif_e2e::{World, as_root_and_user, eventually, on_other_backends};
 
 as_root_and_user!(
     a_run_is_kept_when_something_that_matters_changed,
@@ -10,6 +11,7 @@ as_root_and_user!(
     a_run_that_leaves_a_process_stays_alive,
     a_run_can_go_into_an_existing_sandbox,
     changes_survive_stop_and_start,
+    a_stop_waits_only_for_what_runs,
     a_stopped_sandbox_says_how_to_start_it,
     a_directory_of_somebody_else_above_the_home_is_no_change,
     background_commands_have_logs,
@@ -27,6 +29,7 @@ as_root_and_user!(
     sandboxes_do_not_see_each_other,
     many_sandboxes_live_side_by_side,
 );
+on_other_backends!(a_stop_waits_only_for_what_runs);
 
 fn names(w: &World) -> Vec<String> {
     w.whatif(["ls", "-q"]).go().ok().stdout.lines().map(str::to_owned).collect()
@@ -93,6 +96,20 @@ fn changes_survive_stop_and_start(w: &World) {
     w.whatif(["stop", &name]).go().ok();
     w.whatif(["start", &name]).go().ok();
     w.whatif(["start", &name]).go().ok();
+}
+
+/// What serves its file systems ends with it, and after everything that may still write to them.
+fn a_stop_waits_only_for_what_runs(w: &World) {
+    let grace = Duration::from_secs(30);
+    w.new_sandbox("s");
+    let save = "trap 'for n in 1 2 3; do sleep 0.1; echo saved > saved$n; done; exit' TERM; echo ready > ready; while :; do sleep 0.05; done";
+    w.whatif(["exec", "-d", "s", "--", "/bin/sh", "-c", save]).go().ok();
+    eventually("it runs", || w.exec("s", "test -e ready").code == 0);
+    let began = Instant::now();
+    w.whatif(["stop", "s", "--grace", "30s"]).go().ok();
+    assert!(began.elapsed() < grace, "{:?}", began.elapsed());
+    w.whatif(["start", "s"]).go().ok();
+    assert_eq!(w.exec("s", "cat saved1 saved2 saved3").ok().stdout, "saved\n".repeat(3));
 }
 
 fn a_stopped_sandbox_says_how_to_start_it(w: &World) {

@@ -160,12 +160,15 @@ fn the_end_of_a_life_during_a_snapshot_leaves_it_whole(w: &World) {
             } else {
                 assert!(outcome.stderr.contains("\"code\":"), "{}", outcome.stderr);
             }
-            if stopped_because(w, &name).is_some() {
+            let change = format!("echo {n} > changes");
+            if w.whatif(["--json", "exec", &name, "--", "/bin/sh", "-c", &change]).go().stderr.contains("\"expired\"") {
                 break;
             }
-            let _ = w.exec(&name, &format!("echo {n} > changes"));
         }
-        assert_eq!(stopped_because(w, &name).as_deref(), Some("expired"), "round {round}");
+        assert_expired(&w.whatif(["--json", "exec", &name, "--", "true"]).go());
+        let why = stopped_because(w, &name);
+        // Over fuse it rests after a snapshot, and its time may be up before anything wakes it.
+        assert!(why.as_deref() == Some("expired") || (w.backend() == "fuse" && why.as_deref() == Some("finished")), "{why:?}");
         let labels = w.labels(&name);
         assert!(taken.iter().all(|label| labels.contains(label)), "what was reported as taken is there: {taken:?} {labels:?}");
         w.whatif(["start", &name, "--ttl", "1h"]).go().ok();

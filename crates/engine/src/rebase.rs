@@ -29,6 +29,7 @@ use self::names::Following;
 use self::reality::{Found, Tree};
 use crate::apply::{BOTH_ADDED, deleted_here};
 use crate::git_directory::is_gits_own;
+use crate::lifetime::is_expired;
 use crate::merge::{Collision, Content, Looks, Merged, REALITY, SANDBOX, merge};
 use crate::start::Why;
 use crate::{Engine, EngineError, now};
@@ -169,7 +170,8 @@ impl Engine {
     /// Stops a sandbox in which nothing runs.
     pub(crate) fn put_to_rest(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
         self.stop_processes(sandbox, std::time::Duration::ZERO)?;
-        self.note_end(sandbox, StopReason::Finished)
+        let reason = if is_expired(sandbox)? { StopReason::Expired } else { StopReason::Finished };
+        self.note_end(sandbox, reason)
     }
 }
 

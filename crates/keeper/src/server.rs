@@ -35,7 +35,7 @@ use whatif_types::network::Role;
 
 use self::answer::unlisted;
 use self::commands::{Commands, OwnBounds};
-use self::connections::{Connections, PeerRule};
+use self::connections::{BIRTH, Connections, PeerRule};
 use self::freeze::Frozen;
 pub use self::group::Group;
 use self::lifetime::Lifetime;
@@ -176,6 +176,10 @@ impl Server {
         }
         self.answer_all();
         for gone in self.connections.take_gone() {
+            // It was made for somebody who comes only now; that may have taken longer than it may be idle.
+            if gone == BIRTH {
+                self.lifetime.was_used();
+            }
             self.commands.client_left(gone);
             self.holder_left(gone);
             self.network.client_left(gone);
@@ -247,7 +251,7 @@ impl Server {
             if why == Farewell::Expired {
                 self.commands.blame(LimitHit::Ttl);
             }
-            processes::signal_all(Signal::TERM);
+            self.signal_others(Signal::TERM);
             self.stopping = Some(Stopping { deadline: Instant::now() + EXPIRY_GRACE, asked_by: Vec::new() });
         }
     }
@@ -305,15 +309,28 @@ impl Server {
 
     fn is_finished(&mut self) -> bool {
         let Some(stopping) = &self.stopping else { return false };
-        if !processes::others_alive() {
+        let is_over = Instant::now() >= stopping.deadline;
+        // What cannot be listed may be somebody.
+        if !processes::others_alive() || (!self.helpers.is_empty() && self.others().is_ok_and(|others| others.is_empty())) {
             return true;
         }
-        if Instant::now() >= stopping.deadline {
+        if is_over && self.helpers.is_empty() {
             processes::signal_all(Signal::KILL);
             self.let_die();
-            return true;
+        } else if is_over {
+            // What they wrote last has to reach the helpers, who end with us.
+            self.end_all();
         }
-        false
+        is_over
+    }
+
+    /// Signals everything but the sandbox's own helpers, or all if it is not known who is who.
+    fn signal_others(&self, signal: Signal) {
+        let others = if self.helpers.is_empty() { None } else { self.others().ok() };
+        match others {
+            Some(others) => others.iter().for_each(|process| freeze::signal(process, signal)),
+            None => processes::signal_all(signal),
+        }
     }
 
     /// Holds every process until this client says otherwise or leaves.
@@ -457,7 +474,7 @@ impl Server {
                 stopping.asked_by.push(client);
             }
             None => {
-                processes::signal_all(if grace.is_zero() { Signal::KILL } else { Signal::TERM });
+                self.signal_others(if grace.is_zero() { Signal::KILL } else { Signal::TERM });
                 // What is held cannot end.
                 if let Some(frozen) = self.frozen.take() {
                     frozen.end();

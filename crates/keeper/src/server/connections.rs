@@ -55,7 +55,7 @@ enum Standing {
 }
 
 /// The number of the connection that a keeper is born with.
-const BIRTH: u64 = 0;
+pub(super) const BIRTH: u64 = 0;
 
 pub(super) struct Connections {
     rule: PeerRule,
