@@ -10,7 +10,11 @@ use whatif_e2e::{World, as_root, as_root_and_user, as_user, needs, not_on};
 
 as_root_and_user!(what_a_sandbox_uses_up_is_left_to_others, commands_reach_sandboxes_whatever_is_in_flight);
 as_user!(a_sandbox_has_enough_for_real_tools);
-as_root!(running_sandboxes_have_ids_of_their_own, owners_stay_true_whatever_ids_a_sandbox_has);
+as_root!(
+    running_sandboxes_have_ids_of_their_own,
+    a_sandbox_whose_ids_were_taken_is_known_by_its_new_ones,
+    owners_stay_true_whatever_ids_a_sandbox_has,
+);
 
 /// Takes as many of each as it is given, and says how many that was and why there are no more.
 const TAKE: &str = r#"
@@ -124,13 +128,35 @@ fn running_sandboxes_have_ids_of_their_own(w: &World) {
     let names = ["one", "two", "three"];
     let mut uids = names.map(|name| {
         w.new_sandbox(name);
-        let status = std::fs::read_to_string(format!("/proc/{}/status", w.keeper_pid(name))).expect("it runs");
-        let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().next());
-        uid.and_then(|uid| uid.parse::<u32>().ok()).expect("a number")
+        uid_of_keeper(w, name)
     });
     uids.sort_unstable();
     assert!(uids.windows(2).all(|pair| pair[1] - pair[0] >= OWN), "{uids:?}");
     assert_eq!(w.json(["show", "one"])["details"]["identity"]["kind"], "mapped");
+}
+
+/// As another sandbox may take them while it rests. Its supervisor's id and the owner of its pipes follow from those it has now.
+fn a_sandbox_whose_ids_were_taken_is_known_by_its_new_ones(w: &World) {
+    not_on!(w, "fuse", "root inside is root outside");
+    needs!(w, "python3");
+    let base = |w: &World| w.show("s")["details"]["identity"]["base"].as_u64().expect("it is mapped");
+    w.new_sandbox("s");
+    let first = base(w);
+    w.whatif(["stop", "s"]).go().ok();
+    let program = format!(
+        "import fcntl, subprocess; ids = open('/run/whatif/ids', 'r+b'); fcntl.lockf(ids, fcntl.LOCK_EX, 1, ({first} - 0x7F000000) // 4096); \
+         subprocess.run(['{}', 'start', 's'], check=True)",
+        w.bin.display()
+    );
+    w.program("/usr/bin/python3").args(["-c", &program]).cwd(&w.project).go().ok();
+    assert_ne!(base(w), first);
+    assert_eq!(base(w), u64::from(uid_of_keeper(w, "s")));
+}
+
+fn uid_of_keeper(w: &World, name: &str) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", w.keeper_pid(name))).expect("it runs");
+    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().next());
+    uid.and_then(|uid| uid.parse().ok()).expect("a number")
 }
 
 /// Of ids that are the sandbox's own outside, and of others.

@@ -70,6 +70,7 @@ pub(crate) struct Booting {
     pub client: Client,
     pub choice: Choice,
     pub identity: Identity,
+    pub reserved_ids: Option<u32>,
     pub plan: Plan,
     /// The trees by number.
     pub trees: Vec<PathBuf>,
@@ -126,8 +127,8 @@ impl Engine {
             drop(descriptors);
             enforced = bounds.enforced;
         }
-        let Launched { holder, pid, pidfd, .. } = launched;
-        Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, plan, trees, viewed, enforced })
+        let Launched { holder, pid, pidfd, reserved_ids, .. } = launched;
+        Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, reserved_ids, plan, trees, viewed, enforced })
     }
 
     pub(crate) fn describe_boot(&self, wish: &Wish<'_>, plan: Plan, masks: Masks, identity: Identity, work: Work) -> Boot {

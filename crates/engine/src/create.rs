@@ -306,6 +306,7 @@ impl Engine {
             backend: booting.plan.backend,
             backend_reason: booting.choice.reason.clone(),
             identity: booting.identity,
+            reserved_ids: booting.reserved_ids,
             trees: booting.trees.clone(),
             copied_trees: copied_trees(&booting.plan),
             masked: masked.clone(),
@@ -356,6 +357,7 @@ impl Engine {
         sandbox.details.backend = booting.plan.backend;
         sandbox.details.backend_reason = booting.choice.reason.clone();
         sandbox.details.identity = booting.identity;
+        sandbox.details.reserved_ids = booting.reserved_ids;
         sandbox.details.trees = booting.trees.clone();
         sandbox.details.copied_trees = copied_trees(&booting.plan);
         sandbox.details.position.heads = Some(heads_of(&booting.plan));

@@ -150,6 +150,7 @@ fn inventories(layer: &Path, copied_trees: &[usize]) -> Result<Vec<(String, Vec<
 fn bare(details: Details) -> Details {
     Details {
         keeper_pid: None,
+        reserved_ids: None,
         set_env: Vec::new(),
         carried_env: Vec::new(),
         dropped_env: Vec::new(),

@@ -201,6 +201,7 @@ impl Engine {
             backend,
             backend_reason: None,
             identity: if same_ids { Identity::Same } else { self.context.identity() },
+            reserved_ids: None,
             trees: theirs.trees.clone(),
             copied_trees: theirs.copied_trees.iter().copied().filter(|number| *number < theirs.trees.len()).collect(),
             masked: [import.mask.to_vec(), claims.masks().0].concat(),

@@ -86,6 +86,9 @@ impl Engine {
             let booting = self.begin_boot(wish, choice)?;
             self.finish_boot(wish, booting, None)
         })?;
+        // It has other ids outside each time it starts.
+        sandbox.details.identity = booting.identity;
+        sandbox.details.reserved_ids = booting.reserved_ids;
         sandbox.details.trees = booting.trees;
         sandbox.details.copied_trees = copied_trees(&booting.plan);
         sandbox.details.position.heads = Some(with_heads_of(&sandbox, &booting.plan));

@@ -30,6 +30,8 @@ pub struct Launched {
     pub pid: u32,
     pub pidfd: OwnedFd,
     pub identity: Identity,
+    /// The first of the ids outside that no other sandbox of root has while it runs.
+    pub reserved_ids: Option<u32>,
     /// Our end of the socket it was born with.
     pub birth: OwnedFd,
     /// Holds namespaces made beforehand; to be kept until the keeper has joined them.

@@ -53,7 +53,8 @@ impl Provider for Native {
         ];
         // Nobody else has them as long as the keeper lives.
         let reserved = launch.identity.started_by_root().then(|| Reserved::for_sandbox(launch.id));
-        let owner = reserved.as_ref().map_or(0, Reserved::base);
+        let reserved_ids = reserved.as_ref().map(Reserved::base);
+        let owner = reserved_ids.unwrap_or(0);
         let identity = match launch.identity {
             Identity::Mapped { count, .. } => Identity::Mapped { base: owner, count },
             other => other,
@@ -84,7 +85,7 @@ impl Provider for Native {
         if holder.is_err() {
             let _ = rustix::process::pidfd_send_signal(&started.pidfd, rustix::process::Signal::KILL);
         }
-        Ok(Launched { pid: started.pid, pidfd: started.pidfd, identity, birth: ours, holder: holder? })
+        Ok(Launched { pid: started.pid, pidfd: started.pidfd, identity, reserved_ids, birth: ours, holder: holder? })
     }
 }
 

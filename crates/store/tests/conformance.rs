@@ -56,6 +56,7 @@ fn sandbox(number: u8, name: &str) -> Sandbox {
             backend: Backend::Overlay,
             backend_reason: None,
             identity: Identity::Own { uid: 1, gid: 1 },
+            reserved_ids: None,
             trees: vec![PathBuf::from("/p")],
             copied_trees: Vec::new(),
             masked: Vec::new(),

@@ -57,6 +57,9 @@ pub struct Details {
     pub backend: Backend,
     pub backend_reason: Option<String>,
     pub identity: Identity,
+    /// Those outside begin with it that no other sandbox of root has while it runs, mapped or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_ids: Option<u32>,
     /// Paths of the copy-on-write trees; the position is the number of the tree's directory in the head. Some may be given up.
     #[serde(with = "text::paths")]
     pub trees: Vec<PathBuf>,

@@ -104,7 +104,7 @@ impl Engine {
         let handover = self.hand_over_secrets(sandbox, &place)?;
         let instructions = Instructions {
             sandbox: sandbox.name.clone(),
-            uid: of_supervisor(sandbox.details.identity.outer_uid()),
+            uid: of_supervisor(sandbox.details.reserved_ids.unwrap_or_else(|| sandbox.details.identity.outer_uid())),
             limits: sandbox.details.limits.clone(),
             descriptors: passed.iter().map(|(role, _)| *role).collect(),
             is_answered,
