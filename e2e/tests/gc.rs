@@ -415,6 +415,11 @@ fn what_takes_most_is_named_after_a_snapshot_too(w: &World) {
     w.exec("s", "mkdir target; head -c 3000000 /dev/urandom > target/built; echo x > small").ok();
     w.whatif(["du"]).go().ok().says("whatif exec s -- rm -rf target frees ");
     w.whatif(["snapshot", "s", "built"]).go().ok();
+    if w.backend() == "copy" {
+        // The head is a copy of its own after that, and so are the layers.
+        w.whatif(["du"]).go().ok().says("whatif exec s -- rm -rf target frees ");
+        return;
+    }
     w.whatif(["du"]).go().ok().says("hint: target/ is ").says("removing s frees ");
     assert_eq!(w.json(["du"])["sandboxes"][0]["hint"]["is_in_layers"], true);
     w.whatif(["fork", "s@built", "t"]).go().ok();

@@ -1,6 +1,6 @@
 //! Attack group NS: mounts, devices, setuid.
 
-use whatif_e2e::{World, as_root, as_root_and_user, needs, on_other_backends};
+use whatif_e2e::{Outcome, World, as_root, as_root_and_user, needs, not_on, on_other_backends};
 
 as_root_and_user!(
     the_root_cannot_be_left,
@@ -25,6 +25,13 @@ as_root!(
     closed_directories_of_others_are_nobodys_change,
     a_template_is_whole_although_directories_beside_a_mount_went,
 );
+
+mod a_mount_beneath_changes_over_fuse_is_waited_for {
+    #[test]
+    fn fuse_as_root() {
+        whatif_e2e::World::with_backend(whatif_e2e::Who::Root, "fuse", super::a_mount_beneath_changes_over_fuse_is_waited_for);
+    }
+}
 
 /// NS-04.
 fn the_root_cannot_be_left(w: &World) {
@@ -96,12 +103,30 @@ fn a_mount_made_outside_later_does_not_appear_inside(w: &World) {
 
 /// Its place is a plain directory in the sandbox so far.
 fn a_mount_made_outside_later_is_no_obstacle(w: &World) {
+    not_on!(w, "fuse", "a_mount_beneath_changes_over_fuse_is_waited_for instead");
     let script = "mkdir place; \"$0\" new later; \"$0\" exec later -- touch made; mount -t tmpfs none place; echo real > place/f; \"$0\" snapshot later; \
-                  \"$0\" exec later -- sh -c 'cat place/f; echo own > place/g'; \"$0\" snapshot later; umount place; \
+                  \"$0\" exec later -- sh -c 'cat place/f || echo not in the copy; echo own > place/g'; \"$0\" snapshot later; umount place; \
                   \"$0\" exec later -- cat place/g; \"$0\" rm --yes later";
+    let outcome = in_own_namespace(w, script);
+    let seen = if w.backend() == "copy" { "not in the copy\n" } else { "real\n" };
+    assert!(outcome.stdout.contains(seen) && outcome.stdout.contains("own\n"), "{outcome:?}");
+}
+
+/// As for an ordinary user's overlays: what was changed stays with the directory it was changed in, and nothing of it is lost.
+fn a_mount_beneath_changes_over_fuse_is_waited_for(w: &World) {
+    let script = "mkdir place; \"$0\" new later; \"$0\" exec later -- sh -c 'echo own > made'; \"$0\" snapshot later; mount -t tmpfs none place; \
+                  \"$0\" exec later -- true && exit 9; \"$0\" diff --name-only later; umount place; \
+                  \"$0\" exec later -- cat made; \"$0\" rm --yes later";
+    let outcome = in_own_namespace(w, script);
+    assert!(outcome.stderr.contains("mounts beneath that came or went"), "{outcome:?}");
+    assert!(outcome.stdout.contains("made\n") && outcome.stdout.contains("own\n"), "{outcome:?}");
+}
+
+/// A script in the project, in a mount namespace that the test has to itself.
+#[track_caller]
+fn in_own_namespace(w: &World, script: &str) -> Outcome {
     let unshare = ["--mount", "--propagation", "private", "/bin/sh", "-euc", script];
-    let outcome = w.program("/usr/bin/unshare").args(unshare).args([&w.bin]).go().ok();
-    assert!(outcome.stdout.contains("real\n") && outcome.stdout.contains("own\n"), "{outcome:?}");
+    w.program("/usr/bin/unshare").args(unshare).args([&w.bin]).go().ok()
 }
 
 /// Where a mount lies in a directory that an ordinary user may write, each of its subdirectories is put in place by itself.
@@ -125,8 +150,7 @@ fn directories_beside_a_mount_may_come_and_go(w: &World) {
         as_them "$0" exec s -- cat g
         as_them "$0" rm --yes s
     "#;
-    let unshare = ["--mount", "--propagation", "private", "/bin/sh", "-euc", script];
-    let outcome = w.program("/usr/bin/unshare").args(unshare).args([&w.bin]).go().ok();
+    let outcome = in_own_namespace(w, script);
     assert!(outcome.stdout.contains("1\n2\n3\n4\n5\n6\n7\n8\n"), "{outcome:?}");
 }
 
