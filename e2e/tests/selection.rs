@@ -20,6 +20,7 @@ as_root_and_user!(
     a_name_with_wildcards_in_it_is_that_name,
     a_policy_that_can_never_fit_is_a_mistake,
     a_pattern_of_the_users_own_that_is_none_is_told_with_its_place,
+    a_policy_about_lines_approves_nothing_without_lines,
     nothing_is_applied_into_a_masked_directory,
     a_digest_is_of_what_is_left_to_apply,
     all_options_that_are_needed_are_named,
@@ -272,6 +273,19 @@ fn a_pattern_of_the_users_own_that_is_none_is_told_with_its_place(w: &World) {
     }
     w.write(&config, "");
     assert_eq!(read(w), ["s", "s", "n"], "nothing was applied");
+}
+
+fn a_policy_about_lines_approves_nothing_without_lines(w: &World) {
+    w.write(w.home.join(".config/whatif/config.toml"), "[policy.auto_approve]\nmax_files = 5\nmax_lines = 10\n");
+    let texts = ["seq 12 > f", "printf 'a\\0' > f", "seq 5000 | tr '\\n' '\\r' > f", "head -c 5000 /dev/zero | tr '\\0' x > f"];
+    for (n, script) in texts.iter().enumerate() {
+        let name = format!("s{n}");
+        w.sandbox_with(&name, script);
+        let refused = w.whatif(["apply", &name]).go();
+        assert!(refused.code != 0 && !w.project.join("f").exists(), "{script}: {refused:?}");
+    }
+    w.sandbox_with("few", "seq 9 > f; mkdir d; ln -s f d/l");
+    w.whatif(["apply", "few"]).go().ok();
 }
 
 fn nothing_is_applied_into_a_masked_directory(w: &World) {

@@ -10,6 +10,7 @@ as_root_and_user!(
     every_process_is_confined,
     personalities_that_weaken_a_process_are_refused,
     nobody_waits_for_a_lease_of_a_sandbox,
+    no_blocks_of_files_are_exchanged,
 );
 on_other_backends!(
     dangerous_calls_are_refused,
@@ -253,4 +254,26 @@ print(json.dumps([leases, command(1040, fcntl.F_RDLCK), command(fcntl.F_GETLEASE
     );
     let none = serde_json::json!([["EINVAL", "EINVAL", "EINVAL", "EINVAL"], "EINVAL", libc::F_UNLCK, libc::O_RDONLY]);
     assert_eq!(w.python_inside(&program), none);
+}
+
+/// On ext4 that changes content and moves no time. In a copy the file system is ext4 itself.
+fn no_blocks_of_files_are_exchanged(w: &World) {
+    needs!(w, "python3");
+    let program = r#"
+import fcntl, os, struct
+block = 4096
+for name, fill in (("kept", b"a"), ("other", b"b")):
+    with open(name, "wb") as file:
+        file.write(fill * 2 * block)
+        os.fsync(file.fileno())
+kept, other = os.open("kept", os.O_RDWR), os.open("other", os.O_RDWR)
+try:
+    fcntl.ioctl(kept, 0xC028660F, struct.pack("IIQQQQ", 0, other, 0, 0, 1, 0))
+except OSError as error:
+    print(error.strerror)
+print(open("kept", "rb").read() == b"a" * 2 * block)
+"#;
+    w.whatif(["new", "s", "--backend", "copy"]).go().ok();
+    let said = w.whatif(["exec", "s", "--", "/usr/bin/python3", "-ISc", program]).go().ok();
+    assert_eq!(said.text(), "Inappropriate ioctl for device\nTrue");
 }

@@ -98,7 +98,7 @@ pub struct Prepared {
     pub unchanged: Vec<PathBuf>,
     /// Changed since they were decided about in a review.
     pub lapsed: Vec<PathBuf>,
-    /// Added and deleted, if a policy wants to know.
+    /// Added and deleted, if a policy wants to know and all of it has lines.
     pub(crate) lines: Option<usize>,
     /// Everything the sandbox changed, and what of it will be real as a whole.
     counts: (u64, u64),
@@ -304,7 +304,7 @@ impl Engine {
         let called = ApplyRequest { name: Some(sandbox.name.clone()), ..request.clone() };
         select::check_that_all_mean_something(&called, &known, scope)?;
         let selection = select::select(&set, &called, &review, &config.policy, scope)?;
-        let lines = self.context.config.policy.auto_approve.is_some().then(|| selection.lines());
+        let lines = self.context.config.policy.auto_approve.as_ref().and_then(|_| selection.lines());
         let was_rebased = sandbox.details.based_at.is_some();
         let mut git_directories = GitDirectories::with(&set.changes);
         let locks = repository::locks(&selection.chosen, &mut git_directories)?;

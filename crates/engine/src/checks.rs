@@ -115,9 +115,8 @@ impl Engine {
         let Some(rule) = &self.context.config.policy.auto_approve else { return Ok(false) };
         let paths = Patterns::new(&rule.paths, Scope::of_rules(&[&prepared.sandbox.project]))?;
         let files = prepared.steps.len() as u64;
-        let lines = prepared.lines.unwrap_or(0) as u64;
         Ok(rule.max_files.is_none_or(|most| files <= most)
-            && rule.max_lines.is_none_or(|most| lines <= most)
+            && rule.max_lines.is_none_or(|most| prepared.lines.is_some_and(|lines| lines as u64 <= most))
             && (paths.is_empty() || prepared.steps.iter().all(|s| paths.matches(&s.path)))
             && prepared.steps.iter().all(|s| s.path.starts_with(&prepared.sandbox.project)))
     }

@@ -34,6 +34,11 @@ const NEW_TIME_NAMESPACE: u32 = 0x80;
 /// `F_SETDELEG` of Linux 6.19: a lease by another name.
 const SET_DELEGATION: u32 = 1040;
 
+/// What exchanges blocks of two files, some without a trace in their times, so that other content would pass for what was looked
+/// at: `EXT4_IOC_MOVE_EXT` and `_SWAP_BOOT`, `XFS_IOC_SWAPEXT`, `_EXCHANGE_RANGE` and `_COMMIT_RANGE`, `F2FS_IOC_MOVE_RANGE`. The
+/// answer is that of a file system that does not know them.
+const EXCHANGES: [u32; 6] = [0xC028_660F, 0x6611, 0xC0C0_586D, 0x4028_5881, 0x4058_5883, 0xC020_F509];
+
 const DENIED: &[libc::c_long] = &[
     // mounts and roots
     libc::SYS_mount,
@@ -177,7 +182,10 @@ fn questions() -> [(libc::c_long, Test); 7] {
             libc::SYS_ioctl,
             Test::Equals {
                 argument: 1,
-                table: vec![(libc::TIOCSTI as u32, denied), (libc::TIOCLINUX as u32, denied)],
+                table: [(libc::TIOCSTI as u32, denied), (libc::TIOCLINUX as u32, denied)]
+                    .into_iter()
+                    .chain(EXCHANGES.map(|exchange| (exchange, Verdict::Errno(libc::ENOTTY))))
+                    .collect(),
                 otherwise: Verdict::Allow,
             },
         ),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::pattern::{Patterns, Scope};
+use whatif_diff::text::Content;
 use whatif_diff::{Blocked, Change, ChangeSet, DependencyTrees, Flag, Kind, Node, State};
 use whatif_types::config::PolicyRules;
 
@@ -110,17 +111,31 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// Lines added and deleted.
-    pub(super) fn lines(&self) -> usize {
+    /// Lines added and deleted; `None` where something comes or goes that has no lines to count.
+    pub(super) fn lines(&self) -> Option<usize> {
         let taken: HashSet<&Path> = self.chosen.iter().map(|c| c.change.path.as_path()).collect();
         let moved: HashSet<&Path> = self.chosen.iter().filter_map(|c| c.change.old_path()).collect();
-        let counts = |c: &Chosen<'_>| match c.change.old_path() {
+        let lines = |c: &Chosen<'_>| match c.change.old_path() {
             // Without the file that goes, every line of the one that comes is new.
-            Some(old) if !taken.contains(old) => c.change.addition().counts(),
-            _ => c.change.counts(),
+            Some(old) if !taken.contains(old) => lines_of(&c.change.addition().content()),
+            _ => lines_of(&c.change.content()),
         };
-        let counted = self.chosen.iter().filter(|c| !moved.contains(c.change.path.as_path())).filter_map(counts);
-        counted.map(|(added, deleted)| added + deleted).sum()
+        self.chosen.iter().filter(|c| !moved.contains(c.change.path.as_path())).map(lines).sum()
+    }
+}
+
+/// A line that a person can read. What is longer says nothing by being one.
+const LONGEST_LINE: usize = 4096;
+
+fn lines_of(content: &Content) -> Option<usize> {
+    let is_readable = |text: &[u8]| text.split(|byte| *byte == b'\n').all(|line| line.len() <= LONGEST_LINE);
+    match content {
+        Content::Nothing => Some(0),
+        Content::Text { before, after } if is_readable(before) && is_readable(after) => {
+            let (added, deleted) = whatif_patch::counts(before, after);
+            Some(added + deleted)
+        }
+        _ => None,
     }
 }
 
