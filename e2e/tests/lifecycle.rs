@@ -7,6 +7,7 @@ use whatif_e2e::{World, as_root_and_user, eventually, on_other_backends};
 
 as_root_and_user!(
     a_run_is_kept_when_something_that_matters_changed,
+    logs_and_caches_of_the_project_matter,
     a_run_can_be_kept_or_removed_by_request,
     a_run_that_leaves_a_process_stays_alive,
     a_run_can_go_into_an_existing_sandbox,
@@ -33,6 +34,15 @@ on_other_backends!(a_stop_waits_only_for_what_runs);
 
 fn names(w: &World) -> Vec<String> {
     w.whatif(["ls", "-q"]).go().ok().stdout.lines().map(str::to_owned).collect()
+}
+
+fn logs_and_caches_of_the_project_matter(w: &World) {
+    w.outside("mkdir .cache __pycache__; touch results.log .cache/fixture __pycache__/a.pyc").ok();
+    for script in ["echo 42 >> results.log", "echo 42 >> .cache/fixture", "rm __pycache__/a.pyc", "echo 42 > ~/results.log"] {
+        let outcome = w.whatif(["run", "--name", "s", "--", "/bin/sh", "-c", script]).go().ok();
+        assert!(!outcome.stderr.contains("is gone"), "after {script}: {}", outcome.stderr);
+        w.whatif(["rm", "s"]).go().ok();
+    }
 }
 
 fn a_run_is_kept_when_something_that_matters_changed(w: &World) {

@@ -2,42 +2,23 @@
 
 use std::path::Path;
 
-const NOISE_DIRECTORIES: [&str; 12] = [
-    "__pycache__",
-    ".cache",
-    ".pytest_cache",
-    ".mypy_cache",
-    ".ruff_cache",
-    "_cacache",
-    "_logs",
-    ".npm",
-    ".nv",
-    ".dbus",
-    "thumbnails",
-    ".ccache",
-];
-const NOISE_SYSTEM: [&str; 8] = [
-    "/var/cache",
-    "/var/log",
-    "/var/tmp",
-    "/var/lib/apt/lists",
-    "/var/lib/man-db",
-    "/var/lib/systemd",
-    "/var/spool",
-    "/etc/ld.so.cache",
-];
-const NOISE_ENDINGS: [&str; 4] = [".pyc", ".log", ".lesshst", "_history"];
+/// Left behind by tools that make them anew whenever they like. Nobody keeps work in them, in a project either.
+const DERIVED: [&str; 4] = ["__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"];
+const CACHES: [&str; 8] = [".cache", "_cacache", "_logs", ".npm", ".nv", ".dbus", "thumbnails", ".ccache"];
+const SYSTEM: [&str; 7] =
+    ["/var/cache", "/var/log", "/var/lib/apt/lists", "/var/lib/man-db", "/var/lib/systemd", "/var/spool", "/etc/ld.so.cache"];
 
-/// `project` is never noise as a whole: a project in `/var/tmp` or `~/.cache` is still what the user works on.
+/// What is in `project` is what the user works on, logs and caches that lie there too; wherever it is itself.
 #[must_use]
 pub fn is_noise(path: &Path, project: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    if NOISE_ENDINGS.iter().any(|e| name.ends_with(e)) {
+    let (relative, in_project) = path.strip_prefix(project).map_or((path, false), |r| (r, true));
+    let is_within = |names: &[&str]| relative.components().any(|c| names.iter().any(|n| c.as_os_str() == *n));
+    if name.ends_with(".pyc") || is_within(&DERIVED) {
         return true;
     }
-    let (relative, in_project) = path.strip_prefix(project).map_or((path, false), |r| (r, true));
-    let named = relative.components().any(|c| NOISE_DIRECTORIES.iter().any(|n| c.as_os_str() == *n));
-    named || (!in_project && NOISE_SYSTEM.iter().any(|p| path.starts_with(p)))
+    let is_history = name.starts_with('.') && (name.ends_with("_history") || name == ".lesshst");
+    !in_project && (is_history || is_within(&CACHES) || SYSTEM.iter().any(|p| path.starts_with(p)))
 }
 
 #[cfg(test)]
@@ -47,12 +28,20 @@ mod tests {
     #[test]
     fn caches_and_logs_are_noise_and_work_is_not() {
         let project = Path::new("/var/tmp/p");
-        for noise in
-            ["/home/a/.cache/x", "/var/log/dpkg.log", "/var/tmp/other", "/var/tmp/p/src/__pycache__/a.pyc", "/home/a/.bash_history"]
-        {
+        for noise in [
+            "/home/a/.cache/x",
+            "/var/log/dpkg.log",
+            "/var/tmp/p/src/__pycache__/a.pyc",
+            "/home/a/.bash_history",
+            "/home/a/.lesshst",
+        ] {
             assert!(is_noise(Path::new(noise), project), "{noise}");
         }
-        for work in ["/var/tmp/p/a", "/etc/hosts", "/usr/bin/perl", "/home/a/.bashrc"] {
+        let in_project =
+            ["/var/tmp/p/a", "/var/tmp/p/results.log", "/var/tmp/p/.cache/f", "/var/tmp/p/.npm/x", "/var/tmp/p/.x_history"];
+        let elsewhere =
+            ["/etc/hosts", "/usr/bin/perl", "/home/a/.bashrc", "/home/a/results.log", "/var/tmp/report", "/home/a/my_history"];
+        for work in in_project.into_iter().chain(elsewhere) {
             assert!(!is_noise(Path::new(work), project), "{work}");
         }
     }

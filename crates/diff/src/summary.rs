@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::change::ChangeKind;
+use crate::change::{Change, ChangeKind};
 use crate::noise::is_noise;
 use crate::scan::Found;
 use crate::unreadable::Unreadable;
@@ -36,7 +36,9 @@ const MOST_EXAMPLES: usize = 5;
 #[must_use]
 pub fn summarize(found: &Found, project: &Path) -> Summary {
     let mut summary = Summary { changed_files: count(found), size_bytes: found.bytes, ..Summary::default() };
-    for change in found.changes.iter().filter(|c| !is_noise(&c.path, project)) {
+    // To delete what lies in the project is work, whatever it is.
+    let is_deletion = |c: &Change| c.after.is_none() && c.path.starts_with(project);
+    for change in found.changes.iter().filter(|c| !is_noise(&c.path, project) || is_deletion(c)) {
         summary.matters = true;
         if summary.examples.len() == MOST_EXAMPLES {
             break;

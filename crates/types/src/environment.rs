@@ -141,10 +141,17 @@ fn names_a_secret(name: &str) -> bool {
         return false;
     }
     holds_a_secret_word(name.as_bytes())
+        || is_of_gits_settings(&name)
         || SECRET_PREFIXES.iter().any(|p| name.starts_with(p))
         || SECRET_SUFFIXES.iter().any(|s| name.ends_with(s))
         || SECRET_NAMES.contains(&name.as_str())
         || name.split('_').any(|part| part == "KEY" || part == "KEYS")
+}
+
+/// Settings that git takes from numbered variables: headers with tokens among them. Without one of them git refuses the others.
+fn is_of_gits_settings(name: &str) -> bool {
+    let setting = name.strip_prefix("GIT_CONFIG_").unwrap_or_default();
+    matches!(setting, "COUNT" | "PARAMETERS") || setting.starts_with("KEY_") || setting.starts_with("VALUE_")
 }
 
 /// Every command asks this of every variable, and preparing fourteen searches costs more than these short names are long.
@@ -228,6 +235,9 @@ mod tests {
             "MY_KEY",
             "SENTRY_DSN",
             "npm_config__authToken",
+            "GIT_CONFIG_COUNT",
+            "GIT_CONFIG_VALUE_0",
+            "GIT_CONFIG_PARAMETERS",
         ] {
             assert!(dropped(name, "x"), "{name} was carried");
         }
