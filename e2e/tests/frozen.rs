@@ -16,7 +16,7 @@ as_root_and_user!(
 );
 
 /// Counts in a mapped page. Every millisecond another timer sends SIGCONT, which undoes SIGSTOP. (A single one would not do: its timer
-/// ends when a SIGSTOP meets the signal on its way.)
+/// ends when a SIGSTOP meets the signal on its way.) What serves a file from user space hears of a page only when it is flushed.
 const COUNTING: &str = "import ctypes,mmap,os,signal,struct,sys,time
 class Event(ctypes.Structure): _fields_=[('v',ctypes.c_void_p),('signal',ctypes.c_int),('notify',ctypes.c_int),('rest',ctypes.c_char*64)]
 class Interval(ctypes.Structure): _fields_=[(n,ctypes.c_long) for n in ('es','ens','fs','fns')]
@@ -25,7 +25,9 @@ for k in range(1,1+int(sys.argv[1])):
   timer=ctypes.c_void_p(); assert libc.timer_create(time.CLOCK_MONOTONIC,ctypes.byref(Event(None,signal.SIGCONT,0)),ctypes.byref(timer))==0
   assert libc.timer_settime(timer,0,ctypes.byref(Interval(0,20000000,0,k*1000000)),None)==0
 f=os.open('counter',os.O_RDWR|os.O_CREAT); os.ftruncate(f,8); m=mmap.mmap(f,8); n=0
-while True: n+=1; m[0:8]=struct.pack('<Q',n)";
+while True:
+  n+=1; m[0:8]=struct.pack('<Q',n)
+  if sys.argv[2]=='fuse': m.flush()";
 
 /// A sandbox in which somebody counts.
 struct Counting<'a> {
@@ -43,7 +45,7 @@ impl<'a> Counting<'a> {
         let name = w.new_sandbox("f");
         // An ordinary user has no freezer here: what does not want to be held is refused, if need be.
         let timers = if w.is_root() { "20" } else { "0" };
-        w.whatif(["exec", &name, "-d", "--", "/usr/bin/python3", "-ISc", COUNTING, timers]).go().ok();
+        w.whatif(["exec", &name, "-d", "--", "/usr/bin/python3", "-ISc", COUNTING, timers, w.backend()]).go().ok();
         let find = format!("find {}/head -name counter -size 8c", w.directory(&name).display());
         let found = || Some(w.outside(&find).stdout.trim().to_owned()).filter(|path| !path.is_empty());
         let counter = wait_for(Duration::from_secs(60), found).expect("it counts").into();

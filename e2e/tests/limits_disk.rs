@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use whatif_e2e::{World, as_root, as_root_and_user, needs, not_on, wait_for};
+use whatif_e2e::{World, as_root, as_root_and_user, needs, not_on, skip, wait_for};
 
 as_root_and_user!(
     a_disk_limit_ends_every_way_of_filling_a_disk,
@@ -65,6 +65,10 @@ fn a_disk_limit_ends_every_way_of_filling_a_disk(w: &World) {
         ("small files", "os.mkdir('d')\nfor n in range(400000):\n  with open(f'd/{n}', 'wb') as f: f.write(b'x' * 4096)"),
     ];
     for (name, way) in ways {
+        if name == "nameless" && w.backend() == "fuse" {
+            skip("not on fuse: fuse-overlayfs makes no files without a name, so no disk is filled by them");
+            continue;
+        }
         let sandbox = format!("disk-{}", name.replace(' ', "-"));
         w.limited(&sandbox, &["--disk", "16M"]);
         let program = format!("import os, time\n{MIB}{way}\ntime.sleep(60)");
@@ -108,7 +112,9 @@ fn files_are_counted_too(w: &World) {
 fn a_part_of_the_disk_is_left_for_others(w: &World) {
     // Not as fast as memory is: what is full before anybody can look leaves nothing.
     let few_bytes = ("size=40m", "while head -c 262144 /dev/zero >> big; do sleep 0.005; done; sleep 60", "stat -f -c %f");
-    let few_files = ("nr_inodes=20000", "seq 100000 | xargs touch; sleep 60", "stat -f -c %d");
+    // A file takes fuse-overlayfs many times as long as the kernel.
+    let options = if w.backend() == "fuse" { "nr_inodes=4000" } else { "nr_inodes=20000" };
+    let few_files = (options, "seq 100000 | xargs touch; sleep 60", "stat -f -c %d");
     for (options, fill, free) in [few_bytes, few_files] {
         let script = format!(
             "mount -t tmpfs -o mode=700,{options} none {state}; {free} {state}; \

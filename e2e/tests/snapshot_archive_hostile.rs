@@ -90,8 +90,8 @@ fn layers(w: &World) -> usize {
 }
 
 /// What new sandboxes get need not be asked for.
-fn asked(backend: &str) -> Vec<&str> {
-    if backend == "overlay" { Vec::new() } else { vec!["--backend", backend] }
+fn asked<'b>(w: &World, backend: &'b str) -> Vec<&'b str> {
+    if backend == w.backend() { Vec::new() } else { vec!["--backend", backend] }
 }
 
 /// Those that work here.
@@ -141,7 +141,7 @@ fn the_backend_is_the_importers(w: &World) {
             let refused = forged.is_refused(&[]);
             assert!(refused.stderr.contains(&format!("--backend {backend}")), "{}", refused.stderr);
         }
-        forged.import(&asked(backend)).ok();
+        forged.import(&asked(w, backend)).ok();
         assert_eq!(w.exec("forged", "cat f").ok().text(), "mine", "{backend}");
         w.whatif(["rm", "forged"]).go().ok();
         for other in all.iter().filter(|other| *other != backend) {
@@ -207,19 +207,19 @@ fn trees_lie_where_sandboxes_have_files(w: &World) {
         let (state, above) = (w.state.display().to_string(), format!("{}/..", w.home.display()));
         for bad in ["/proc/sys", "/sys", "/dev/shm", "/tmp", "/tmp/there", "/run", "relative", &ssh, &state, &above, &tree] {
             forged.details()["trees"].as_array_mut().expect("they are a list").push(json!(bad));
-            forged.is_refused(&asked(backend));
+            forged.is_refused(&asked(w, backend));
             forged.details()["trees"] = trees.clone();
         }
         // One tree in the place of another, and one that is a copy elsewhere.
         forged.details()["trees"][0] = json!("/proc");
-        forged.is_refused(&asked(backend));
+        forged.is_refused(&asked(w, backend));
         forged.details()["trees"] = trees.clone();
         let copied = forged.details()["copied_trees"].clone();
         let last = trees.as_array().map_or(0, Vec::len) - 1;
         forged.details()["copied_trees"] = if copied == json!([]) { json!([0, last]) } else { json!([]) };
-        forged.is_refused(&asked(backend));
+        forged.is_refused(&asked(w, backend));
         forged.details()["copied_trees"] = copied;
-        forged.import(&asked(backend)).ok();
+        forged.import(&asked(w, backend)).ok();
         w.whatif(["rm", "--yes", "forged", backend]).go().ok();
     }
 }
@@ -267,12 +267,12 @@ fn a_layer_has_the_shape_of_a_layer(w: &World) {
                 Spoilt::Directory => fs::create_dir(&at),
             }
             .expect("the name is free");
-            forged.is_refused(&asked(backend));
+            forged.is_refused(&asked(w, backend));
             assert_eq!(fs::read(&precious).expect("it is there"), b"precious\n", "{backend}: {name}");
             spoiled += 1;
         }
         assert!(spoiled >= 7, "{backend}: {spoiled}");
-        Forged::of(w, backend).import(&asked(backend)).ok();
+        Forged::of(w, backend).import(&asked(w, backend)).ok();
         assert_eq!(w.exec("forged", "cat f edited").ok().text(), "mine\nbefore\nmore");
         w.whatif(["rm", "--yes", "forged", backend]).go().ok();
     }
@@ -291,7 +291,7 @@ fn a_forged_start_hides_no_command(w: &World) {
         let forged = Forged::of(w, backend);
         assert!(!forged.layer().join("base/watch").exists(), "{backend}: it names places of this machine");
         forge_start(&forged, "k15", |text| text.replacen("{\n", &format!("{{\n  {script},\n"), 1));
-        forged.import(&asked(backend)).ok();
+        forged.import(&asked(w, backend)).ok();
         w.apply(&["forged"]);
         assert_eq!(w.outside("grep -c evil package.json").text(), "0", "{backend}");
         w.whatif(["rm", "--yes", "forged", backend]).go().ok();
@@ -308,7 +308,7 @@ fn a_forged_start_changes_nothing_unseen(w: &World) {
         w.whatif(["diff", backend]).go().ok();
         let forged = Forged::of(w, backend);
         forge_start(&forged, "line 37", |text| text.replace("line 37", "safe 37"));
-        forged.import(&asked(backend)).ok();
+        forged.import(&asked(w, backend)).ok();
         let shown = w.whatif(["diff", "--patch", "forged"]).go().ok().stdout;
         let digest = w.json(["diff", "forged"])["digest"].as_str().unwrap_or_default().to_owned();
         w.apply(&["forged", "--digest", &digest]);

@@ -262,7 +262,7 @@ fn a_lost_start_stays_lost_in_copies(w: &World) {
     w.outside("echo theirs > a.txt; echo theirs > gone.txt").ok();
     w.whatif(["fork", "b", "forked"]).go().ok();
     w.whatif(["export", "b", "-o", "b.whatif"]).go().ok();
-    w.whatif(["import", "b.whatif", "--name", "imported"]).go().ok();
+    w.whatif(["import", "b.whatif", "--name", "imported", "--backend", "overlay"]).go().ok();
     w.whatif(["snapshot", "b"]).go().ok();
     w.whatif(["snapshot", "b"]).go().ok();
     w.whatif(["squash", "b"]).go();

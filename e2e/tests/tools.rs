@@ -1,6 +1,6 @@
 //! Everyday tools work inside as they do outside, and so does the file system beneath them.
 
-use whatif_e2e::{World, as_root_and_user, needs, skip};
+use whatif_e2e::{World, as_root_and_user, needs, not_on, skip};
 
 as_root_and_user!(
     git_works,
@@ -25,6 +25,7 @@ fn same_inside_as_outside(w: &World, script: &str) {
 }
 
 fn git_works(w: &World) {
+    not_on!(w, "copy", "it makes a worktree next to the project, where everything is read-only");
     needs!(w, "git");
     let set_up = "git init -q -b main . && git config user.email a@b.c && git config user.name n && seq 100 > a && mkdir d && seq 5 > d/b && git add . && git commit -qm first";
     w.outside(set_up).ok();
@@ -63,6 +64,7 @@ fn toolchain(w: &World) -> Option<String> {
 }
 
 fn npm_packs_offline(w: &World) {
+    not_on!(w, "copy", "npm keeps a cache in the home, which is read-only");
     needs!(w, "npm");
     w.write(
         "package.json",
