@@ -26,6 +26,7 @@ as_root_and_user!(
     a_rebase_makes_names_that_both_sides_have_one_file_again,
     a_rebase_merges_a_file_once_for_all_its_names,
     a_rebase_keeps_names_of_a_snapshot_together,
+    work_on_one_of_realitys_names_is_whole_after_a_restart,
 );
 as_root!(a_link_out_of_the_project_needs_its_own_approval);
 
@@ -441,4 +442,27 @@ fn a_link_out_of_the_project_needs_its_own_approval(w: &World) {
     w.outside("test ! -e stolen").ok();
     w.apply(&["a", "--risky"]).ok();
     w.outside(&format!("test stolen -ef {}", outside.display())).ok();
+}
+
+/// fuse-overlayfs takes the copy and the other name for one file if it is let, and shows a mix of both. It does so for what lies
+/// directly in a tree, and a project that is not in the home is one.
+fn work_on_one_of_realitys_names_is_whole_after_a_restart(w: &World) {
+    let project = w.dir.join("apart");
+    for backend in backends(w) {
+        for way in [["stop", "start"].as_slice(), &["snapshot"]] {
+            w.mkdir(&project);
+            let outside = |script: &str| w.program("/bin/sh").args(["-euc", script]).cwd(&project).go().ok().stdout;
+            let whatif = |arguments: &[&str]| w.whatif([]).args(arguments).cwd(&project).go().ok().stdout;
+            outside("echo base > a; ln a b");
+            whatif(&["new", "s", "--backend", backend]);
+            whatif(&["exec", "s", "--", "/bin/sh", "-c", "echo an hour of work >> a"]);
+            way.iter().for_each(|verb| drop(whatif(&[verb, "s"])));
+            assert_eq!(whatif(&["exec", "s", "--", "cat", "a"]), "base\nan hour of work\n", "{backend} after {way:?}");
+            whatif(&["exec", "s", "--", "sed", "-i", "s/base/BASE/", "a"]);
+            whatif(&["apply", "s", "--all", "--yes"]);
+            assert_eq!(outside("cat a b"), "BASE\nan hour of work\nbase\n");
+            whatif(&["rm", "s", "--yes"]);
+            outside("rm a b");
+        }
+    }
 }

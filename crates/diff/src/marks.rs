@@ -156,6 +156,22 @@ impl Marks {
         Ok(self.value(directory, "redirect")?.map(OsString::from_vec))
     }
 
+    /// The mark that may name what a file was copied up from.
+    pub(crate) fn of_origin(self) -> Option<&'static str> {
+        match self {
+            Self::Trusted => Some("trusted.overlay.origin"),
+            Self::Fuse => Some("user.fuseoverlayfs.origin"),
+            _ => None,
+        }
+    }
+
+    /// Whether it does. What cannot be looked at names nothing.
+    pub(crate) fn names_origin(self, path: &Path) -> bool {
+        let (Some(mark), Ok(entry)) = (self.of_origin(), direct::hold(path)) else { return false };
+        let length = attributes::get(&entry, OsStr::new(mark), &mut [0_u8; LONGEST_VALUE]);
+        length.is_ok_and(|length| length.is_some_and(|length| length > 0))
+    }
+
     /// The file below that a file or directory was copied up from. Only root's overlays say so.
     pub(crate) fn origin(self, path: &Path) -> Option<FileHandle> {
         if self != Self::Trusted {

@@ -2,7 +2,8 @@
 //!
 //! The mark that overlayfs puts on a copy names the file it was made of, and the kernel takes both for one. That is true only as long
 //! as they have the same path: when reality renames its file, one of the two shows the other's content inside, or cannot be opened
-//! (`ESTALE`). An empty mark still says that a file was copied up, which is all that is asked once it is known what it started from.
+//! (`ESTALE`). fuse-overlayfs, too, takes them for one: where reality's file has another name, either shows a mix of both after the
+//! next start. An empty mark still says that a file was copied up, which is all that is asked once it is known what it started from.
 
 use std::path::Path;
 
@@ -12,11 +13,8 @@ use whatif_sys::direct;
 use crate::attributes::path_of;
 use crate::base::Bases;
 use crate::change::State;
-use crate::marks::Marks;
 use crate::node::{Kind, Node};
 use crate::scan::Found;
-
-const MARK: &str = "trusted.overlay.origin";
 
 impl Found {
     /// Empties the marks of what was found for the first time in a head. The times of change that were found are those after it.
@@ -24,7 +22,7 @@ impl Found {
         let changed = self.changes.iter_mut().map(|c| (&c.path, c.after.as_mut()));
         let unchanged = self.unchanged.iter_mut().map(|u| (&u.now.at, u.copy.as_mut()));
         for (path, state) in changed.chain(unchanged) {
-            let Some(state) = state.filter(|s| s.marks() == Marks::Trusted && s.node.kind != Kind::Directory) else { continue };
+            let Some(state) = state.filter(|s| s.node.kind != Kind::Directory) else { continue };
             if bases.get(path).is_none() && state.at.starts_with(heads) {
                 forget(state);
             }
@@ -34,7 +32,8 @@ impl Found {
 
 /// Where anything fails, the mark stays, and with it what the kernel makes of it.
 fn forget(state: &mut State) {
-    let names_a_file = state.marks().origin(&state.at).is_some();
+    let Some(mark) = state.marks().of_origin() else { return };
+    let names_a_file = state.marks().names_origin(&state.at);
     // Another name of the same file may have lost the mark a moment ago.
     if !names_a_file && state.node.nlink < 2 {
         return;
@@ -48,7 +47,7 @@ fn forget(state: &mut State) {
         if look().is_none_or(|now| now.ctime != state.node.ctime) {
             return;
         }
-        if setxattr(path_of(&held), MARK, b"", XattrFlags::REPLACE).is_err() {
+        if setxattr(path_of(&held), mark, b"", XattrFlags::REPLACE).is_err() {
             return;
         }
     }
