@@ -21,6 +21,18 @@ as_root!(
     root_changes_wait_for_a_mount_that_went,
     user_changes_wait_for_a_mount_that_went,
     root_an_unchanged_mount_may_go,
+    root_nothing_of_a_snapshot_is_applied_beneath_a_mount_that_went,
+    user_nothing_of_a_snapshot_is_applied_beneath_a_mount_that_went,
+    root_the_rest_is_applied_without_a_mount_that_went,
+    user_the_rest_is_applied_without_a_mount_that_went,
+    root_checks_see_what_would_be_although_mounts_changed,
+    user_checks_see_what_would_be_although_mounts_changed,
+    root_an_archive_waits_for_a_mount_that_went,
+    user_an_archive_waits_for_a_mount_that_went,
+    root_a_template_waits_for_a_mount_that_went,
+    user_a_template_waits_for_a_mount_that_went,
+    root_a_template_is_not_hidden_by_a_mount_that_came,
+    user_a_template_is_not_hidden_by_a_mount_that_came,
 );
 
 /// Whoever calls whatif in a script, as `W`.
@@ -188,4 +200,109 @@ fn root_an_unchanged_mount_may_go(w: &World) {
                   W start s 2>&1 | grep -c 'what is at .*/m by now would hide'; umount m; W start s >&2; W apply s --yes >&2; cat m/new";
     let outcome = in_namespace(w, Caller::Root, script);
     assert_eq!(outcome.stdout, "m/new\ntop\n1\nwork\n", "{}", outcome.stderr);
+}
+
+fn root_nothing_of_a_snapshot_is_applied_beneath_a_mount_that_went(w: &World) {
+    unmounted_after_snapshot(w, Caller::Root);
+}
+
+fn user_nothing_of_a_snapshot_is_applied_beneath_a_mount_that_went(w: &World) {
+    unmounted_after_snapshot(w, Caller::User);
+}
+
+/// A snapshot of a sandbox that rests, and a fork, have nothing mounted; that something was must be known all the same.
+fn unmounted_after_snapshot(w: &World, caller: Caller) {
+    let script = "mkdir m disk; mount --bind disk m; own m; W run --quiet --name s -- touch m/new; W snapshot s >&2; \
+                  W fork s f >&2; umount m; for s in s f; do W apply $s --yes 2>&1 | grep -c 'where nothing is mounted any more'; \
+                  done; ls m; mount --bind disk m; W apply f --yes >&2; ls m";
+    let outcome = in_namespace(w, caller, script);
+    assert_eq!(outcome.stdout, "1\n1\nnew\n", "{}", outcome.stderr);
+}
+
+fn root_an_archive_waits_for_a_mount_that_went(w: &World) {
+    archive_after_unmounting(w, Caller::Root);
+}
+
+fn user_an_archive_waits_for_a_mount_that_went(w: &World) {
+    archive_after_unmounting(w, Caller::User);
+}
+
+/// An ordinary user's home is cut differently without the mount; then it is not even imported.
+fn archive_after_unmounting(w: &World, caller: Caller) {
+    let script = "mkdir m disk; mount --bind disk m; own m; W run --quiet --name s -- touch m/new; W export s -o ../s.wi >&2; \
+                  W rm s >&2; umount m; W import ../s.wi --name i >&2 && W apply i --yes >&2 || echo refused; ls m; mount --bind disk m; \
+                  W show i > /dev/null 2>&1 || W import ../s.wi --name i >&2; W apply i --yes >&2; ls m";
+    let outcome = in_namespace(w, caller, script);
+    assert_eq!(outcome.stdout, "refused\nnew\n", "{}", outcome.stderr);
+}
+
+fn root_a_template_waits_for_a_mount_that_went(w: &World) {
+    template_after_unmounting(w, Caller::Root);
+}
+
+fn user_a_template_waits_for_a_mount_that_went(w: &World) {
+    template_after_unmounting(w, Caller::User);
+}
+
+fn template_after_unmounting(w: &World, caller: Caller) {
+    let script = "mkdir m disk; mount --bind disk m; own m; W run --quiet --name s -- /bin/sh -c 'touch m/new; echo top > top'; \
+                  W template save s t >&2; W rm s >&2; umount m; \
+                  W run --template t --name n -- /bin/sh -c 'echo work > work' 2>&1 | grep -c \"template 't' cannot be mounted\"; \
+                  W new --template t n 2>&1 | grep -c 'nothing is lost; '; W ls --quiet; mount --bind disk m; \
+                  W run --quiet --template t --name n -- /bin/sh -c 'echo work > work; ls m top'; W diff n --name-only; \
+                  W template rm t >&2";
+    let outcome = in_namespace(w, caller, script);
+    assert_eq!(outcome.stdout, "1\n1\ntop\n\nm:\nnew\nm/new\ntop\nwork\n", "{}", outcome.stderr);
+}
+
+fn root_a_template_is_not_hidden_by_a_mount_that_came(w: &World) {
+    template_under_a_mount(w, Caller::Root);
+}
+
+fn user_a_template_is_not_hidden_by_a_mount_that_came(w: &World) {
+    template_under_a_mount(w, Caller::User);
+}
+
+fn template_under_a_mount(w: &World, caller: Caller) {
+    let script = "mkdir d; own d; W run --quiet --name s -- /bin/sh -c 'echo new > d/f; echo top > top'; \
+                  W template save s t >&2; W rm s >&2; mount -t tmpfs d d; own d; \
+                  W run --template t --name n -- true 2>&1 | grep -c \"template 't' cannot be mounted\"; umount d; \
+                  W run --rm --template t -- cat d/f; W template rm t >&2";
+    let outcome = in_namespace(w, caller, script);
+    assert_eq!(outcome.stdout, "1\nnew\n", "{}", outcome.stderr);
+}
+
+fn root_the_rest_is_applied_without_a_mount_that_went(w: &World) {
+    rest_without_mount(w, Caller::Root);
+}
+
+fn user_the_rest_is_applied_without_a_mount_that_went(w: &World) {
+    rest_without_mount(w, Caller::User);
+}
+
+fn rest_without_mount(w: &World, caller: Caller) {
+    let script = "mkdir m disk; mount --bind disk m; own m; W run --quiet --name s -- /bin/sh -euc 'for f in m/f x y; do echo $f > $f; done'; \
+                  umount m; W apply s --yes 2>&1 | grep -o 'whatif apply s --exclude .*' > hint; W apply s --files x --yes >&2; cat x; \
+                  eval \"W $(sed 's/whatif //; s/$/ --yes/' hint)\" >&2; cat y; ls m; \
+                  W apply s --yes 2>&1 | grep -c 'where nothing is mounted any more'; mount --bind disk m; W apply s --yes >&2; cat m/f";
+    let outcome = in_namespace(w, caller, script);
+    assert_eq!(outcome.stdout, "x\ny\n1\nm/f\n", "{}", outcome.stderr);
+}
+
+fn root_checks_see_what_would_be_although_mounts_changed(w: &World) {
+    checks_without_mount(w, Caller::Root);
+}
+
+fn user_checks_see_what_would_be_although_mounts_changed(w: &World) {
+    checks_without_mount(w, Caller::User);
+}
+
+/// For an ordinary user a mount that goes makes other trees of what lies around it.
+fn checks_without_mount(w: &World, caller: Caller) {
+    w.write(".whatif.toml", "[[apply.checks]]\nname = \"c\"\nrun = \"! grep -q bad f\"\n");
+    let script = "mkdir m; mount -t tmpfs m m; own m; echo good > f; own f; W run --quiet --name s -- /bin/sh -c 'echo bad > f'; \
+                  W run --quiet --name t -- /bin/sh -c 'echo better > f'; umount m; \
+                  W apply s --yes 2>&1 | grep -c 'nothing was applied'; cat f; W apply t --yes >&2; cat f; rm -f .whatif.toml";
+    let outcome = in_namespace(w, caller, script);
+    assert_eq!(outcome.stdout, "1\ngood\nbetter\n", "{}", outcome.stderr);
 }

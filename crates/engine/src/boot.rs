@@ -28,12 +28,12 @@ use whatif_types::{Backend, Enforced, Identity, LayerId, NetMode, PlaceKind, Pla
 use crate::choice::Choice;
 use crate::exec::hand_over;
 use crate::limits::Lease;
-use crate::recut::Cut;
+use crate::recut::{Beneath, Cut};
 use crate::view::viewed_now;
 use crate::{Engine, EngineError, secrets};
 
-/// Called with a sandbox's directory.
-pub(crate) type Fill<'a> = dyn Fn(&Path) -> Result<(), EngineError> + 'a;
+/// Called with a sandbox's directory, and with what is mounted over its heads afterwards.
+pub(crate) type Fill<'a> = dyn Fn(&Path, &Plan) -> Result<(), EngineError> + 'a;
 
 /// What is fixed before the first try.
 #[derive(Clone, Copy)]
@@ -47,6 +47,8 @@ pub(crate) struct Wish<'a> {
     pub mounted_before: Option<&'a Sandbox>,
     /// The frozen layers under its head, bottom first.
     pub stack: &'a [LayerId],
+    /// Whose they are, for a new sandbox: all of them must be seen.
+    pub beneath: Option<&'a Beneath<'a>>,
     /// What was exposed to the sandbox that these layers come from.
     pub veiled: &'a [String],
     /// Puts something into fresh heads before anything is mounted over them.
@@ -259,7 +261,7 @@ impl Engine {
         let cut = self.cut(wish, backend)?;
         self.make_heads(wish, &cut.plan, Work::default(), Heads::MayExist)?;
         if let Some(fill) = wish.fill {
-            fill(wish.directory)?;
+            fill(wish.directory, &cut.plan)?;
         }
         Ok(cut)
     }

@@ -127,12 +127,20 @@ impl Engine {
     pub(crate) fn look_closely(&self, sandbox: &Sandbox) -> Result<Found, EngineError> {
         let mut found = self.look(sandbox)?;
         self.bases(sandbox)?.compare_closely(&mut found.changes)?;
-        // The directory beneath a mount is not the one that the sandbox changed.
-        let is_changed = |tree: &&PathBuf| found.changes.iter().any(|change| change.path.starts_with(tree));
-        if let Some(tree) = view::roots::unmounted(sandbox).find(is_changed) {
-            return Err(EngineError::Unmounted { name: sandbox.name.clone(), tree: tree.clone() });
-        }
         Ok(found)
+    }
+
+    /// The directory beneath a mount is not the one that the sandbox changed: nothing is written there.
+    pub(crate) fn require_no_unmounted<'a>(
+        &self,
+        sandbox: &Sandbox,
+        mut paths: impl Iterator<Item = &'a Path>,
+    ) -> Result<(), EngineError> {
+        let gone: Vec<&PathBuf> = view::roots::unmounted(sandbox).collect();
+        match paths.find_map(|path| gone.iter().find(|tree| path.starts_with(tree))) {
+            Some(tree) => Err(EngineError::Unmounted { name: sandbox.name.clone(), tree: tree.to_path_buf() }),
+            None => Ok(()),
+        }
     }
 
     /// The raw changes of a sandbox as it was at a snapshot.

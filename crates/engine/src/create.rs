@@ -24,6 +24,8 @@ use crate::intact::heads_of;
 use crate::limits::Lease;
 use crate::lineage::Owner;
 use crate::network::Published;
+use crate::recut::Beneath;
+use crate::view::roots;
 use crate::{Engine, EngineError, now, secrets};
 
 /// How long a command waits for another one that makes the same sandbox.
@@ -72,9 +74,11 @@ pub(crate) struct Start<'a> {
     pub trees: &'a [PathBuf],
     /// Layers under its head.
     pub position: Position,
+    /// Whose they are, if there are any.
+    pub beneath: Option<Beneath<'a>>,
     /// What these layers hold was rebased, so a rebase's markers may be in it.
     pub is_rebased: bool,
-    /// Called with the sandbox's directory when its heads exist and nothing is mounted over them.
+    /// Called when its heads exist and nothing is mounted over them.
     pub fill: Option<&'a Fill<'a>>,
 }
 
@@ -88,7 +92,9 @@ impl<'a> Start<'a> {
             made_from: Some(template.name.clone()),
             ..Position::default()
         };
-        Self { trees: &template.details.trees, position, is_rebased: template.details.based_at.is_some(), fill: None }
+        let Details { trees, copied_trees, mounted_trees, based_at, .. } = &template.details;
+        let beneath = Some(Beneath { owner: Owner::Template(template.name.clone()), copied_trees, mounted_trees });
+        Self { trees, position, beneath, is_rebased: based_at.is_some(), fill: None }
     }
 }
 
@@ -246,6 +252,11 @@ impl Engine {
         let inherited = validated.template.as_ref().map(|t| inherited_masks(&t.details.masked, &new.expose));
         let masked = [new.mask.clone(), inherited.unwrap_or_default()].concat();
         let secrets = secrets::lazily(&self.context, &validated.config, &masked, &new.expose);
+        let beneath = start.and_then(|s| s.beneath.as_ref());
+        let mounted_before = match (start, beneath) {
+            (Some(start), Some(beneath)) => self.with_changes(beneath.mounted_trees, &start.position.stack, None)?,
+            _ => Vec::new(),
+        };
         let id = new_id()?;
         let (directory, lock) = self.state.create(&id)?;
         // Layers are read by what wrote them.
@@ -266,6 +277,7 @@ impl Engine {
             project: &validated.project,
             known_trees: start.map(|s| s.trees),
             mounted_before: None,
+            beneath,
             stack: start.map_or(&[], |s| &s.position.stack),
             veiled: &veiled,
             fill: start.and_then(|s| s.fill),
@@ -309,6 +321,7 @@ impl Engine {
             reserved_ids: booting.reserved_ids,
             trees: booting.trees.clone(),
             copied_trees: copied_trees(&booting.plan),
+            mounted_trees: Vec::new(),
             masked: masked.clone(),
             exposed: new.expose.clone(),
             veiled: Vec::new(),
@@ -361,6 +374,7 @@ impl Engine {
         sandbox.details.trees = booting.trees.clone();
         sandbox.details.copied_trees = copied_trees(&booting.plan);
         sandbox.details.position.heads = Some(heads_of(&booting.plan));
+        sandbox.details.mounted_trees = roots::mounts_and(&booting.viewed.roots, &mounted_before);
         sandbox.details.position.viewed = Some(booting.viewed.clone());
         sandbox.status = Status::Active;
         self.record(&mut sandbox).map_err(|e| unwind(Some(&booting), e))?;

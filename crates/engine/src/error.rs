@@ -55,8 +55,8 @@ pub enum EngineError {
     StrayHead { name: String, path: PathBuf },
     #[error("sandbox '{name}' has changes in {}, where nothing is mounted any more", tree.display())]
     Unmounted { name: String, tree: PathBuf },
-    #[error("sandbox '{name}' cannot be mounted again: {how}")]
-    MountsChanged { name: String, how: Recut },
+    #[error("{} cannot be mounted again: {how}", owner.described())]
+    MountsChanged { owner: Owner, how: Recut },
     #[error("the records of sandbox '{name}' are older than the sandbox: the database lacks layers that it stands on")]
     Behind { name: String },
     #[error("'{prefix}' fits several sandboxes: {}", names.join(", "))]

@@ -161,9 +161,10 @@ impl Engine {
             return Err(EngineError::BadArchive { why });
         }
         let project = self.project_for(import, &claims)?;
-        let sandbox = self.on_our_terms(import, &claims, project)?;
+        let mut sandbox = self.on_our_terms(import, &claims, project)?;
         let ground = self.ground_of(&sandbox)?;
         ground.check_trees(&claims)?;
+        sandbox.details.mounted_trees = ground.mounted(&claims);
         Ok(Admitted { claims, kind, name, sandbox, ground })
     }
 
@@ -203,6 +204,7 @@ impl Engine {
             identity: if same_ids { Identity::Same } else { self.context.identity() },
             reserved_ids: None,
             trees: theirs.trees.clone(),
+            mounted_trees: Vec::new(),
             copied_trees: theirs.copied_trees.iter().copied().filter(|number| *number < theirs.trees.len()).collect(),
             masked: [import.mask.to_vec(), claims.masks().0].concat(),
             exposed: Vec::new(),

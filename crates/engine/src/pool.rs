@@ -296,6 +296,7 @@ impl Engine {
             project: &validated.project,
             known_trees: None,
             mounted_before: None,
+            beneath: None,
             stack: &[],
             veiled: &[],
             fill: None,

@@ -4,6 +4,8 @@
 //! has other trees: one is gone, or lies partly beneath another, or can only be copied. Where the sandbox changed something that
 //! would not be seen after that, it is not mounted. A tree in which it never changed anything is given up, and its number with it.
 
+mod beneath;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,9 +15,11 @@ use whatif_types::boot::Masks;
 use whatif_types::sandbox::{GIVEN_UP, is_given_up};
 use whatif_types::{Backend, LayerId, Plan, Sandbox};
 
+pub(crate) use self::beneath::Beneath;
 use crate::boot::Wish;
 use crate::create::{copied_trees, trees_by_number};
 use crate::error::Recut;
+use crate::lineage::Owner;
 use crate::rebase::tree_of;
 use crate::stray_heads::holds_something;
 use crate::{Engine, EngineError};
@@ -33,6 +37,7 @@ impl Engine {
     pub(crate) fn cut(&self, wish: &Wish<'_>, backend: Backend) -> Result<Cut, EngineError> {
         let known = wish.known_trees.unwrap_or_default();
         let (plan, masks) = self.plan_layers(wish, backend)?;
+        self.require_seen(wish, &plan)?;
         let given_up = match wish.mounted_before {
             Some(sandbox) => self.trees_to_give_up(sandbox, &plan)?,
             None => Vec::new(),
@@ -57,7 +62,8 @@ impl Engine {
         }
         // Without its project a sandbox is nothing to mount, whatever lies elsewhere.
         self.require_project(sandbox)?;
-        let refuse = |how: Recut| Err(EngineError::MountsChanged { name: sandbox.name.clone(), how });
+        let owner = Owner::Sandbox(sandbox.name.clone());
+        let refuse = |how: Recut| Err(EngineError::MountsChanged { owner: owner.clone(), how });
         let found = self.look(sandbox)?;
         for number in &lost {
             if self.is_precious(sandbox, *number, &found)? {

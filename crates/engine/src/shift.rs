@@ -28,7 +28,7 @@ use crate::create::{copied_trees, new_id};
 use crate::intact::heads_of;
 use crate::limits::Lease;
 use crate::recut::Cut;
-use crate::view::viewed_now;
+use crate::view::{roots, viewed_now};
 use crate::{Engine, EngineError, secrets};
 
 /// What becomes of processes that are alive. Their layers cannot be changed under them.
@@ -384,6 +384,9 @@ impl Moving<'_> {
         // What is mounted is mounted after this.
         let mounted = heads.iter().filter_map(|number| Some((*number, before.details.trees.get(*number)?.as_path())));
         let viewed = viewed_now(&before.project, mounted);
+        // One that rests has nothing mounted afterwards, but what it changed stays a change of what was.
+        let before_this = before.details.position.viewed.iter().flat_map(|viewed| roots::mounts(&viewed.roots));
+        sandbox.details.mounted_trees.extend(before_this.filter(|tree| !before.details.mounted_trees.contains(tree)));
         let position = &mut sandbox.details.position;
         position.heads = Some(heads);
         position.stack = self.to.stack(&before, self.layer);
@@ -458,6 +461,7 @@ impl Engine {
             known_trees: Some(&sandbox.details.trees),
             mounted_before: Some(sandbox),
             stack,
+            beneath: None,
             veiled: &sandbox.details.veiled,
             fill: None,
             net: sandbox.details.net,

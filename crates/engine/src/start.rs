@@ -11,6 +11,7 @@ use crate::intact::with_heads_of;
 use crate::lifetime::{clock, is_expired};
 use crate::network::forget_supervisor;
 use crate::shift::View;
+use crate::view::roots;
 use crate::{Engine, EngineError, limits, now};
 
 /// Why a stopped sandbox is started.
@@ -80,6 +81,8 @@ impl Engine {
         let directory = self.directory(&sandbox)?;
         View::forget(&directory);
         forget_supervisor(&directory);
+        let (mounted, stack) = (&sandbox.details.mounted_trees, &sandbox.details.position.stack);
+        let mounted_before = self.with_changes(mounted, stack, Some(&directory.join("head")))?;
         let same_ids = sandbox.details.identity == whatif_types::Identity::Same;
         let choice = Choice { backend: sandbox.details.backend, same_ids, ..Choice::default() };
         let (booting, protection) = self.with_wish(&sandbox, &directory, &sandbox.details.position.stack, |wish| {
@@ -94,6 +97,7 @@ impl Engine {
         sandbox.details.position.heads = Some(with_heads_of(&sandbox, &booting.plan));
         sandbox.details.position.mounted = sandbox.details.position.stack.clone();
         sandbox.details.position.work = Work::default();
+        sandbox.details.mounted_trees = roots::mounts_and(&booting.viewed.roots, &mounted_before);
         sandbox.details.position.viewed = Some(booting.viewed);
         // Its heads are made, and hide it from here on.
         sandbox.details.veiled.clear();

@@ -11,9 +11,9 @@ use whatif_layers::{StateDir, copy, remove};
 use whatif_sys::absence;
 use whatif_types::network::NetWish;
 use whatif_types::sandbox::Position;
-use whatif_types::{Limits, Sandbox};
+use whatif_types::{Limits, PlaceKind, Plan as Mounted, Sandbox};
 
-use crate::create::{Created, Start, with_a_name};
+use crate::create::{Created, Start, copied_trees, with_a_name};
 use crate::{Engine, EngineError, NewSandbox};
 
 impl Engine {
@@ -38,19 +38,23 @@ impl Engine {
         let mut validated = self.validate(new)?;
         validated.net = sandbox.details.net;
         validated.network = NetWish { publish: Vec::new(), secrets: Vec::new(), ..sandbox.details.network.clone() };
-        let fill = |directory: &Path| {
+        let fill = |directory: &Path, mounted: &Mounted| {
             StateDir::mark_filled(directory)?;
-            let filling = Filling { sandbox, heads: directory.join("head"), plan };
+            let filling = Filling { mounted, copied: copied_trees(mounted), heads: directory.join("head"), plan };
             filling.run().map_err(|e| EngineError::io("prepare", directory, e))
         };
-        let start = Start { trees: &sandbox.details.trees, position: Position::default(), is_rebased: false, fill: Some(&fill) };
+        let trees = &sandbox.details.trees;
+        let start = Start { trees, position: Position::default(), beneath: None, is_rebased: false, fill: Some(&fill) };
         with_a_name(new.name.as_deref(), |name| self.create_with(name, new, &validated, Vec::new(), None, Some(&start)))
     }
 }
 
 /// Writes the outcome of a plan into heads that nothing is mounted over yet.
 struct Filling<'a> {
-    sandbox: &'a Sandbox,
+    /// What will be. The sandbox that the plan comes from may have been made when reality had other mounts.
+    mounted: &'a Mounted,
+    /// The trees of it that are copies.
+    copied: Vec<usize>,
     heads: PathBuf,
     plan: &'a Plan,
 }
@@ -75,11 +79,13 @@ impl Filling<'_> {
 
     /// The place of a path in the heads, and whether its tree is a copy.
     fn place(&self, path: &Path) -> io::Result<(PathBuf, bool)> {
-        let trees = self.sandbox.details.trees.iter().enumerate();
-        let tree = trees.filter(|(_, t)| path.starts_with(t)).max_by_key(|(_, t)| t.as_os_str().len());
-        let (number, tree) = tree.ok_or_else(|| io::Error::other("it lies in no tree of the sandbox"))?;
+        let tree = self.mounted.place_of(path).and_then(|place| match place.kind {
+            PlaceKind::Writable { tree } | PlaceKind::Skeleton { tree } => Some((tree, &place.path)),
+            PlaceKind::ReadOnly | PlaceKind::Private { .. } | PlaceKind::Hidden => None,
+        });
+        let (number, tree) = tree.ok_or_else(|| io::Error::other(format!("{} lies in no tree of the sandbox", path.display())))?;
         let relative = path.strip_prefix(tree).unwrap_or(path);
-        Ok((self.heads.join(number.to_string()).join(relative), self.sandbox.details.copied_trees.contains(&number)))
+        Ok((self.heads.join(number.to_string()).join(relative), self.copied.contains(&number)))
     }
 
     /// Directories above it, as they are in reality. False if one of them is gone.

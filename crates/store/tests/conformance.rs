@@ -59,6 +59,7 @@ fn sandbox(number: u8, name: &str) -> Sandbox {
             reserved_ids: None,
             trees: vec![PathBuf::from("/p")],
             copied_trees: Vec::new(),
+            mounted_trees: Vec::new(),
             masked: Vec::new(),
             exposed: Vec::new(),
             veiled: Vec::new(),

@@ -66,6 +66,10 @@ pub struct Details {
     /// Those of them that were copied into the head rather than overlaid.
     #[serde(default)]
     pub copied_trees: Vec<usize>,
+    /// Those at which a file system was mounted when something was changed in them, or may have been. The directory beneath that is
+    /// another one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounted_trees: Vec<usize>,
     /// What was asked to be hidden besides the defaults.
     pub masked: Vec<String>,
     /// What was asked to be shown although it is masked by default.

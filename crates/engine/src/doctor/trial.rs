@@ -95,6 +95,7 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool, net: NetMode) -> R
             // As if it had been up before: nothing else is tried.
             known_trees: Some(&[]),
             mounted_before: None,
+            beneath: None,
             stack: &[],
             veiled: &[],
             fill: None,

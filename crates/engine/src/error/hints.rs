@@ -35,10 +35,12 @@ impl EngineError {
             }
             Self::NoSuchSandbox { .. } | Self::Ambiguous { .. } | Self::Removed { .. } => vec!["'whatif ls' lists the sandboxes".to_owned()],
             Self::Incomplete { owner, intact, .. } => incomplete_hints(owner, intact),
-            Self::Unmounted { name, .. } => {
-                vec![format!("nothing was written; mount it again, or take out what it changed: whatif diff {name} --patch, or whatif export {name}")]
-            }
-            Self::MountsChanged { name, how } => vec![how.hint(name)],
+            Self::Unmounted { name, tree } => vec![
+                "nothing was written; mount it again and try again".to_owned(),
+                format!("to apply the rest: whatif apply {name} --exclude '{}'", tree.display()),
+                format!("to take out what it changed: whatif diff {name} --patch, or whatif export {name}"),
+            ],
+            Self::MountsChanged { owner, how } => vec![how.hint(owner)],
             Self::StrayHead { name, .. } => vec![
                 format!("nothing was done; copy what you need from there, then remove the sandbox: whatif rm {name}"),
             ],

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::lineage::Owner;
+
 /// Why what a sandbox changed would not be seen if it were mounted again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recut {
@@ -23,8 +25,13 @@ impl fmt::Display for Recut {
 }
 
 impl Recut {
-    pub(super) fn hint(&self, name: &str) -> String {
-        let keep = format!("or take out what it changed: whatif diff {name} --patch, or whatif export {name}");
+    pub(super) fn hint(&self, owner: &Owner) -> String {
+        let keep = match owner {
+            Owner::Template(name) => format!("or save another one: whatif template save SANDBOX {name} --replace"),
+            Owner::Sandbox(name) | Owner::Snapshot(name) => {
+                format!("or take out what it changed: whatif diff {name} --patch, or whatif export {name}")
+            }
+        };
         match self {
             Self::Gone { .. } => format!("nothing is lost; put it back and try again, {keep}"),
             Self::Split { tree } => {

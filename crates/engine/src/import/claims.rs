@@ -35,6 +35,8 @@ pub struct ClaimedDetails {
     pub trees: Vec<PathBuf>,
     #[serde(default)]
     pub copied_trees: Vec<usize>,
+    #[serde(default)]
+    pub mounted_trees: Vec<usize>,
     /// Hidden here as well: a mask takes away and grants nothing.
     pub masked: Vec<String>,
     /// What its layers may hold of the other machine's masked files: hidden, unless the importer shows it.

@@ -11,6 +11,7 @@ use whatif_types::{Backend, PlaceKind, Sandbox};
 
 use super::claims::Claims;
 use crate::create::copied_trees;
+use crate::view::roots;
 use crate::{Engine, EngineError};
 
 /// What a sandbox over this reality looks like.
@@ -81,6 +82,14 @@ impl Ground {
             }
         }
         Ok(())
+    }
+
+    /// The trees that are file systems of their own here, and those that were where the archive comes from and wait for that here.
+    pub(crate) fn mounted(&self, claims: &Claims) -> Vec<usize> {
+        let here = roots::of(self.trees.iter().map(|(number, path)| (*number, path.as_path())));
+        let known: BTreeSet<usize> = self.trees.iter().map(|(number, _)| *number).collect();
+        let waiting: Vec<usize> = claims.details.mounted_trees.iter().copied().filter(|number| !known.contains(number)).collect();
+        roots::mounts_and(&here, &waiting)
     }
 
     /// Refuses renamed directories whose lower part would be what mounts cover in the sandbox.

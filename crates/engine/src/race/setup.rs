@@ -1,7 +1,7 @@
 //! What all attempts begin over: reality alone, or what was set up in it once.
 
 use whatif_types::experiment::{Ended, Event, Experiment, StartState};
-use whatif_types::sandbox::Position;
+use whatif_types::sandbox::{Details, Position};
 use whatif_types::text::Text;
 use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot};
 
@@ -11,6 +11,8 @@ use super::output::Tail;
 use super::run::{Racing, Tell};
 use crate::captured::Heard;
 use crate::create::Start;
+use crate::lineage::Owner;
+use crate::recut::Beneath;
 use crate::shift::Live;
 use crate::snapshot::Named;
 use crate::{Engine, EngineError, Keep, NewSandbox};
@@ -34,7 +36,9 @@ impl Begin {
             made_from: Some(format!("{}@{}", sandbox.name, snapshot.label)),
             ..Position::default()
         };
-        Start { trees: &sandbox.details.trees, position, is_rebased: sandbox.details.based_at.is_some(), fill: None }
+        let Details { trees, copied_trees, mounted_trees, based_at, .. } = &sandbox.details;
+        let beneath = Some(Beneath { owner: Owner::Sandbox(sandbox.name.clone()), copied_trees, mounted_trees });
+        Start { trees, position, beneath, is_rebased: based_at.is_some(), fill: None }
     }
 
     /// Layers are read by what wrote them.

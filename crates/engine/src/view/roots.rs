@@ -1,12 +1,13 @@
 //! The directories of reality that a sandbox's trees are mounted over.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 use whatif_sys::absence::OrAbsent;
 use whatif_types::Sandbox;
-use whatif_types::sandbox::Root;
+use whatif_types::sandbox::{Root, is_given_up};
 
 /// Those that reality has now. One that cannot be looked at is not among them.
 pub(crate) fn of<'a>(trees: impl Iterator<Item = (usize, &'a Path)>) -> Vec<Root> {
@@ -26,11 +27,24 @@ pub(crate) fn any_replaced(sandbox: &Sandbox) -> bool {
     mounted(sandbox).any(|(path, root)| now(root.tree, path).map_or(true, |now| now.is_some_and(|now| is_other(now, root))))
 }
 
+/// The numbers of those at which a file system is mounted.
+pub(crate) fn mounts(roots: &[Root]) -> impl Iterator<Item = usize> {
+    roots.iter().filter(|root| root.is_mount).map(|root| root.tree)
+}
+
+/// The trees at which a file system is mounted, and others.
+pub(crate) fn mounts_and(roots: &[Root], others: &[usize]) -> Vec<usize> {
+    let numbers: BTreeSet<usize> = mounts(roots).chain(others.iter().copied()).collect();
+    numbers.into_iter().collect()
+}
+
 /// The file systems that were mounted and are not any more.
 pub(crate) fn unmounted(sandbox: &Sandbox) -> impl Iterator<Item = &PathBuf> {
-    let is_gone =
-        |(path, root): &(&PathBuf, &Root)| root.is_mount && !matches!(now(root.tree, path), Ok(Some(now)) if now.is_mount);
-    mounted(sandbox).filter(is_gone).map(|(path, _)| path)
+    let roots = sandbox.details.position.viewed.as_ref().map_or(&[][..], |viewed| &viewed.roots);
+    let was_mount = |number: usize| sandbox.details.mounted_trees.contains(&number) || mounts(roots).any(|tree| tree == number);
+    let is_mount = |number: usize, path: &Path| matches!(now(number, path), Ok(Some(now)) if now.is_mount);
+    let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| !is_given_up(tree));
+    trees.filter(move |(number, path)| was_mount(*number) && !is_mount(*number, path)).map(|(_, path)| path)
 }
 
 fn now(tree: usize, path: &Path) -> Result<Option<Root>, Errno> {
