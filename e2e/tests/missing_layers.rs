@@ -2,7 +2,9 @@
 //! says what is missing, and touches nothing.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::Value;
 use whatif_e2e::{Outcome, World, as_root_and_user};
@@ -19,6 +21,8 @@ as_root_and_user!(
     a_template_without_its_layer_starts_nothing,
     forks_and_rollbacks_go_by_what_they_need,
     what_never_was_is_not_missed,
+    what_goes_while_a_command_runs_is_missed,
+    nothing_runs_on_without_its_directory,
 );
 
 /// A stopped sandbox with a snapshot `one`, a snapshot `two`, and a change since; the project has `kept` and `old`.
@@ -264,4 +268,48 @@ fn what_never_was_is_not_missed(w: &World) {
     w.whatif(["squash", "s"]).go().ok();
     w.whatif(["apply", "s", "--yes"]).go().ok();
     assert_eq!(w.read("third"), "3\n");
+}
+
+/// A command that writes and waits, the deletion of something of its sandbox meanwhile, and what whatif says when it has ended.
+fn with_deletion(w: &World, arguments: &[&str], part: &str) -> (i32, String) {
+    let script = "echo work > work; echo begun; cat";
+    let call = w.whatif(arguments.iter().copied().chain(["--", "/bin/sh", "-c", script]));
+    let mut run = call.streams(Stdio::piped(), Stdio::piped(), Stdio::piped()).spawn();
+    let mut word = [0; 5];
+    run.stdout.as_mut().expect("it is piped").read_exact(&mut word).expect("it writes");
+    for place in ["transient", "sandboxes"] {
+        for entry in fs::read_dir(w.state.join(place)).expect("it is there") {
+            fs::remove_dir_all(entry.expect("it can be read").path().join(part)).expect("it is ours");
+        }
+    }
+    drop(run.stdin.take());
+    let ended = run.wait_with_output().expect("it is our child");
+    (ended.status.code().expect("it exits"), String::from_utf8_lossy(&ended.stderr).into_owned())
+}
+
+fn what_goes_while_a_command_runs_is_missed(w: &World) {
+    for part in ["head", ""] {
+        for arguments in [&["run", "--name", "s"][..], &["run", "-q", "--name", "s"]] {
+            let (code, said) = with_deletion(w, arguments, part);
+            assert!(code == 125 && said.contains("what it changed is not there any more"), "{part} {arguments:?}: {code} {said}");
+            assert!(said.contains("hint") && said.contains("whatif rm s") && !said.contains(" changed ("), "{said}");
+            w.whatif(["rm", "s"]).go().ok();
+            w.assert_nothing_left();
+        }
+        w.new_sandbox("s");
+        let (code, said) = with_deletion(w, &["exec", "-i", "s"], part);
+        assert!(code == 125 && said.contains("what it changed is not there any more"), "{part} exec: {code} {said}");
+        w.whatif(["rm", "s"]).go().ok();
+        w.assert_nothing_left();
+    }
+    let (_, said) = with_deletion(w, &["run", "--rm", "--name", "s"], "head");
+    assert!(said.contains("is not known") && !said.contains("nothing changed"), "{said}");
+}
+
+fn nothing_runs_on_without_its_directory(w: &World) {
+    w.new_sandbox("s");
+    fs::remove_dir_all(w.json(["show", "s"])["directory"].as_str().expect("it has one")).expect("it is ours");
+    w.whatif(["rm", "s"]).go().ok();
+    assert_eq!(w.whatif(["gc"]).go().ok().text(), "nothing to do");
+    w.assert_nothing_left();
 }

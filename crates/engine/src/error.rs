@@ -194,6 +194,8 @@ pub enum EngineError {
     /// Running the command again would do its work twice.
     #[error("the command ran (exit code {code}), but what became of sandbox '{name}' could not be written down")]
     RanBut { name: String, code: i32, source: Box<EngineError> },
+    #[error("the command ran (exit code {code}), but what it changed is not there any more")]
+    WorkGone { name: String, code: i32, source: Box<EngineError> },
     #[error("interrupted by {}; nothing was changed", signal_name(*.signal))]
     Cancelled { signal: i32 },
     #[error("failed to {action}: {message}")]

@@ -28,7 +28,8 @@ impl Engine {
             return Err(EngineError::StillRunning { name: sandbox.name });
         }
         if self.state.find(&sandbox.id)?.is_none() {
-            // Only its record and its snapshots are left.
+            // Only its record and its snapshots are left, and what still runs in it.
+            self.end_keeper_without_directory(&sandbox)?;
             self.state.unpublish(&sandbox.name);
             self.unbind(&sandbox);
             self.store.delete(&sandbox.id)?;

@@ -36,6 +36,9 @@ impl Engine {
             EngineError::RanBut { name, code, source } => {
                 EngineError::RanBut { name, code, source: Box::new(self.explain_removal(*source)) }
             }
+            EngineError::WorkGone { name, code, source } => {
+                EngineError::WorkGone { name, code, source: Box::new(self.explain_removal(*source)) }
+            }
             // Of a command about several, another one than the last may have failed.
             EngineError::Busy { ref name } | EngineError::Stopped { ref name } if !self.subject.is(name) => error,
             error if is_explained_by_removal(&error) => {

@@ -153,8 +153,11 @@ impl Engine {
 
     /// Decides about the sandbox of a run whose command has ended, and puts it away or keeps it.
     pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
-        let name = run.sandbox.name.clone();
-        self.settle_run(run, exited, keep).map_err(|error| EngineError::RanBut { name, code: exited.code, source: Box::new(error) })
+        let (name, code) = (run.sandbox.name.clone(), exited.code);
+        self.settle_run(run, exited, keep).map_err(|error| match error {
+            EngineError::Incomplete { .. } => EngineError::WorkGone { name, code, source: Box::new(error) },
+            error => EngineError::RanBut { name, code, source: Box::new(error) },
+        })
     }
 
     fn settle_run(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
@@ -162,6 +165,13 @@ impl Engine {
         // Work that nobody could look at is never thrown away.
         let (summary, unseen) = match self.summarize_own(&sandbox) {
             Ok(summary) => (summary, None),
+            // Without its directory nothing leads to its keeper later.
+            Err(error @ EngineError::Incomplete { .. }) if self.state.find(&sandbox.id)?.is_none() => {
+                drop(running);
+                crate::stop::end_keeper(&pidfd);
+                crate::stop::wait_until_ended(&pidfd, LAST_MOMENTS);
+                return Err(error);
+            }
             Err(error) => (Summary { matters: true, ..Summary::default() }, Some(error)),
         };
         let network = self.troubles_since(&sandbox, 0);
@@ -203,6 +213,9 @@ impl Engine {
         }
         drop(lock);
         self.await_next_tick(&sandbox);
+        if let Some(gone @ EngineError::Incomplete { .. }) = unseen {
+            return Err(gone);
+        }
         Ok(Finished { sandbox, summary, unseen, kept, removed, left_processes, network })
     }
 }

@@ -20,6 +20,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use whatif_apply::Plan;
 use whatif_diff::Node;
 use whatif_keeper::Client;
+use whatif_keeper::protocol::Exited;
 use whatif_sys::overlay::Overlay;
 use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::sandbox::Viewed;
@@ -141,12 +142,23 @@ impl Engine {
 
     /// After a command. Where its view is used on, or nobody could keep what it touched, what reality does next must be seen to come
     /// after that view.
-    pub fn settle_command(&self, sandbox: &Sandbox, others_alive: bool) {
-        // Without bases only a later merge is poorer.
-        let is_kept = self.keep_bases(sandbox).unwrap_or(false);
-        if others_alive || !is_kept {
+    pub fn settle_command(&self, sandbox: &Sandbox, exited: &Exited) -> Result<(), EngineError> {
+        let kept = self.keep_bases(sandbox);
+        if exited.others_alive || !matches!(kept, Ok(true)) {
             self.await_next_tick(sandbox);
         }
+        match kept {
+            // Of a sandbox that another command removes, nothing is missed.
+            Err(error @ EngineError::Incomplete { .. }) if self.is_wanted(sandbox)? => {
+                Err(EngineError::WorkGone { name: sandbox.name.clone(), code: exited.code, source: Box::new(error) })
+            }
+            // Without bases only a later merge is poorer.
+            _ => Ok(()),
+        }
+    }
+
+    fn is_wanted(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        Ok(self.store.get(&sandbox.id)?.is_some() && !self.state.is_being_deleted(&sandbox.id))
     }
 
     /// File systems tell time in ticks. What changes within the tick that a view began with would seem older than the view.

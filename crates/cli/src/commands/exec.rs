@@ -125,7 +125,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         output.note(format!("{line_end}{}", output.rendered(&ended, None)));
     }
     unreached::tell(&network, &started.sandbox.name, true, output);
-    engine.settle_command(&started.sandbox, exited.others_alive);
+    engine.settle_command(&started.sandbox, &exited)?;
     Ok(super::run::exit_code(&exited))
 }
 

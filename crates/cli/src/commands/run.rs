@@ -121,10 +121,11 @@ fn report(finished: &Finished, exited: &Exited, is_closed: bool, output: &Output
     let is_said = ending::is_notable(&exited.usage) || !finished.sandbox.details.limits.is_unlimited();
     let used = is_said.then(|| output.paint_note(Style::Dim, format!("  used {}", ending::usage(&exited.usage))));
     if !finished.kept {
-        let what = if summary.changed_files == 0 {
-            "nothing changed".to_owned()
-        } else {
-            format!("{} changed", counted(summary.changed_files, "path"))
+        tell_unseen(finished, output);
+        let what = match summary.changed_files {
+            _ if finished.unseen.is_some() => "what it changed is not known".to_owned(),
+            0 => "nothing changed".to_owned(),
+            some => format!("{} changed", counted(some, "path")),
         };
         let noise = if !summary.matters && summary.changed_files > 0 { " (caches and logs only)" } else { "" };
         let why = match (finished.removed, summary.matters) {
@@ -138,12 +139,11 @@ fn report(finished: &Finished, exited: &Exited, is_closed: bool, output: &Output
     }
     tell_unseen(finished, output);
     let running = if finished.left_processes { ", still running" } else { "" };
-    output.note(format!(
-        "{tag} {} changed ({}); reality is untouched. Kept as {}{running}",
-        counted(summary.changed_files, "path"),
-        bytes(summary.size_bytes),
-        output.paint_note(Style::Bold, name),
-    ));
+    let what = match &finished.unseen {
+        None => format!("{} changed ({})", counted(summary.changed_files, "path"), bytes(summary.size_bytes)),
+        Some(_) => "what it changed is not known".to_owned(),
+    };
+    output.note(format!("{tag} {what}; reality is untouched. Kept as {}{running}", output.paint_note(Style::Bold, name)));
     for change in &summary.examples {
         let (mark, style) = match change.kind {
             ChangeKind::Add => ("+", Style::Green),

@@ -67,7 +67,7 @@ impl Explain for EngineError {
             Self::Renamed { .. } => "renamed_directory",
             Self::Apply(error) => error.code(),
             Self::AppliedBut { .. } => "applied_incomplete",
-            Self::RanBut { .. } => "run_incomplete",
+            Self::RanBut { .. } | Self::WorkGone { .. } => "run_incomplete",
             Self::Cancelled { .. } => "cancelled",
             Self::Io { .. } | Self::Path(_) | Self::Uncopied(_) => "io_error",
             Self::Store(error) => error.code(),
@@ -118,7 +118,9 @@ impl Explain for EngineError {
             Self::EndedMeanwhile { name, has_run: true } | Self::Removed { name, has_run: true } => {
                 Some(serde_json::json!({ "ran": true, "sandbox": name }))
             }
-            Self::RanBut { name, code, .. } => Some(serde_json::json!({ "ran": true, "exit_code": code, "sandbox": name })),
+            Self::RanBut { name, code, .. } | Self::WorkGone { name, code, .. } => {
+                Some(serde_json::json!({ "ran": true, "exit_code": code, "sandbox": name }))
+            }
             Self::Race(error) => error.details(),
             _ => None,
         }

@@ -176,6 +176,10 @@ impl EngineError {
                 format!("to take it back: whatif undo {id}"),
             ],
             Self::RanBut { name, .. } => vec![format!("the next command settles it; 'whatif show {name}' tells what is there then")],
+            Self::WorkGone { name, .. } => vec![
+                "reality is untouched; if it was moved or deleted by mistake, put it back or restore it from a backup".to_owned(),
+                format!("to give up what is left: whatif rm {name}"),
+            ],
             Self::Cancelled { .. } => Vec::new(),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 vec!["the permissions of that path do not allow it".to_owned()]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_sys::keeper::FIRST_PASSED;
-use whatif_types::{SandboxId, Status};
+use whatif_types::{Sandbox, SandboxId, Status};
 
 use super::{Action, Collected, OrphanKind};
 use crate::stop::{end_keeper, keeper_of, wait_until_ended};
@@ -47,6 +47,17 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// The keeper of a sandbox whose directory is gone, and with it all that leads there.
+    pub(crate) fn end_keeper_without_directory(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let root = self.state.root();
+        let root = fs::canonicalize(root).map_err(|e| EngineError::io("examine", root, e))?;
+        let is_meant = |keeper: &Keeper| keeper.id == sandbox.id && keeper.directory.is_none();
+        match processes().filter_map(|pid| Keeper::find(pid, &root)).find(is_meant) {
+            Some(keeper) if !keeper.end() => Err(EngineError::StillRunning { name: sandbox.name.clone() }),
+            _ => Ok(()),
+        }
     }
 
     fn is_unowned(&self, keeper: &Keeper) -> Result<Option<Unowned>, EngineError> {
