@@ -13,6 +13,8 @@ as_root_and_user!(
     what_a_project_hides_counts_from_the_project,
     a_project_may_not_loosen,
     git_knows_who_commits_and_nothing_else,
+    any_umask_is_carried_and_hinders_nothing,
+    inside_a_sandbox_no_state_directory_is_made,
 );
 
 const SECRET: &str = "canary-feed-0815";
@@ -143,4 +145,42 @@ fn a_path_to_be_hidden_counts_from_here(w: &World) {
     let seen = run(&["--secret", "T=@../project/token", "--for", "api.example.com"]);
     assert!(seen.contains("SECRET") && !seen.contains("t0ken"), "{seen}");
     w.whatif(["run", "--mask", ".", "--", "true"]).go().fails_with_hint(2);
+}
+
+/// A umask may take away what the owner needs of the files that whatif makes for itself.
+fn any_umask_is_carried_and_hinders_nothing(w: &World) {
+    for umask in ["0777", "0700", "0402", "0022"] {
+        w.outside("rm -rf .[!.]* *; echo old > f; rm -rf \"$WHATIF_HOME\"; mkdir \"$WHATIF_HOME\"").ok();
+        let under = |arguments: &[&str]| {
+            let call = w.program("/bin/sh").args(["-c", "umask $0; exec \"$@\"", umask]).args([&w.bin]);
+            call.args(arguments).go()
+        };
+        let script = "umask; umask 022; echo new > f; mkdir -p d/e; echo g > d/e/g";
+        assert_eq!(under(&["run", "-q", "--name", "s", "--", "/bin/sh", "-c", script]).ok().text(), umask);
+        under(&["new", "t"]).ok();
+        assert_eq!(under(&["exec", "t", "--", "/bin/sh", "-c", "umask"]).ok().text(), umask);
+        under(&["snapshot", "s"]).ok();
+        assert!(under(&["diff", "s"]).ok().stdout.contains("d/e/g"));
+        under(&["apply", "s", "--yes"]).ok();
+        assert_eq!((w.read("f"), w.read("d/e/g")), ("new\n".to_owned(), "g\n".to_owned()));
+        under(&["undo", "--yes"]).ok();
+        assert_eq!(w.read("f"), "old\n");
+        under(&["rm", "--all", "--yes"]).ok();
+        w.assert_nothing_left();
+    }
+}
+
+fn inside_a_sandbox_no_state_directory_is_made(w: &World) {
+    let bin = w.bin.display();
+    for script in
+        ["{} ls", "{} run -- true", "{} new x", "WHATIF_HOME=$PWD/.state {} gc", "mkdir .state; WHATIF_HOME=$PWD/.state {} ls"]
+    {
+        let script = script.replace("{}", &bin.to_string());
+        let outcome = w.whatif(["run", "--quiet", "--keep", "--name", "outer", "--", "/bin/sh", "-c", &script]).go();
+        outcome.fails_with_hint(2).says("this already is the sandbox 'outer'");
+        let changes = w.json(["diff", "outer"]);
+        let changed = changes["changes"].as_array().expect("a list").iter().filter(|change| change["kind"] != "directory");
+        assert!(changed.clone().all(|change| change["path"] == ".state"), "{script}: {changes:#}");
+        w.whatif(["rm", "outer"]).go().ok();
+    }
 }

@@ -11,7 +11,9 @@ as_root_and_user!(
     the_own_repository_is_no_nested_one,
 );
 
-const OBEYED: [&str; 35] = [
+const OBEYED: [&str; 37] = [
+    ".local/state/whatif/transient/apply-x/journal",
+    ".config/whatif/config.toml",
     ".GIT/hooks/pre-commit",
     "sub/.Git/config",
     "GIT~1/hooks/post-checkout",

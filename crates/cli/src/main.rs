@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         // SAFETY: it stays for long, and nothing has run yet that could own a descriptor.
         unsafe { whatif_sys::command::close_inherited() };
     }
+    whatif_sys::settings::keep_own_files_usable();
     whatif_sys::signals::restore_default_sigpipe();
     whatif_sys::signals::ignore_file_size_signal();
     let cli = args::parse();
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
 fn start_anew_in(scope: Scope) -> EngineError {
     let Ok(program) = std::env::current_exe() else { return EngineError::ScopeNeeded { scope } };
     let mut command = scope.command(program.as_os_str());
+    whatif_sys::settings::restore_umask();
     let _failed = command.args(std::env::args_os().skip(1)).env(whatif_engine::limits::IN_SCOPE, "1").exec();
     EngineError::ScopeNeeded { scope }
 }

@@ -248,13 +248,7 @@ impl Engine {
 
     /// Inside a sandbox new namespaces are forbidden, which explains itself badly.
     fn explain_nesting(&self, error: LaunchError) -> EngineError {
-        match self.context.environment.iter().find(|(name, _)| name == "WHATIF_SANDBOX") {
-            Some((_, outer)) => EngineError::Usage {
-                message: format!("this already is the sandbox '{outer}', and sandboxes cannot be made inside one"),
-                hint: "leave it first; whatever you run here is sandboxed already".to_owned(),
-            },
-            None => error.into(),
-        }
+        self.context.nesting().unwrap_or_else(|| error.into())
     }
 
     fn prepare_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<Cut, EngineError> {

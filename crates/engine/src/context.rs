@@ -32,6 +32,16 @@ impl Context {
         if self.is_root() { whatif_provider::native::MAPPED } else { Identity::Own { uid: self.uid, gid: self.gid } }
     }
 
+    /// Why nothing can be done here, if this is the inside of a sandbox. Only its own variable tells.
+    #[must_use]
+    pub(crate) fn nesting(&self) -> Option<EngineError> {
+        let (_, outer) = self.environment.iter().find(|(name, _)| name == "WHATIF_SANDBOX")?;
+        Some(EngineError::Usage {
+            message: format!("this already is the sandbox '{outer}', and sandboxes cannot be made or managed inside one"),
+            hint: "leave it first; whatever you run here is sandboxed already".to_owned(),
+        })
+    }
+
     /// The directory whose changes a sandbox is about: the repository around `directory`, or else itself.
     pub fn project_of(&self, directory: &Path) -> Result<PathBuf, EngineError> {
         Ok(first_with(directory, &[".git", PROJECT_CONFIG])?.unwrap_or(directory).to_owned())

@@ -311,7 +311,7 @@ impl Engine {
             terminal: spec.terminal,
             detached,
             timeout_ms: spec.timeout.map(|t| t.as_millis() as u64),
-            settings: None,
+            settings: Settings::not_inherited(),
         }
     }
 

@@ -120,6 +120,10 @@ pub struct Engine {
 impl Engine {
     /// Opens the state directory and repairs what a crash left there.
     pub fn open(context: Context) -> Result<Self, EngineError> {
+        // A state directory made inside a sandbox would be one more change to review, and of no use: nothing can be started in it.
+        if let Some(nested) = context.nesting().filter(|_| !matches!(StateDir::is_made(&context.state_dir), Ok(true))) {
+            return Err(nested);
+        }
         let state = StateDir::open(&context.state_dir)?;
         let store = Box::new(SqliteStore::at(state.database()).watched_by(Box::new(Ledger::of(&state))));
         let mut engine = Self { context, state, store, troubles: Vec::new(), subject: Subject::default() };

@@ -168,7 +168,16 @@ impl Settings {
     /// Those of this process.
     #[must_use]
     pub fn own() -> Self {
-        let own = whatif_sys::settings::Settings::own();
+        Self::of(whatif_sys::settings::Settings::own())
+    }
+
+    /// Those of this process, if a keeper that it starts does not have all of them.
+    #[must_use]
+    pub fn not_inherited() -> Option<Self> {
+        whatif_sys::settings::Settings::not_inherited().map(Self::of)
+    }
+
+    fn of(own: &whatif_sys::settings::Settings) -> Self {
         Self { umask: own.umask, nice: own.nice, io_priority: own.io_priority, limits: own.limits.clone() }
     }
 

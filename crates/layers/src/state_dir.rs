@@ -81,8 +81,7 @@ impl StateDir {
         if let Some(metadata) = fs::metadata(root).or_absent().map_err(on("examine", root))? {
             check_owner(root, &metadata)?;
         }
-        // The last directory made is the sign that all of them are there.
-        if !absence::is_dir(&state.cache()).map_err(on("examine", root))? {
+        if !Self::is_made(root)? {
             let parent = root.parent().unwrap_or(root);
             fs::create_dir_all(parent).map_err(on("create", root))?;
             let before = fs::metadata(parent).map_err(on("examine", parent))?;
@@ -91,6 +90,11 @@ impl StateDir {
             let _ = File::open(parent).and_then(|d| d.set_modified(before.modified()?));
         }
         Ok(state)
+    }
+
+    /// Whether there is one. The last directory made is the sign that all of them are there.
+    pub fn is_made(root: &Path) -> Result<bool, PathError> {
+        absence::is_dir(&root.join("cache")).map_err(on("examine", root))
     }
 
     fn make(&self) -> Result<(), PathError> {

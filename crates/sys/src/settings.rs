@@ -9,6 +9,31 @@ const RESOURCES: u32 = 16;
 /// `ioprio_get` and `ioprio_set` about one process.
 const ONE_PROCESS: libc::c_int = 1;
 
+/// The umask that this process was started with, if it uses another one for itself.
+static GIVEN: OnceLock<u32> = OnceLock::new();
+
+/// Lets this process use the files it makes, whatever its umask takes away from their owner. Commands still get the umask that it
+/// was started with. Before there are other threads.
+pub fn keep_own_files_usable() {
+    // SAFETY: both only set a number of this process. In between, what is made is closed to others, never open to them.
+    let given = unsafe {
+        let given = libc::umask(0o077);
+        libc::umask(given & 0o077);
+        given
+    };
+    if given & 0o700 != 0 {
+        GIVEN.get_or_init(|| given);
+    }
+}
+
+/// Takes the umask back that this process was started with, for a program that it becomes.
+pub fn restore_umask() {
+    if let Some(given) = GIVEN.get() {
+        // SAFETY: it only sets a number of this process.
+        unsafe { libc::umask(*given) };
+    }
+}
+
 /// The settings of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -28,12 +53,18 @@ impl Settings {
         OWN.get_or_init(Self::look)
     }
 
+    /// Those of this process, if a child would not inherit all of them.
+    #[must_use]
+    pub fn not_inherited() -> Option<&'static Self> {
+        GIVEN.get().map(|_| Self::own())
+    }
+
     fn look() -> Self {
         // SAFETY: there is no call that only asks. Meanwhile what other threads make is closed to others, never open to them.
         let umask = unsafe {
             let umask = libc::umask(0o077);
             libc::umask(umask);
-            umask
+            GIVEN.get().copied().unwrap_or(umask)
         };
         // SAFETY: both only ask about this process.
         let (nice, io_priority) =

@@ -156,7 +156,7 @@ pub(super) const OBEYED: &[&[&str]] = &[
     &["azure-pipelines.yml", "azure-pipelines.yaml", "bitbucket-pipelines.yml", "jenkinsfile", "appveyor.yml", ".appveyor.yml"],
     &[".semaphore/", ".teamcity/", "buildspec.yml", "cloudbuild.yaml", "dangerfile"],
     // Ours.
-    &[".whatif.toml"],
+    &[".whatif.toml", ".config/whatif/", ".local/state/whatif/"],
     // What shells, sessions and desktops start with: a project may be a home, or hold what a home links to.
     &[".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc", ".kshrc", ".cshrc"],
     &[".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".tcshrc", ".login", ".vimrc", ".emacs", ".emacs.d/", ".tmux.conf"],
@@ -169,7 +169,7 @@ pub(super) const HARMLESS: &[&str] = &[".env.example", ".env.sample", ".env.temp
 
 /// Outside the project, or with `/` as the project: what the system starts.
 pub(super) const STARTED: &[&[&str]] = &[
-    &["fish/", "autostart/", "environment.d/", "systemd/", "nvim/", ".cargo/"],
+    &["lib/whatif/", "state/whatif/", "fish/", "autostart/", "environment.d/", "systemd/", "nvim/", ".cargo/"],
     &["cron.d/", "cron.daily/", "cron.hourly/", "cron.weekly/", "cron.monthly/", "crontab", "crontabs/", "at.allow"],
     &["profile", "profile.d/", "bash.bashrc", "environment", "init.d/", "rc.local", "udev/", "xinetd.d/"],
     &["sudoers", "sudoers.d/", "pam.d/", "ld.so.preload", "ld.so.conf", "ld.so.conf.d/", "apt.conf.d/", "modprobe.d/"],
