@@ -138,7 +138,9 @@ impl Explain for ApplyError {
                 vec![format!("mount it again, or give the apply up by moving {} away", directory.display())]
             }
             Self::Changed { .. } => vec![LOOK_AGAIN.to_owned()],
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => vec!["make room and try again".to_owned()],
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                vec!["make room and try again; 'df' and 'df -i' tell whether bytes or files are short".to_owned()]
+            }
             // That is done by a thread.
             Self::Io { action: "wait for", source, .. } => shortage_of_processes(source).into_iter().collect(),
             Self::Io { source, .. } => shortage_of(source).into_iter().collect(),

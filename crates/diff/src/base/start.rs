@@ -23,10 +23,21 @@ fn has_same_content(record: &Record, now: &State, kept: Option<&State>) -> Resul
         (Kind::File, None) if record.hash.is_some() => {
             writer::hash(now, u64::MAX).map_err(|error| Unreadable::of(&now.at, &error))? == record.hash
         }
+        (Kind::File, None) if now.node.has_same_content_stamp(&record.node) => is_only_touched(record, now)?,
         (_, None) if now.node.has_same_content_stamp(&record.node) => true,
         // Small files that were written within one tick of the clock have the same time, whatever is in them.
         (_, None) => now.node.size > MOST_HASHED && now.node.has_same_fine_time(&record.node),
     })
+}
+
+/// Whether a file of which nothing was kept to compare has its bytes still. Whoever writes to it can put its size and modification
+/// time back, but not its ctime. That moves as well with what it looks like and with its names, which can be seen.
+fn is_only_touched(record: &Record, now: &State) -> Result<bool, Unreadable> {
+    let is_known = record.node.ctime != (0, 0);
+    Ok(!is_known
+        || now.node.ctime == record.node.ctime
+        || now.node.nlink != record.node.nlink
+        || !has_same_looks(record, now, None)?)
 }
 
 fn has_recorded_bytes(record: &Record, after: &State) -> Result<bool, Unreadable> {
