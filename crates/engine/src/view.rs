@@ -1,9 +1,10 @@
 //! The view that a sandbox has of reality: since when it is fresh, and how it gets fresh again.
 //!
 //! The kernel remembers what it looked up for an overlay, so a file that reality replaced or deleted may still be seen as it was.
-//! Before each command it is told to forget that, which takes some microseconds (`sys/overlay.rs`). A process that is alive holds
-//! on to what it has open and to where it stands, so only a view that nobody uses meanwhile counts as fresh afterwards. A mount holds
-//! on to the directory that it was made of: where reality has put another in its place, the sandbox has to be mounted again.
+//! Before each command it is told to forget that, which takes some microseconds (`sys/overlay.rs`); whoever serves an overlay from
+//! user space is told by the kernel, and forgets it, too. A process that is alive holds on to what it has open and to where it
+//! stands, so only a view that nobody uses meanwhile counts as fresh afterwards. A mount holds on to the directory that it was made
+//! of: where reality has put another in its place, the sandbox has to be mounted again.
 
 pub(crate) mod roots;
 
@@ -123,7 +124,7 @@ impl Engine {
         if is_outdated {
             return Ok(Freshened::NeedsOtherMounts);
         }
-        // With the other backends the trees are no overlays; what is fresh are the places around them.
+        // A copy stays what it is; and fuse-overlayfs has looked again at most, but not at the names in the root of a tree.
         if is_held && sandbox.details.backend == Backend::Overlay {
             note_fresh(&directory, &fresh).map_err(|e| EngineError::io("write", &directory.join(FILE), e))?;
         }

@@ -23,6 +23,11 @@ pub(super) fn tokens_in(script: &str) -> impl Iterator<Item = String> {
     words.filter(|w| w.len() > 1 && w.starts_with(['t', 'l', 'x']) && w[1..].bytes().all(|b| b.is_ascii_digit())).map(str::to_owned)
 }
 
+/// Whether a script may make a directory where there was one before.
+pub(super) fn makes_again(script: &str) -> bool {
+    ["rm -rf ", "mv moved0 "].iter().any(|words| script.contains(words))
+}
+
 /// A script that makes the first tree.
 pub(super) fn tree(random: &mut Random, tokens: &mut Tokens) -> String {
     let mut script = format!("umask 022; mkdir -p {}\n", DIRECTORIES.join(" "));
@@ -73,7 +78,7 @@ fn edit(random: &mut Random, n: u64) -> String {
         20 => format!("[ -d {a} ] || ln -sfn nowhere-l{n} {a}"),
         21 => format!("rm -rf {directory} && mkdir {directory} && echo t{n} > {directory}/new"),
         22 => format!("mkdir -p new{m}/deep && echo t{n} > new{m}/deep/f", m = n % 5),
-        23 => format!("{is_file} && printf 'x\\0y\\nt{n}\\n' >> {a}"),
+        23 => format!("{is_file} && printf 'x\\0y\\n%s\\n' t{n} >> {a}"),
         24 => format!("{is_file} && cp -a {a} {a}.new && mv {a}.new {a}"),
         25 => format!("{is_file} && [ ! -e {b} ] && ln {a} {b}"),
         _ => format!("[ -d {directory} ] && mv {directory} swapped && cp -a swapped {directory} && rm -rf swapped"),

@@ -33,6 +33,8 @@ pub(super) struct Sandbox {
     pub labels: BTreeMap<String, Work>,
     /// What a person does not want of it, as surveys name paths.
     pub rejected: BTreeSet<String>,
+    /// Something was left running in it.
+    pub is_occupied: bool,
 }
 
 /// An apply that can be undone: reality before and after it, and what its sandbox had done then.
@@ -150,10 +152,18 @@ impl<'a> Life<'a> {
         let work = edits::work(&mut self.random, &mut self.tokens, 5);
         self.note(format!("in {name}:\n{work}"));
         let real = self.reality();
-        let script = format!("/usr/bin/python3 -ISc \"$0\" && {{ {work}\n}} && /usr/bin/python3 -ISc \"$0\"");
+        // Where something stands, fuse-overlayfs shows what it knew of the directory before.
+        if self.backend == Backend::Fuse && self.sandboxes.get_mut(name).is_some_and(|s| std::mem::take(&mut s.is_occupied)) {
+            self.quiet(&["stop", name]);
+        }
+        let script = format!("/usr/bin/python3 -ISc \"$0\" && {{ {work}\n}}");
         let outcome = self.exec(name, &["/bin/sh", "-c", &script, PROGRAM]);
-        let mut surveys = outcome.stdout.lines().map(Survey::parse);
-        let (before, after) = (surveys.next().unwrap_or_default(), surveys.next().unwrap_or_default());
+        let before = Survey::parse(outcome.text());
+        // Over fuse, what was deleted may be found again in a directory that was made again, until it is mounted anew.
+        if self.backend == Backend::Fuse && edits::makes_again(&work) {
+            self.quiet(&["stop", name]);
+        }
+        let after = self.view(name);
         if let Some(sandbox) = self.sandboxes.get_mut(name) {
             sandbox.work.note(&before, &after);
             // Where reality replaced a directory under a live view, a file can be written that no listing shows.

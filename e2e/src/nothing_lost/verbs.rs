@@ -307,6 +307,9 @@ impl Life<'_> {
     pub(super) fn occupy(&mut self, name: &str) {
         self.start(name);
         self.quiet(&["exec", name, "-d", "--", "/bin/sleep", "1000"]);
+        if let Some(sandbox) = self.sandboxes.get_mut(name) {
+            sandbox.is_occupied = true;
+        }
     }
 
     /// What it reads now it may see for long.

@@ -93,7 +93,7 @@ impl Lowers {
     }
 
     /// Runs the user-space implementation, which serves from the background. We mount for it, so that it need not be able to.
-    pub(super) fn mount_in_user_space(&self, boot: &Boot, target: &Path) -> io::Result<()> {
+    pub(super) fn mount_in_user_space(&self, boot: &Boot, target: &Path) -> io::Result<Vec<Overlay>> {
         fuse::check_marks(&self.work(boot))?;
         fuse::check_layer(&head_of(self.tree))?;
         for layer in &self.layers {
@@ -101,7 +101,8 @@ impl Lowers {
         }
         let mut command = std::process::Command::new("fuse-overlayfs");
         command.arg("-o").arg(self.layered(&self.bottom(), boot)).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
-        fuse::mount_and_serve(command, target, boot.identity)
+        fuse::mount_and_serve(command, target, boot.identity)?;
+        Ok(vec![Overlay::mounted_at(target, false)?])
     }
 
     fn bottom(&self) -> String {

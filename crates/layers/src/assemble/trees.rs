@@ -131,7 +131,7 @@ fn hide(target: &OwnedFd) -> io::Result<()> {
     Ok(attach_on(&mounts::cover(is_directory)?, target)?)
 }
 
-/// The overlays it takes, if they are the kernel's.
+/// The overlays it takes, whoever serves them.
 fn mount_tree(boot: &Boot, clones: &Clones, path: &Path, tree: usize, target: &Path) -> Result<Vec<Overlay>, AssembleError> {
     let shown = path.display();
     if boot.plan.backend == Backend::Copy {
@@ -141,8 +141,7 @@ fn mount_tree(boot: &Boot, clones: &Clones, path: &Path, tree: usize, target: &P
     let lowers = overlay::lay_out(boot, clones, path, tree).map_err(step(format!("prepare the layers of {shown}")))?;
     match boot.plan.backend {
         Backend::Fuse => {
-            let mounted = lowers.mount_in_user_space(boot, target);
-            mounted.map(|()| Vec::new()).map_err(step_of(Cause::Layers, format!("mount fuse-overlayfs on {shown}")))
+            lowers.mount_in_user_space(boot, target).map_err(step_of(Cause::Layers, format!("mount fuse-overlayfs on {shown}")))
         }
         _ => lowers.mount(boot, target).map_err(step_of(Cause::Layers, format!("mount an overlay on {shown}"))),
     }
