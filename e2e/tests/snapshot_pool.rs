@@ -98,6 +98,7 @@ fn a_claimed_sandbox_is_like_a_new_one(w: &World) {
         }
         // Which ids it has outside.
         shown["details"]["identity"].as_object_mut().map(|o| o.remove("base"));
+        shown["details"].as_object_mut().map(|o| o.remove("reserved_ids"));
         // When it was first used.
         shown["details"]["position"].as_object_mut().map(|o| o.remove("viewed"));
         shown["details"].to_string()
