@@ -21,6 +21,7 @@ as_root_and_user!(
     what_a_killed_rebase_left_does_not_come_back,
     what_was_not_changed_is_no_change_in_an_import,
     what_a_killed_rebase_put_in_place_is_realitys,
+    an_edit_of_reality_that_puts_the_time_back_is_a_conflict,
 );
 as_root!(what_root_makes_in_the_tree_of_another_belongs_to_them);
 as_user!(a_file_that_cannot_be_copied_can_be_left_out);
@@ -402,4 +403,13 @@ fn a_file_that_cannot_be_copied_can_be_left_out(w: &World) {
     assert!(refused.stderr.contains("the project cannot be copied: failed to open "), "{refused:?}");
     assert!(refused.stderr.contains(&format!("--mask {}", closed.display())), "{refused:?}");
     assert_eq!(copied(&["--mask", "closed"]).ok().text(), "f");
+}
+
+fn an_edit_of_reality_that_puts_the_time_back_is_a_conflict(w: &World) {
+    w.outside("echo AAAA > f; touch -d 2020-01-01 f").ok();
+    make(w, "s", "copy");
+    w.outside("echo CCCC > f; touch -d 2020-01-01 f").ok();
+    w.exec("s", "echo DDDD > f").ok();
+    assert_eq!(w.apply(&["s", "--all"]).code, 1);
+    assert_eq!(w.outside("cat f").ok().text(), "CCCC");
 }
