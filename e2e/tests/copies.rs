@@ -116,8 +116,10 @@ fn a_directory_swapped_in_is_not_what_was_copied(w: &World) {
         // Every command sees reality as it is, unless it is in a copy, so what it changes is what reality has.
         let sees_reality = w.exec(backend, "cat d/f; echo mine > d/f").ok().stdout == "2\n";
         assert_eq!(sees_reality, backend != "copy", "{backend}");
-        w.apply(&[backend, "--all"]).exits(if sees_reality { 0 } else { 1 });
-        assert_eq!(w.read("d/f"), if sees_reality { "mine\n" } else { "2\n" }, "{backend}");
+        // Of what fuse-overlayfs showed while something ran nobody can be sure afterwards.
+        let is_sure = backend == "overlay";
+        w.apply(&[backend, "--all"]).exits(if is_sure { 0 } else { 1 });
+        assert_eq!(w.read("d/f"), if is_sure { "mine\n" } else { "2\n" }, "{backend}");
         w.whatif(["rm", backend]).go().ok();
     }
 }
