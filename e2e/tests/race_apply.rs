@@ -1,7 +1,7 @@
 //! What becomes of attempts afterwards: they are looked at, compared, made real whole or in parts, run again, thrown away.
 
 use serde_json::json;
-use whatif_e2e::{Detail, Tree, World, as_root_and_user, change};
+use whatif_e2e::{Detail, Terminal, Tree, World, as_root_and_user, change, needs};
 
 as_root_and_user!(
     the_best_becomes_real_and_the_rest_goes,
@@ -16,12 +16,15 @@ as_root_and_user!(
     what_needs_its_own_approval_is_left_out_and_said,
     what_was_changed_since_it_was_judged_is_told,
     what_was_applied_already_is_told,
+    what_was_applied_has_no_diff_any_more,
     a_conflict_with_reality_writes_nothing,
     an_apply_of_a_race_is_undone_as_any_other,
+    patches_and_reverts_are_called_that,
     a_race_is_listed_and_shown,
     attempts_are_compared_with_reality_and_each_other,
     attempts_can_be_run_again,
     a_race_can_be_thrown_away,
+    a_person_is_asked_before_a_race_goes,
     races_of_other_projects_are_not_meant,
     sandboxes_of_a_race_are_sandboxes,
     what_was_made_from_an_attempt_outlives_the_race,
@@ -318,4 +321,46 @@ fn what_was_made_from_an_attempt_outlives_the_race(w: &World) {
     assert_eq!(w.exec("imported", "cat g").ok().text(), "G");
     w.json(["new", "from-start", "--template", "start"]);
     assert_eq!(w.exec("from-start", "cat g").ok().text(), "G");
+}
+
+fn what_was_applied_has_no_diff_any_more(w: &World) {
+    race(w, "r");
+    w.whatif(["race", "apply", "one", "--yes"]).go().ok();
+    w.whatif(["race", "diff", "one"]).go().fails_with_hint(125).says("its sandbox is gone").says("whatif race show");
+}
+
+/// In commits, in the history and wherever else a command is shown: not by the script that carries them out.
+fn patches_and_reverts_are_called_that(w: &World) {
+    needs!(w, "git");
+    w.outside("git init -q . && git config user.name me && git config user.email me@example.com && seq 20 > f && git add f").ok();
+    w.outside("git commit -q -m first && sed -i s/^19$/nineteen/ f && git commit -q -a -m second").ok();
+    w.outside("sed -i s/^2$/two/ f && git diff > ../fix.patch && git checkout -q f").ok();
+    w.race(["--name=r", "--patch=fix=../fix.patch", "--revert=back=HEAD"]).exits(0);
+    let shown = |name: &str| w.json(["show", name])["details"]["command"].clone();
+    let head = w.outside("git rev-parse HEAD").ok().text().chars().take(8).collect::<String>();
+    assert_eq!(shown("r.fix"), json!(["Apply patch ../fix.patch"]), "{:#}", w.json(["show", "r.fix"]));
+    assert_eq!(shown("r.back"), json!([format!("Revert HEAD ({head})")]));
+    w.whatif(["race", "apply", "fix", "--commit", "--yes"]).go().ok();
+    let message = w.outside("git log -1 --format=%B").ok();
+    assert!(message.stdout.starts_with("Apply patch ../fix.patch\n\n"), "{}", message.stdout);
+    assert!(message.stdout.contains("\nWhatif-Command: Apply patch ../fix.patch\n"), "{}", message.stdout);
+    assert_eq!(w.json(["history"])[0]["command"], json!(["Apply patch ../fix.patch"]));
+}
+
+fn a_person_is_asked_before_a_race_goes(w: &World) {
+    race(w, "r");
+    w.whatif(["race", "rm"]).go().exits(2).says("RACE");
+    for arguments in [&["race", "rm", "r"][..], &["race", "rm", "--all"]] {
+        let mut terminal = Terminal::with_whatif(w, arguments);
+        terminal.expect("Remove 1 race with the sandboxes of all attempts (r)?");
+        terminal.type_in("\n");
+        terminal.expect("nothing was removed");
+        assert_eq!(terminal.ends(), 1);
+    }
+    let mut terminal = Terminal::with_whatif(w, &["race", "rm", "nobody"]);
+    terminal.expect("there is no race called 'nobody'");
+    assert_eq!(terminal.ends(), 125);
+    assert_eq!(w.json(["race", "ls"]).as_array().map(Vec::len), Some(1));
+    assert_eq!(Terminal::with_whatif(w, &["race", "rm", "--yes", "r"]).ends(), 0);
+    assert_eq!(w.json(["race", "ls"]), json!([]));
 }

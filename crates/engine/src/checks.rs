@@ -86,6 +86,7 @@ impl Engine {
             stdio: pipes.stdio(),
             terminal: None,
             timeout: Some(Duration::from_secs(check.timeout)),
+            called: None,
         };
         let sandbox = &created.sandbox;
         let request = self.request(config, Surroundings::of(sandbox, &sandbox.project), &spec, false);

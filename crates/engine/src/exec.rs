@@ -38,6 +38,8 @@ pub struct CommandSpec {
     /// Columns and rows of a terminal to make for it.
     pub terminal: Option<(u16, u16)>,
     pub timeout: Option<Duration>,
+    /// What records and commits call it, where its arguments are a script of our own.
+    pub called: Option<String>,
 }
 
 /// What a command finds around it.

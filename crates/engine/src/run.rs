@@ -74,7 +74,8 @@ impl Engine {
         let asked_for: Vec<String> = new.env.iter().chain(&spec.env).cloned().collect();
         let timeout = spec.timeout.or(validated.limits.timeout.map(Span::duration));
         let spec = CommandSpec { env: asked_for, timeout, ..spec.clone() };
-        let command: Vec<String> = spec.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        let arguments = || spec.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        let command: Vec<String> = spec.called.as_ref().map_or_else(arguments, |called| vec![called.clone()]);
         // With secrets, whom to trust must be known before anything runs.
         let may_begin = validated.network.secrets.is_empty();
         let created = validated.with_network(|validated| {

@@ -76,9 +76,11 @@ impl Elsewhere {
 }
 
 impl Engine {
-    /// How many of its own a sandbox has.
-    pub fn count_snapshots(&self, name: &str) -> Result<usize, EngineError> {
-        Ok(self.store.list_snapshots(&self.resolve(Some(name))?.id)?.len())
+    /// A sandbox, and how many snapshots of its own it has.
+    pub fn with_snapshots(&self, name: &str) -> Result<(Sandbox, usize), EngineError> {
+        let sandbox = self.resolve(Some(name))?;
+        let snapshots = self.store.list_snapshots(&sandbox.id)?.len();
+        Ok((sandbox, snapshots))
     }
 
     /// Where a fork stands that has taken no snapshot yet, or went back to before its own.

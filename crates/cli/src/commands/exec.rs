@@ -80,6 +80,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         stdio: [Stdio::Null; 3],
         terminal: None,
         timeout: args.timeout.map(Span::duration),
+        called: None,
     };
     if args.detach {
         let (sandbox, pid) = engine.exec_detached(entered, &spec)?;

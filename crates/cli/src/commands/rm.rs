@@ -1,5 +1,6 @@
 //! `whatif rm`.
 
+use std::collections::HashSet;
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -26,16 +27,22 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let names = if args.all { engine.names()? } else { args.names.clone() };
+    let mut names = if args.all { engine.names()? } else { args.names.clone() };
+    let mut named = HashSet::new();
+    names.retain(|name| named.insert(name.clone()));
     if args.all && !args.yes && !std::io::stdin().is_terminal() {
         return Err(EngineError::Usage {
             message: "nobody can be asked whether to remove all sandboxes".to_owned(),
             hint: "if that is meant: whatif rm --all --yes".to_owned(),
         });
     }
-    if !args.yes && !is_confirmed(engine, &names)? {
-        output.note("nothing was removed");
-        return Ok(ExitCode::FAILURE);
+    if !args.yes && asks_a_person() {
+        let (found, unknown, snapshots) = looked_up(engine, &names)?;
+        if !found.is_empty() && !agreed(&question(&found, snapshots))? {
+            output.note("nothing was removed");
+            return Ok(ExitCode::FAILURE);
+        }
+        names = [found, unknown].concat();
     }
     // One that cannot be removed does not keep the others.
     let mut removed = Vec::new();
@@ -65,20 +72,31 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     first_failure.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Asked only of a person; a script that says `rm` means it.
-fn is_confirmed(engine: &Engine, names: &[String]) -> Result<bool, EngineError> {
-    if names.is_empty() || !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        return Ok(true);
-    }
-    let mut snapshots = 0;
+/// What a person is asked about: sandboxes that are there, each once and by its name; the other names; how many snapshots go.
+fn looked_up(engine: &Engine, names: &[String]) -> Result<(Vec<String>, Vec<String>, usize), EngineError> {
+    let (mut found, mut unknown, mut total) = (Vec::new(), Vec::new(), 0);
     for name in names {
-        snapshots += match engine.count_snapshots(name) {
+        match engine.with_snapshots(name) {
             // What is no sandbox is told when it is to be removed.
-            Err(EngineError::NoSuchSandbox { .. } | EngineError::Ambiguous { .. }) => 0,
-            counted => counted?,
-        };
+            Err(EngineError::NoSuchSandbox { .. } | EngineError::Ambiguous { .. }) => unknown.push(name.clone()),
+            Ok((sandbox, _)) if found.contains(&sandbox.name) => {}
+            Ok((sandbox, snapshots)) => {
+                found.push(sandbox.name);
+                total += snapshots;
+            }
+            Err(error) => return Err(error),
+        }
     }
-    let _ = write!(std::io::stderr(), "{} [y/N] ", question(names, snapshots));
+    Ok((found, unknown, total))
+}
+
+/// Only a person is asked; a script that says `rm` means it.
+pub fn asks_a_person() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+pub fn agreed(question: &str) -> Result<bool, EngineError> {
+    let _ = write!(std::io::stderr(), "{question} [y/N] ");
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|source| EngineError::Io { action: "read", path: "the answer".into(), source })?;

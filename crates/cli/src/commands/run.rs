@@ -57,6 +57,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         stdio: foreground::passed(&streams).0,
         terminal: terminal.then(foreground::size),
         timeout: None,
+        called: None,
     };
     let mut run = engine.run(&args.sandbox.into_new(engine)?, &spec, &foreground::passed(&streams).1)?;
     let moved = super::template::tell_moved(engine, &run.sandbox, output);

@@ -74,6 +74,7 @@ impl Engine {
         let command = Command {
             sandbox: format!("{}.{}", racing.name, plan.name),
             arguments: plan.arguments.clone(),
+            called: plan.called(),
             input: plan.input.clone(),
             variables: variables(racing, plan),
             heard: Heard::Both,

@@ -17,6 +17,8 @@ pub(super) struct Command {
     /// The name of the sandbox.
     pub sandbox: String,
     pub arguments: Vec<Text>,
+    /// What people read instead, if that is a script of our own.
+    pub called: Option<String>,
     pub input: Option<Text>,
     pub variables: Vec<String>,
     pub heard: Heard,
@@ -43,6 +45,7 @@ impl Engine {
             stdio: pipes.stdio(),
             terminal: None,
             timeout: None,
+            called: command.called.clone(),
         };
         let start = racing.begin.as_ref().map(Begin::start);
         let mut run = match self.run_from(start.as_ref(), &new, &spec, &pipes.descriptors()) {

@@ -38,6 +38,8 @@ pub enum RaceError {
     ChangedSince { attempt: String },
     #[error("attempt '{attempt}' was applied already")]
     AppliedAlready { attempt: String },
+    #[error("attempt '{attempt}' was applied, and its sandbox is gone")]
+    AppliedAndGone { attempt: String },
     #[error("'{attempt}' is named twice")]
     NamedTwice { attempt: String },
     #[error("attempt '{attempt}' has no sandbox any more")]
@@ -75,7 +77,7 @@ impl Explain for RaceError {
             Self::NotEnded { .. } => "not_ended",
             Self::AppliedAlready { .. } => "applied_already",
             Self::ChangedSince { .. } => "changed_since_judged",
-            Self::NoSandbox { .. } => "no_sandbox",
+            Self::NoSandbox { .. } | Self::AppliedAndGone { .. } => "no_sandbox",
             Self::Clash { .. } | Self::Behind { .. } => "conflict",
             Self::NothingFits { .. } | Self::NamedTwice { .. } | Self::NeedsEnv { .. } | Self::Usage { .. } => "usage",
         }
@@ -97,6 +99,9 @@ impl Explain for RaceError {
             ],
             Self::AppliedAlready { .. } => {
                 vec!["'whatif history' lists applies; 'whatif undo' takes one back, and undoing that applies it again".to_owned()]
+            }
+            Self::AppliedAndGone { .. } => {
+                vec!["what it changed is real now; 'whatif race show' lists the files, 'whatif history' the apply".to_owned()]
             }
             Self::NamedTwice { .. } => vec!["name each attempt once".to_owned()],
             Self::NotEnded { .. } => vec!["go on with the race first: whatif race resume".to_owned()],

@@ -50,6 +50,7 @@ impl Engine {
         let command = Command {
             sandbox: format!("{}.judge", racing.name),
             arguments: ["/bin/sh", "-c", script].map(Text::from).to_vec(),
+            called: None,
             input: Some(Text::Plain(brief)),
             variables: vec![format!("WHATIF_RACE={}", racing.name)],
             heard: Heard::Output,

@@ -135,6 +135,14 @@ impl Engine {
         })?)
     }
 
+    /// The same, to look at: whoever asks for a diff does not want to apply anything.
+    pub fn sandbox_to_show(&self, experiment: &Experiment, number: usize) -> Result<Sandbox, EngineError> {
+        self.sandbox_of(experiment, number).map_err(|error| match error {
+            EngineError::Race(RaceError::AppliedAlready { attempt }) => RaceError::AppliedAndGone { attempt }.into(),
+            other => other,
+        })
+    }
+
     /// Whether an attempt's sandbox still is what was judged. Commands may have been run in it since.
     pub fn is_as_judged(&self, experiment: &Experiment, number: usize) -> Result<bool, EngineError> {
         let sandbox = self.sandbox_of(experiment, number)?;

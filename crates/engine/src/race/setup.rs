@@ -91,6 +91,7 @@ impl Engine {
         let command = Command {
             sandbox: format!("{}.setup", racing.name),
             arguments: ["/bin/sh", "-c", script].map(Text::from).to_vec(),
+            called: None,
             input: None,
             variables: Vec::new(),
             heard: Heard::Both,

@@ -140,6 +140,7 @@ impl Judging<'_> {
             stdio: pipes.stdio(),
             terminal: None,
             timeout: check.timeout.or(sandbox.details.limits.timeout).map(Span::duration),
+            called: None,
         };
         let request = engine.request(&config, Surroundings::of(sandbox, &sandbox.details.cwd), &spec, false);
         hand_over(sandbox.details.identity, &pipes.descriptors());

@@ -49,6 +49,18 @@ pub struct AttemptPlan {
     pub parameters: BTreeMap<String, String>,
 }
 
+impl AttemptPlan {
+    /// What the records say was run, where that is a script of our own and nobody's command.
+    #[must_use]
+    pub fn called(&self) -> Option<String> {
+        match self.kind {
+            Kind::Patch => Some(format!("Apply patch {}", self.about)),
+            Kind::Revert => Some(format!("Revert {}", self.about.strip_prefix("revert ").unwrap_or(&self.about))),
+            Kind::Command | Kind::Prompt | Kind::Merge => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

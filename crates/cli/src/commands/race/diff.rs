@@ -25,7 +25,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let experiment = args.which.find(engine)?;
     let sandbox = |word: &PathBuf| {
         let number = engine.find_attempt(&experiment, &word.to_string_lossy())?;
-        engine.sandbox_of(&experiment, number).map(|sandbox| sandbox.name)
+        engine.sandbox_to_show(&experiment, number).map(|sandbox| sandbox.name)
     };
     let words = args.diff.subjects();
     let Some(first) = words.first() else { return diff::execute(engine, &args.diff, output) };

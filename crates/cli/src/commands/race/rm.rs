@@ -4,21 +4,38 @@ use serde_json::json;
 use whatif_engine::race::Experiment;
 use whatif_engine::{Engine, EngineError, StoreError};
 
-use crate::commands::Outcome;
-use crate::output::Output;
+use crate::commands::{Outcome, rm};
+use crate::output::{Output, counted};
 
 /// Remove races, with the sandboxes of all their attempts
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The races; by default the latest of this project
-    #[arg(value_name = "RACE")]
+    /// The races
+    #[arg(value_name = "RACE", required_unless_present = "all")]
     names: Vec<String>,
     /// All of them, of all projects
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Accepted for likeness with `whatif rm`; nobody is asked
-    #[arg(long, short, hide = true)]
+    /// Do not ask, even on a terminal
+    #[arg(long, short)]
     yes: bool,
+}
+
+/// Nothing of a race is real, but it may be hours of work.
+fn agreed(engine: &Engine, args: &Args) -> Result<bool, EngineError> {
+    let names: Vec<String> = match args.all {
+        true => engine.races()?.into_iter().map(|race| race.name).collect(),
+        false => args.names.clone(),
+    };
+    // Before the question, not after it.
+    for name in &args.names {
+        match engine.find_race(Some(name)) {
+            Err(EngineError::Store(StoreError::Malformed(_))) => {}
+            other => _ = other?,
+        }
+    }
+    let what = counted(names.len() as u64, "race");
+    Ok(names.is_empty() || rm::agreed(&format!("Remove {what} with the sandboxes of all attempts ({})?", names.join(", ")))?)
 }
 
 /// Those that can be read; the records of others go at once.
@@ -38,11 +55,11 @@ fn readable(engine: &Engine, names: &[String], output: &Output) -> Result<Vec<Ex
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let experiments = match args.names.as_slice() {
-        _ if args.all => engine.races()?,
-        [] => vec![engine.find_race(None)?],
-        names => readable(engine, names, output)?,
-    };
+    if !args.yes && rm::asks_a_person() && !agreed(engine, args)? {
+        output.note("nothing was removed");
+        return Ok(ExitCode::FAILURE);
+    }
+    let experiments = if args.all { engine.races()? } else { readable(engine, &args.names, output)? };
     // One that cannot be removed does not keep the others.
     let mut removed = Vec::new();
     let mut first_failure = None;
