@@ -10,18 +10,22 @@ use whatif_e2e::{Terminal, World, as_root_and_user, needs};
 as_root_and_user!(
     a_command_ends_with_its_own_exit_code,
     failures_of_whatif_have_their_own_exit_codes_and_a_hint,
+    forgotten_dashes_are_pointed_out,
+    errors_name_what_is_wrong,
     an_empty_pattern_is_a_mistake,
     an_empty_pattern_in_the_configuration_is_one_too,
     in_json_mode_standard_output_is_one_document,
     in_json_mode_errors_are_json_too,
     sandboxes_are_found_by_name_by_prefix_and_by_project,
     names_are_unique_and_sane,
+    a_person_is_asked_about_what_is_there,
     labels_select,
     hints_are_about_the_sandbox_that_was_meant,
     help_that_cannot_be_written_is_a_failure,
     standard_streams_can_be_files,
     a_large_output_arrives_whole,
     input_reaches_the_command,
+    a_terminal_alone_takes_no_input,
     hostile_file_names_are_shown_harmlessly,
     a_project_in_tmp_works,
     the_network_is_none_unless_asked_for,
@@ -315,4 +319,44 @@ fn doctor_reports_every_probe(w: &World) {
         );
     }
     w.json(["doctor"]);
+}
+
+fn forgotten_dashes_are_pointed_out(w: &World) {
+    w.whatif(["run", "--rm", "ls", "-l"]).go().exits(2).says("put '--' before the command: '-- ls'");
+    w.whatif(["exec", "-it", "h", "bash"]).go().exits(2).says("put '--' before the command: '-- bash'");
+    let others = w.whatif(["apply", "--dry-run", "h", "h", "h2"]).go().exits(2);
+    assert!(!others.stderr.contains("tip:"), "{}", others.stderr);
+}
+
+fn errors_name_what_is_wrong(w: &World) {
+    w.new_sandbox("s");
+    w.whatif(["exec", "s", "--cwd", "/nosuch/place", "--", "true"]).go().exits(125).says("/nosuch/place");
+    w.whatif(["run", "--", ""]).go().fails_with_hint(127).says("the name of the command is empty");
+    w.whatif(["kill", "s", "abc"]).go().exits(2).says("'whatif ps' shows");
+    w.whatif(["run", "--memory", "64", "--", "true"]).go().fails_with_hint(2).says("too small").says("512M");
+    w.whatif(["net", "permits", "--forget", "nosuch.test"]).go().fails_with_hint(2).says("not permitted anywhere");
+}
+
+/// Each sandbox once and by its name, whatever it was called by.
+fn a_person_is_asked_about_what_is_there(w: &World) {
+    w.new_sandbox("bye");
+    let id = w.json(["show", "bye"])["id"].as_str().expect("an id").to_owned();
+    let mut terminal = Terminal::with_whatif(w, &["rm", "nosuch", "bye", "bye", &id]);
+    terminal.expect("Remove 1 sandbox with all changes (bye)?");
+    terminal.type_in("n\n");
+    terminal.expect("nothing was removed");
+    assert_eq!(terminal.ends(), 1);
+    w.whatif(["rm", "bye", "bye"]).go().ok();
+    assert_eq!(w.json(["ls"]), json!([]));
+}
+
+/// Without -i, standard input is the caller's: here the rest of a script.
+fn a_terminal_alone_takes_no_input(w: &World) {
+    w.new_sandbox("s");
+    let script = format!("{bin} exec -t s -- sleep 1\necho still here\n", bin = w.bin.display());
+    let outcome = w.program("/bin/sh").input(script.as_bytes()).go().ok();
+    // A terminal that was given it would have echoed it.
+    assert!(outcome.stdout.lines().any(|line| line == "still here"), "{outcome:?}");
+    let outcome = w.whatif(["exec", "-i", "-t", "s", "--", "head", "-n", "1"]).input(b"given\n").go().ok();
+    assert!(outcome.stdout.contains("given"), "{outcome:?}");
 }

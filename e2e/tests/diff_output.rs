@@ -6,6 +6,8 @@ use whatif_e2e::{Terminal, World, as_root_and_user, change, needs};
 as_root_and_user!(
     name_only_is_one_path_a_line,
     a_path_limits_what_is_shown,
+    a_path_without_changes_is_told_from_no_changes,
+    without_its_pager_a_diff_is_shown_all_the_same,
     stat_counts_lines,
     the_exit_code_tells_whether_there_are_changes,
     nothing_changed_is_nothing_shown,
@@ -300,4 +302,20 @@ fn what_needs_a_closer_look_is_in_every_form(w: &World) {
         assert!(!screen.contains("(ignored)"), "{form:?}: {screen}");
         assert_eq!(terminal.ends(), 0);
     }
+}
+
+fn a_path_without_changes_is_told_from_no_changes(w: &World) {
+    w.outside("echo a > a; echo b > b; echo c > c").ok();
+    w.sandbox_with("s", "echo A > a; echo B > b");
+    let shown = w.whatif(["diff", "s", "c"]).go().ok();
+    assert_eq!(shown.text(), "s changed nothing there (2 files changed elsewhere)");
+}
+
+fn without_its_pager_a_diff_is_shown_all_the_same(w: &World) {
+    w.sandbox_with("s", "echo content > a");
+    let bin = w.bin.display().to_string();
+    let mut terminal = Terminal::with(w, &["/usr/bin/env", "WHATIF_PAGER=no-such-pager", &bin, "diff", "s"]);
+    terminal.expect("not found");
+    terminal.expect("1 file changed");
+    assert_eq!(terminal.ends(), 0);
 }

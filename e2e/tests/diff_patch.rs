@@ -12,6 +12,7 @@ as_root_and_user!(
     empty_files_and_missing_newlines_go_through_git_apply,
     directories_that_became_files_go_through_git_apply,
     git_settings_do_not_change_the_patch,
+    what_lies_outside_is_said_to_be_missing,
     large_files_go_through_git_apply_in_little_memory,
 );
 
@@ -145,4 +146,17 @@ fn large_files_go_through_git_apply_in_little_memory(w: &World) {
     w.whatif(["apply", "s", "--yes", "--all"]).go().ok();
     let files = |directory| Tree::of(directory, Detail::Patch).files();
     files(&patched).assert_is(&files(&w.project), "the patch is all of it");
+}
+
+/// A patch has no names for it.
+fn what_lies_outside_is_said_to_be_missing(w: &World) {
+    w.sandbox_with("s", "echo x > f; mkdir ../made; echo x > ../made/a; echo x > ../b");
+    let (a, b) = (w.home.join("made/a"), w.home.join("b"));
+    let said = w.whatif(["diff", "s", "--patch"]).go().ok().says("not in the patch: 2 changes outside the project");
+    assert!(!said.stderr.contains("made/a") && said.stdout.contains("b/f"), "{said:?}");
+    let named = w.whatif(["diff", "s", "--patch", "--outside"]).go().ok();
+    let named = named.says(&a.display().to_string()).says(&b.display().to_string());
+    assert_eq!(named.stderr.lines().count(), 2, "{named:?}");
+    let one = w.whatif(["diff", "s", &b.display().to_string(), "--patch"]).go().ok().says(&b.display().to_string());
+    assert_eq!((one.stderr.lines().count(), one.stdout.as_str()), (1, ""), "{one:?}");
 }

@@ -99,6 +99,8 @@ fn sandboxes_go_by_age_whatever_they_hold(w: &World) {
     let dry = w.json(["gc", "--older-than", "1ms", "--dry-run"]);
     assert_eq!(texts(&dry["sandboxes"], "name"), ["one", "two"], "in the order of their last use");
     assert!(texts(&dry["sandboxes"], "reason")[0].contains("1ms is the most"), "{dry}");
+    let said = w.whatif(["gc", "--older-than", "1ms", "--dry-run"]).go().ok().stdout;
+    assert!(said.contains("one would go") && !said.contains("removing one would free"), "what goes is not kept: {said}");
     assert_eq!(names(w).len(), 4);
     // The same from the configuration.
     w.configure("[gc]\nmax_age = \"1ms\"\n");

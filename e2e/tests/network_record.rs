@@ -9,6 +9,7 @@ use whatif_e2e::{World, eventually, outside_as_root_and_user, wait_for};
 outside_as_root_and_user!(
     decisions_are_shown,
     a_run_reports_what_it_was_denied,
+    what_is_allowed_is_not_taken_away_by_the_advice,
     a_run_without_denials_says_nothing_of_them,
     decisions_can_be_followed,
     what_is_not_there_is_said,
@@ -212,4 +213,11 @@ for host in ('shop.test', 'evil.test'):
         let mode = meta.permissions().mode() & 0o777;
         assert!(!meta.is_file() || mode & 0o177 == 0, "{} is {mode:o}", entry.path().display());
     }
+}
+
+/// A `--net` stands for itself: whoever adds one to the default must name the default too.
+fn what_is_allowed_is_not_taken_away_by_the_advice(w: &World, _: &Outside) {
+    let program = format!("{PRELUDE}\nhello('evil.test', 80)");
+    let outcome = w.whatif(["run", "--", "/usr/bin/python3", "-c", &program]).go();
+    outcome.says("to allow: --net registries --net allow=evil.test");
 }

@@ -18,6 +18,7 @@ as_root_and_user!(
     an_approved_rename_deletes_no_other_file,
     hunks_are_taken_once,
     what_was_carried_out_is_no_open_question,
+    what_comes_next_is_what_would_help,
     an_undo_brings_the_approval_back,
     decisions_that_cannot_be_read_stop_an_apply,
     the_terminal_is_given_back_after_a_signal,
@@ -291,4 +292,20 @@ fn nothing_changed_is_nothing_to_review(w: &World) {
     let mut terminal = Terminal::with_whatif(w, &["review", "s"]);
     terminal.expect("changed nothing");
     assert_eq!(terminal.ends(), 0);
+}
+
+fn what_comes_next_is_what_would_help(w: &World) {
+    w.outside("echo a > a").ok();
+    w.sandbox_with("s", "echo A > a; echo B > b; echo x > ../beyond");
+    let mut terminal = review(w, "s");
+    // The help closes with any key.
+    terminal.type_in("?");
+    terminal.expect("any key closes this");
+    terminal.type_in("qxq");
+    terminal.expect("0 accepted, 1 rejected");
+    terminal.expect("next: ");
+    terminal.expect("whatif review s");
+    assert_eq!(terminal.ends(), 0);
+    // An option alone does not take what the review has not accepted.
+    w.whatif(["apply", "s", "--dry-run"]).go().ok().says("beyond; to take: accept it in 'whatif review', then --outside");
 }

@@ -16,6 +16,8 @@ as_root_and_user!(
     a_bare_name_protects_at_any_depth,
     a_path_from_here_is_not_one_from_the_top,
     a_pattern_that_fits_nothing_is_a_mistake,
+    a_side_for_nothing_is_a_mistake,
+    a_name_after_the_patterns_is_pointed_out,
     what_is_neither_a_pattern_nor_a_name_is_a_mistake,
     a_name_with_wildcards_in_it_is_that_name,
     a_policy_that_can_never_fit_is_a_mistake,
@@ -346,4 +348,25 @@ fn all_options_that_are_needed_are_named(w: &World) {
     assert_eq!((why(&plan, "build"), why(&plan, "build/x")), (Value::Null, json!("ignored")), "{plan}");
     w.apply(&["s", "--outside", "--risky"]).ok();
     assert_eq!(w.outside("cat ~/plain; tail -n 1 ~/.bashrc").ok().text(), "plain\nevil");
+}
+
+fn a_side_for_nothing_is_a_mistake(w: &World) {
+    w.outside("echo a > a; echo b > b").ok();
+    w.sandbox_with("s", "echo A > a");
+    for side in ["--ours", "--theirs"] {
+        w.apply(&["s", side, "misspelt"]).fails_with_hint(2).says("nothing that fits 'misspelt'");
+        // A rule for whatever may come, and what is there but did not change.
+        for pattern in ["*.lock", "b", "a"] {
+            w.json(["apply", "s", side, pattern, "--dry-run"]);
+        }
+    }
+}
+
+fn a_name_after_the_patterns_is_pointed_out(w: &World) {
+    w.outside("echo a > a").ok();
+    w.sandbox_with("s", "echo A > a");
+    for option in ["--files", "--exclude"] {
+        let hint = format!("'s' is a sandbox: write it before {option}");
+        w.apply(&[option, "a", "s"]).fails_with_hint(2).says(&hint);
+    }
 }

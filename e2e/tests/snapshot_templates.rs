@@ -62,11 +62,12 @@ fn a_template_outlives_its_sandbox(w: &World) {
 fn a_template_can_be_replaced_and_removed(w: &World) {
     w.new_sandbox("s");
     w.exec("s", "echo one > f").ok();
-    w.json(["template", "save", "s", "t"]);
+    w.json(["template", "save", "s", "t", "-m", "what it is about"]);
     w.json(["new", "a", "--template", "t"]);
     w.exec("s", "echo two > f").ok();
     w.whatif(["template", "save", "s", "t"]).go().fails_with_hint(125);
-    w.json(["template", "save", "s", "t", "--replace"]);
+    let replaced = w.json(["template", "save", "s", "t", "--replace"]);
+    assert_eq!(replaced["message"], "what it is about", "nobody said anything else: {replaced}");
     w.json(["new", "b", "--template", "t"]);
     assert_eq!((w.exec("a", "cat f").ok().text(), w.exec("b", "cat f").ok().text()), ("one", "two"));
     w.whatif(["template", "rm", "t"]).go().ok();

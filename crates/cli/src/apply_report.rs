@@ -113,7 +113,8 @@ fn options(reason: Reason, needs: Options) -> String {
         _ => Options { risky: true, ..needs },
     };
     let all = [(needs.outside, "--outside"), (needs.ignored, "--ignored"), (needs.risky, "--risky")];
-    all.iter().filter(|(is_needed, _)| *is_needed).map(|(_, option)| *option).collect::<Vec<_>>().join(" ")
+    let options = all.iter().filter(|(is_needed, _)| *is_needed).map(|(_, option)| *option).collect::<Vec<_>>().join(" ");
+    if needs.review { format!("accept it in 'whatif review', then {options}") } else { options }
 }
 
 /// With what to do to take it all the same; `OPTIONS` stands for the options that are needed.
@@ -149,7 +150,11 @@ pub fn report(applied: &Applied, left_out: &ByReason, commit: Option<&str>, outp
         return say_reasons(left_out, &applied.lapsed, &applied.sandbox.project, output);
     };
     let merged = applied.steps.iter().filter(|s| s.what == What::Merge).count();
-    let merges = if merged > 0 { format!(", {merged} of them merged") } else { String::new() };
+    let merges = match (merged, applied.steps.len()) {
+        (0, _) => String::new(),
+        (1, 1) => " (merged)".to_owned(),
+        _ => format!(" ({merged} merged)"),
+    };
     output.line(format!(
         "{} {} applied{merges} from {} as {}",
         output.paint(Style::Green, "✓"),

@@ -6,7 +6,7 @@ use std::io::Write;
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use whatif_types::explain::EXIT_FAILED;
 
 use crate::commands::{
@@ -217,8 +217,7 @@ fn only<A: Args>(arguments: &[OsString], command: impl FnOnce(A) -> Command) -> 
 /// Help and versions go to people; a mistake in JSON mode is a JSON document like every other failure.
 fn refuse(mut error: clap::Error, arguments: &[OsString]) -> ! {
     let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
-    if let Some(joined) = joined_value(&error, arguments) {
-        let tip = format!("a value that begins with '-' is joined to its option: '{}'", printable(&joined));
+    if let Some(tip) = tip(&error, arguments) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     if json && error.use_stderr() {
@@ -235,19 +234,34 @@ fn refuse(mut error: clap::Error, arguments: &[OsString]) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// What was most likely meant where a value was taken for an option: `--files -dash`.
-fn joined_value(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+/// What was most likely meant by a word that has no place where it stands.
+fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let refused = match error.get(ContextKind::InvalidArg)? {
         ContextValue::String(refused) if error.kind() == ErrorKind::UnknownArgument => refused,
         _ => return None,
     };
-    let words = arguments.iter().map_while(|word| word.to_str()).take_while(|word| *word != "--");
-    let pairs = words.clone().zip(words.skip(1));
-    let is_meant = |(option, value): &(&str, &str)| {
-        let is_long = option.starts_with("--") && !option.contains('=');
-        is_long && !value.starts_with("--") && value.starts_with(refused.as_str())
+    let words: Vec<&str> = arguments.iter().map_while(|word| word.to_str()).take_while(|word| *word != "--").collect();
+    let has_end = words.len() < arguments.len();
+    let mut root = Cli::command();
+    root.build();
+    let command = words.iter().skip(1).try_fold(&root, |command, word| command.find_subcommand(word).ok_or(command));
+    let (Ok(command) | Err(command)) = command;
+    if refused.starts_with('-') {
+        let joined = joined_value(refused, &words, command)?;
+        return Some(format!("a value that begins with '-' is joined to its option: '{}'", printable(&joined)));
+    }
+    let runs_a_command = command.get_positionals().any(clap::Arg::is_last_set);
+    (runs_a_command && !has_end).then(|| format!("put '--' before the command: '-- {}'", printable(refused)))
+}
+
+/// Where a value was taken for an option: `--files -dash`.
+fn joined_value(refused: &str, words: &[&str], command: &clap::Command) -> Option<String> {
+    let takes_a_value = |long: &str| command.get_arguments().any(|a| a.get_long() == Some(long) && a.get_action().takes_values());
+    let is_meant = |(option, value): &(&&str, &&str)| {
+        let is_option = option.strip_prefix("--").is_some_and(takes_a_value);
+        is_option && !value.starts_with("--") && value.starts_with(refused)
     };
-    pairs.into_iter().find(is_meant).map(|(option, value)| format!("{option}={value}"))
+    words.iter().zip(words.iter().skip(1)).find(is_meant).map(|(option, value)| format!("{option}={value}"))
 }
 
 /// One command without the others.
@@ -262,8 +276,6 @@ struct Only<A: Args> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -271,15 +283,31 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    fn tip_for(words: &[&str]) -> Option<String> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        tip(&Cli::try_parse_from(&words).expect_err("it is refused"), &words)
+    }
+
     #[test]
     fn a_value_that_looks_like_an_option_is_to_be_joined_to_its_own() {
         let joined = |words: &[&str]| {
-            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-            joined_value(&Cli::try_parse_from(&words).expect_err("it is refused"), &words)
+            let tip = tip_for(words)?;
+            Some(tip.strip_prefix("a value that begins with '-' is joined to its option: ")?.to_owned())
         };
-        assert_eq!(joined(&["whatif", "apply", "s", "--files", "-dash", "--yes"]).as_deref(), Some("--files=-dash"));
-        assert_eq!(joined(&["whatif", "undo", "--skip", "-x"]).as_deref(), Some("--skip=-x"));
+        assert_eq!(joined(&["whatif", "apply", "s", "--files", "-dash", "--yes"]).as_deref(), Some("'--files=-dash'"));
+        assert_eq!(joined(&["whatif", "undo", "--skip", "-x"]).as_deref(), Some("'--skip=-x'"));
         assert_eq!(joined(&["whatif", "apply", "-x"]), None);
         assert_eq!(joined(&["whatif", "apply", "--unknown"]), None);
+        assert_eq!(joined(&["whatif", "apply", "--dry-run", "-x"]), None, "that option takes none");
+    }
+
+    #[test]
+    fn a_command_without_its_dashes_is_told_where_they_go() {
+        for words in [&["whatif", "run", "--rm", "ls", "-l"][..], &["whatif", "run", "ls"]] {
+            assert_eq!(tip_for(words).as_deref(), Some("put '--' before the command: '-- ls'"), "{words:?}");
+        }
+        assert_eq!(tip_for(&["whatif", "run", "ls -l"]).as_deref(), Some("put '--' before the command: '-- ls -l'"));
+        assert_eq!(tip_for(&["whatif", "exec", "-it", "h", "bash"]).as_deref(), Some("put '--' before the command: '-- bash'"));
+        assert_eq!(tip_for(&["whatif", "apply", "--dry-run", "h", "h", "h2"]), None, "it runs nothing");
     }
 }

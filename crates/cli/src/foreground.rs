@@ -51,7 +51,7 @@ pub fn attend(
     let mut relays = streams.relays;
     let raw_mode = match running.terminal.take() {
         Some(master) => {
-            relays.extend(terminal::relays(&master).map_err(|e| failed("use the terminal", e))?);
+            relays.extend(terminal::relays(&master, streams.gives_stdin).map_err(|e| failed("use the terminal", e))?);
             Some((RawMode::enter().map_err(|e| failed("use the terminal", e))?, master))
         }
         None => None,

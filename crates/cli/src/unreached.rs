@@ -1,6 +1,8 @@
 //! Tells whom a command did not get through to, and how it would.
 
+use whatif_engine::Sandbox;
 use whatif_engine::network::{Denied, Troubles};
+use whatif_types::network::NetWish;
 
 use crate::commands::net::place;
 use crate::output::{Output, Style, counted, printable};
@@ -8,8 +10,8 @@ use crate::output::{Output, Style, counted, printable};
 /// So many hosts are named.
 const MOST_NAMED: usize = 5;
 
-pub fn tell(troubles: &Troubles, name: &str, is_kept: bool, output: &Output) {
-    tell_denied(&troubles.denied, name, is_kept, output);
+pub fn tell(troubles: &Troubles, sandbox: &Sandbox, is_kept: bool, output: &Output) {
+    tell_denied(&troubles.denied, sandbox, is_kept, output);
     let total: u64 = troubles.failed.iter().map(|failed| failed.count).sum();
     if total > 0 {
         let why = |because: &str| printable(because);
@@ -20,7 +22,7 @@ pub fn tell(troubles: &Troubles, name: &str, is_kept: bool, output: &Output) {
     }
 }
 
-fn tell_denied(denied: &[Denied], name: &str, is_kept: bool, output: &Output) {
+fn tell_denied(denied: &[Denied], sandbox: &Sandbox, is_kept: bool, output: &Output) {
     let total: u64 = denied.iter().map(|d| d.count).sum();
     if total == 0 {
         return;
@@ -36,9 +38,16 @@ fn tell_denied(denied: &[Denied], name: &str, is_kept: bool, output: &Output) {
             output.note(format!("  {}: {}", place(&denied.host, denied.port), printable(&denied.because)));
         }
     } else {
+        let name = &sandbox.name;
         let living = if is_kept { format!("; in this one: whatif net allow {name} {}", rules.join(" ")) } else { String::new() };
-        output.note(format!("  to allow: --net allow={}{living}", rules.join(",")));
+        output.note(format!("  to allow: {}--net allow={}{living}", usual(&sandbox.details.network), rules.join(",")));
     }
+}
+
+/// A `--net` replaces what a sandbox has by default, so that is to be said as well.
+fn usual(wish: &NetWish) -> String {
+    let choices = [(wish.registries, "--net registries "), (wish.local, "--net local ")];
+    choices.iter().filter(|(is_usual, _)| wish.by_default && *is_usual).map(|(_, option)| *option).collect()
 }
 
 fn more(all: usize) -> String {

@@ -246,7 +246,9 @@ impl Engine {
             for (sandbox, _) in &lineage.sandboxes {
                 directories.extend(self.state.find(&sandbox.id)?.map(|directory| (sandbox.name.as_str(), directory)));
             }
-            for owner in sandboxes.chain(snapshots).chain(templates) {
+            let stays = |owner: &Owner| !collected.goes(owner) && !old.iter().any(|(gone, _)| gone == owner);
+            let staying: Vec<Owner> = sandboxes.chain(snapshots).chain(templates).filter(stays).collect();
+            for owner in staying {
                 let own = match &owner {
                     Owner::Sandbox(name) => {
                         directories.get(name.as_str()).map(|d| measure::tree(d)).transpose()?.unwrap_or_default()

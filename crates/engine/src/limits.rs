@@ -60,7 +60,7 @@ impl Lease<'_> {
 
 /// Refuses a limit of 0: taken at its word it would end everything at once, and nobody who means "no limit" wants that.
 pub fn check(asked: &Limits) -> Result<(), EngineError> {
-    let hint = "say how much it may be, or leave it out".to_owned();
+    let hint = "say how much it may be (512M, 2G), or leave it out".to_owned();
     asked.check().map_err(|message| EngineError::Usage { message, hint })
 }
 

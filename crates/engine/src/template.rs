@@ -69,7 +69,8 @@ impl Engine {
     ) -> Result<(Template, Option<Disturbed>), EngineError> {
         name::validate(name)?;
         self.check_room()?;
-        if !replace && self.store.get_template(name)?.is_some() {
+        let replaced = self.store.get_template(name)?;
+        if !replace && replaced.is_some() {
             return Err(StoreError::TemplateTaken { name: name.to_owned() }.into());
         }
         let sandbox = self.resolve(sandbox)?;
@@ -87,7 +88,8 @@ impl Engine {
             lockfiles: lockfiles_in(&sandbox.project),
             project: sandbox.project,
             provider: sandbox.provider,
-            message,
+            // What it is about stays unless another description was given.
+            message: message.or_else(|| replaced.and_then(|template| template.message)),
             details,
         };
         self.store.insert_template(&template, Some(&origin(&snapshot)), replace)?;

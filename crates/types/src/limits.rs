@@ -11,6 +11,9 @@ pub use self::cpus::Cpus;
 pub use self::expiry::{Clock, Expiry};
 use crate::{Size, Span};
 
+/// Whoever asks for less has most likely left out the unit.
+const LEAST_MEMORY: Size = Size(1 << 20);
+
 /// What may be used. Nothing said is no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -148,9 +151,17 @@ impl Limits {
         .find_map(|(is_nothing, what)| is_nothing.then_some(what))
     }
 
-    /// The same, said.
+    /// The same, said; and of memory, less than any program starts with.
     pub fn check(&self) -> Result<(), String> {
-        self.nonsense().map_or(Ok(()), |what| Err(format!("a limit of 0 on {what} would leave nothing to run")))
+        if let Some(what) = self.nonsense() {
+            return Err(format!("a limit of 0 on {what} would leave nothing to run"));
+        }
+        match self.memory.filter(|memory| *memory < LEAST_MEMORY) {
+            Some(Size(bytes)) => {
+                Err(format!("a memory limit of {bytes} bytes is too small to start anything; a size without a unit is in bytes"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The limit in the words of whoever ran into it.

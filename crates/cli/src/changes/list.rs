@@ -33,7 +33,12 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
     let project = &diff.sandbox.project;
     let all: Vec<&Change> = diff.set.changes.iter().filter(|c| wanted(c)).collect();
     if all.is_empty() && diff.set.unreadable.is_empty() {
-        return writeln!(out, "{} changed nothing", diff.title);
+        let others = diff.set.changes.iter().filter(|c| !c.is_directory()).count();
+        return match others {
+            0 => writeln!(out, "{} changed nothing", diff.title),
+            // Only some paths were asked for.
+            _ => writeln!(out, "{} changed nothing there ({} changed elsewhere)", diff.title, counted(others as u64, "file")),
+        };
     }
     let listed = all.iter().copied().filter(|c| extent.lists(c));
     let (risky, rest): (Vec<&Change>, Vec<&Change>) = listed.partition(|c| c.needs_approval());

@@ -26,8 +26,10 @@ impl Pager {
         let variable = |name: &str, otherwise: &str| std::env::var_os(name).unwrap_or_else(|| otherwise.into());
         let programs = Programs::new(&variable("PATH", USUAL), Path::new(&variable("HOME", "/")), project);
         let mut command = Command::new("/bin/sh");
+        // One that cannot be started has read nothing: the shell says why, and the text is shown without it.
+        let or_plainly = format!("{chosen}\ncase $? in 126 | 127) exec cat ;; esac");
         // It is looked for where the project cannot put one.
-        command.args(["-c", &chosen]).env("PATH", programs.search_path()).stdin(Stdio::piped());
+        command.args(["-c", &or_plainly]).env("PATH", programs.search_path()).stdin(Stdio::piped());
         // Colours pass, a short text stays on the screen and ends the pager.
         if std::env::var_os("LESS").is_none() {
             command.env("LESS", "FRX");

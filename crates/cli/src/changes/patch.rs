@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use whatif_engine::{Change, ChangeKind, Kind, State, Unreadable};
 use whatif_patch::Side;
 
-use super::looks;
+use super::{Implied, looks};
 
 /// A patch holds both sides of one file in memory, and spells them out there. Longer ones have no lines to show either.
 const LONGEST: u64 = 32 << 20;
@@ -15,6 +15,8 @@ const LONGEST: u64 = 32 << 20;
 /// What a patch does not have.
 #[derive(Debug, Default)]
 pub struct LeftOut {
+    /// A patch counts from the project; what lies elsewhere has no name in it.
+    pub outside: Vec<PathBuf>,
     /// Git's own data that must not be overlooked.
     pub of_git: Vec<PathBuf>,
     /// Too large, or nothing that git knows.
@@ -27,8 +29,12 @@ pub struct LeftOut {
 /// Writes all changes in the project that a patch can express, and returns those it cannot.
 pub fn write(out: &mut dyn Write, changes: &[&Change], project: &Path) -> io::Result<LeftOut> {
     let mut left_out = LeftOut::default();
+    let implied = Implied::by(changes);
     for change in changes {
-        let Ok(path) = change.path.strip_prefix(project) else { continue };
+        let Ok(path) = change.path.strip_prefix(project) else {
+            left_out.outside.extend((!implied.has(change)).then(|| change.path.clone()));
+            continue;
+        };
         // Git does not take patches to its own data.
         if path.components().any(|c| c.as_os_str() == ".git") {
             left_out.of_git.extend(change.needs_approval().then(|| path.to_owned()));

@@ -16,6 +16,11 @@ impl Picked {
         Self { paths: paths.iter().map(|p| plain(&cwd.join(p))).collect() }
     }
 
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.paths.is_empty()
+    }
+
     /// The paths at and below which nothing changed.
     pub fn without_change<'a>(&'a self, changes: &'a [Change]) -> impl Iterator<Item = &'a Path> {
         let paths = |c: &'a Change| std::iter::once(c.path.as_path()).chain(c.old_path());

@@ -95,6 +95,21 @@ impl Args {
         Self { name: Some(sandbox), ..self }
     }
 
+    /// A name that follows the patterns of an option is one more pattern.
+    fn explain_swallowed_name(&self, engine: &Engine, error: EngineError) -> EngineError {
+        let EngineError::Usage { message, .. } = &error else { return error };
+        let last = [("--files", self.files.last()), ("--exclude", self.exclude.last())];
+        // Where the records cannot be read, the error at hand is still true.
+        let is_sandbox = |pattern: &String| self.name.is_none() && engine.is_sandbox(pattern).unwrap_or(false);
+        match last.into_iter().find_map(|(option, pattern)| Some((option, pattern.filter(|p| is_sandbox(p))?))) {
+            Some((option, name)) => {
+                let hint = format!("'{name}' is a sandbox: write it before {option}, as in 'whatif apply {name} {option} GLOB'");
+                EngineError::Usage { message: message.clone(), hint }
+            }
+            None => error,
+        }
+    }
+
     fn request(&self) -> ApplyRequest {
         ApplyRequest {
             name: self.name.clone(),
@@ -162,10 +177,11 @@ fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineE
     let so_far = interrupt::nothing_changed_so_far(output);
     // Nobody is asked, so nothing has to come between the plan and the apply. Checks may take long, and others need not wait.
     let is_at_once = args.yes && !args.dry_run && (args.no_checks || !engine.has_checks(&request)?);
-    let mut prepared = match is_at_once {
-        true => Interrupts::default().during(output, |watch| engine.prepare_apply_in_turn(&request, watch))?,
-        false => engine.prepare_apply(&request)?,
+    let prepared = match is_at_once {
+        true => Interrupts::default().during(output, |watch| engine.prepare_apply_in_turn(&request, watch)),
+        false => engine.prepare_apply(&request),
     };
+    let mut prepared = prepared.map_err(|error| args.explain_swallowed_name(engine, error))?;
     for note in prepared.notes() {
         output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(note)));
     }

@@ -8,7 +8,7 @@ use whatif_sys::absence;
 
 use super::Outcome;
 use crate::changes::{self, Extent, Implied, Pager, Picked};
-use crate::output::{Output, lost_output, visible_path};
+use crate::output::{Output, counted, lost_output, visible_path};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -112,6 +112,14 @@ fn show(
     if args.patch && !std::io::stdout().is_terminal() {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         let left_out = changes::write_patch(&mut out, &wanted, project)?;
+        if args.outside || !picked.is_everything() {
+            for path in left_out.outside {
+                output.note(format!("whatif: not in the patch, outside the project: {}", visible_path(&path)));
+            }
+        } else if !left_out.outside.is_empty() {
+            let count = counted(left_out.outside.len() as u64, "change");
+            output.note(format!("whatif: not in the patch: {count} outside the project (--outside names them)"));
+        }
         for path in left_out.of_git {
             output.note(format!("whatif: not in the patch, git takes none to its own data: {}", visible_path(&path)));
         }

@@ -125,7 +125,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         let line_end = if terminal { "\n" } else { "" };
         output.note(format!("{line_end}{}", output.rendered(&ended, None)));
     }
-    unreached::tell(&network, &started.sandbox.name, true, output);
+    unreached::tell(&network, &started.sandbox, true, output);
     engine.settle_command(&started.sandbox, &exited)?;
     Ok(super::run::exit_code(&exited))
 }

@@ -13,6 +13,7 @@ pub struct Args {
     /// The sandbox: its name or the beginning of its id
     name: String,
     /// The process, by the number 'whatif ps' shows
+    #[arg(value_parser = process)]
     pid: i32,
     /// The signal, by name or number
     #[arg(long, short, default_value = "TERM", value_parser = signal)]
@@ -33,6 +34,10 @@ const NAMES: [(&str, i32); 12] = [
     ("CONT", 18),
     ("STOP", 19),
 ];
+
+fn process(text: &str) -> Result<i32, String> {
+    text.parse().map_err(|_| "expected the number of a process, as 'whatif ps' shows it".to_owned())
+}
 
 fn signal(text: &str) -> Result<i32, String> {
     let upper = text.to_ascii_uppercase();

@@ -89,7 +89,10 @@ fn permits(engine: &Engine, forget: Option<&Rule>, output: &Output) -> Outcome {
     if let Some(rule) = forget
         && engine.forget_permit(rule)? == 0
     {
-        output.note(format!("whatif: '{rule}' was not permitted anywhere"));
+        return Err(EngineError::Usage {
+            message: format!("'{rule}' was not permitted anywhere"),
+            hint: "'whatif net permits' lists what was".to_owned(),
+        });
     }
     let permits = engine.permits()?;
     output.document(&permits);

@@ -118,7 +118,7 @@ fn report(finished: &Finished, exited: &Exited, is_closed: bool, output: &Output
         };
         output.note(format!("{tag} it tried to reach a network and had none; {remedy}"));
     }
-    unreached::tell(&finished.network, name, finished.kept, output);
+    unreached::tell(&finished.network, &finished.sandbox, finished.kept, output);
     let is_said = ending::is_notable(&exited.usage) || !finished.sandbox.details.limits.is_unlimited();
     let used = is_said.then(|| output.paint_note(Style::Dim, format!("  used {}", ending::usage(&exited.usage))));
     if !finished.kept {

@@ -31,6 +31,8 @@ pub struct Streams {
     pub(super) passed: Vec<OwnedFd>,
     pub(super) relays: Vec<Relay>,
     pub captured: Option<Capture>,
+    /// The command was given our standard input.
+    pub(super) gives_stdin: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -58,7 +60,8 @@ impl Capture {
 
 impl Streams {
     pub fn prepare(wanted: Wanted) -> rustix::io::Result<Self> {
-        let mut streams = Self { kinds: [Stdio::Null; 3], passed: Vec::new(), relays: Vec::new(), captured: None };
+        let (passed, relays) = (Vec::new(), Vec::new());
+        let mut streams = Self { kinds: [Stdio::Null; 3], passed, relays, captured: None, gives_stdin: wanted.stdin };
         if wanted.terminal {
             return Ok(streams);
         }

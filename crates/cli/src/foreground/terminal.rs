@@ -43,12 +43,15 @@ impl Drop for RawMode {
     }
 }
 
-pub(super) fn relays(master: &OwnedFd) -> std::io::Result<[Relay; 2]> {
+/// What is typed goes in. A standard input that is no terminal is the caller's, who may have another use for it, unless it was
+/// given to the command.
+pub(super) fn relays(master: &OwnedFd, gives_stdin: bool) -> std::io::Result<Vec<Relay>> {
     use std::os::fd::AsFd;
-    Ok([
-        Relay::input(stdin().try_clone_to_owned()?, master.try_clone()?),
-        Relay::output(master.try_clone()?, Sink::Descriptor(stdout().as_fd().try_clone_to_owned()?)),
-    ])
+    let mut relays = vec![Relay::output(master.try_clone()?, Sink::Descriptor(stdout().as_fd().try_clone_to_owned()?))];
+    if gives_stdin || std::io::stdin().is_terminal() {
+        relays.push(Relay::input(stdin().try_clone_to_owned()?, master.try_clone()?));
+    }
+    Ok(relays)
 }
 
 /// A key that overtakes those which the program has not read yet.

@@ -136,9 +136,9 @@ impl App {
     /// Does what a key means.
     pub fn act(&mut self, action: Action) -> Effect {
         if self.help {
-            // Any key closes the help.
+            // Any key closes the help, and does nothing else.
             self.help = false;
-            return if action == Action::Quit { Effect::Quit } else { Effect::Nothing };
+            return Effect::Nothing;
         }
         self.message = None;
         match action {
@@ -204,6 +204,11 @@ impl App {
     /// The command that uses the decisions.
     #[must_use]
     pub fn next_step(&self) -> String {
+        let tally = self.decisions.tally();
+        if tally.taken() == 0 {
+            let verb = if tally.undecided == 0 { "reject" } else { "review" };
+            return format!("whatif {verb} {}", self.subject.name);
+        }
         let is_taken =
             |i: usize| self.subject.changes[i].outside && matches!(self.decisions.mark(i), Mark::Accepted | Mark::Partly);
         let outside = if (0..self.facts.len()).any(is_taken) { " --outside" } else { "" };

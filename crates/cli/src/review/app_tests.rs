@@ -156,6 +156,9 @@ fn help_closes_with_any_key() {
     press(&mut app, "a");
     assert!(!app.help);
     assert_eq!(verdict(&app, "a"), None, "that key did nothing else");
+    press(&mut app, "?");
+    assert_eq!(app.act(Action::Quit), Effect::Nothing, "not even this one");
+    assert!(!app.help);
 }
 
 #[test]

@@ -49,9 +49,15 @@ impl Tally {
         self.undecided += other.undecided;
     }
 
+    /// What an apply would take, at least in part.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.accepted + self.partly
+    }
+
     #[must_use]
     pub fn decided(&self) -> usize {
-        self.accepted + self.rejected + self.partly
+        self.taken() + self.rejected
     }
 
     #[must_use]

@@ -42,6 +42,8 @@ pub struct Options {
     pub outside: bool,
     pub ignored: bool,
     pub risky: bool,
+    /// No option: the review must accept it as well.
+    pub review: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -227,7 +229,7 @@ impl Rules<'_> {
     }
 
     fn given(&self) -> Options {
-        Options { outside: self.request.outside, ignored: self.request.ignored, risky: self.request.risky }
+        Options { outside: self.request.outside, ignored: self.request.ignored, risky: self.request.risky, review: false }
     }
 
     /// The options that are missing for a change to be taken. One may lead to the next: what lies outside may need approval, too.
@@ -239,6 +241,10 @@ impl Rules<'_> {
                 Err(Reason::Outside) => with.outside = true,
                 Err(Reason::Ignored) => with.ignored = true,
                 Err(Reason::Risky | Reason::DependencyTree) => with.risky = true,
+                Err(Reason::Undecided | Reason::Lapsed | Reason::Rejected) => {
+                    with.review = with != given;
+                    break;
+                }
                 _ => break,
             }
         }
@@ -246,6 +252,7 @@ impl Rules<'_> {
             outside: with.outside && !given.outside,
             ignored: with.ignored && !given.ignored,
             risky: with.risky && !given.risky,
+            review: with.review,
         }
     }
 
@@ -386,6 +393,13 @@ pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Pa
     // Where nothing changed, there is nothing to protect from.
     for pattern in request.exclude.iter().chain(&request.skip).filter(|_| !paths.is_empty()) {
         let patterns = Patterns::protecting(std::slice::from_ref(pattern), scope)?;
+        let is_about_something = patterns.has_wildcards() || patterns.name_something();
+        if !is_about_something && !paths.iter().any(|path| patterns.matches(path)) {
+            return Err(unknown(request, pattern));
+        }
+    }
+    for pattern in request.ours.iter().chain(&request.theirs).filter(|_| !paths.is_empty()) {
+        let patterns = Patterns::new(std::slice::from_ref(pattern), scope)?;
         let is_about_something = patterns.has_wildcards() || patterns.name_something();
         if !is_about_something && !paths.iter().any(|path| patterns.matches(path)) {
             return Err(unknown(request, pattern));

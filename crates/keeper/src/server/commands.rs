@@ -104,6 +104,7 @@ impl Commands {
             owner: None,
             outcome: Some(started.outcome),
             program: exec.arguments.first().map(|a| a.to_os().to_string_lossy().into_owned()).unwrap_or_default(),
+            directory: exec.directory.to_os().to_string_lossy().into_owned(),
             command: line_of(exec),
             is_alone,
             terminal: terminal.map(|(master, _)| master),
@@ -162,7 +163,7 @@ impl Commands {
         for (pid, failure) in failed {
             if let Some(index) = self.running.iter().position(|r| r.pid == pid) {
                 let running = self.running.swap_remove(index);
-                let reply = Reply::Failed(describe(failure, &running.program));
+                let reply = Reply::Failed(describe(failure, &running.program, &running.directory));
                 for client in running.waiting {
                     connections.send(client, &reply, &[]);
                 }

@@ -28,6 +28,8 @@ pub(super) struct Running {
     /// Held until the command is known to run; afterwards its end of file has been seen.
     pub outcome: Option<OwnedFd>,
     pub program: String,
+    /// Where it was started.
+    pub directory: String,
     /// The whole line, for whoever asks later.
     pub command: String,
     /// Nobody else was there when it began, nor began meanwhile.
@@ -89,9 +91,12 @@ pub(super) fn line_of(exec: &Exec) -> String {
     }
 }
 
-pub(super) fn describe(failure: Failure, program: &str) -> Failed {
+pub(super) fn describe(failure: Failure, program: &str, directory: &str) -> Failed {
     let (reason, errno, what) = match failure {
-        Failure::Directory(errno) => (Reason::Directory, errno, "enter the working directory".to_owned()),
+        Failure::Directory(errno) => (Reason::Directory, errno, format!("enter the working directory {directory}")),
+        Failure::Execute(errno) if program.is_empty() => {
+            return Failed { reason: Reason::NotFound, message: "the name of the command is empty".to_owned(), errno };
+        }
         Failure::Execute(errno) if errno == rustix::io::Errno::NOENT.raw_os_error() => {
             return Failed { reason: Reason::NotFound, message: format!("{program}: not found in the sandbox"), errno };
         }

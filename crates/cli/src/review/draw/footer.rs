@@ -65,7 +65,7 @@ fn hints(app: &App, area: Rect, theme: Theme) -> Line<'static> {
 }
 
 fn status(buffer: &mut Buffer, app: &App, area: Rect, theme: Theme) {
-    let next = if app.decisions.tally().decided() > 0 { app.next_step() } else { String::new() };
+    let next = if app.decisions.tally().taken() > 0 { app.next_step() } else { String::new() };
     let needed = |line: &Line| line.width() + wrap::width(&next) + "next: ".len() + 1;
     let (long, short) = (standing(app, true, theme), standing(app, false, theme));
     let left = if next.is_empty() || needed(&long) < area.width as usize { long } else { short };
