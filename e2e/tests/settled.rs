@@ -6,6 +6,7 @@ as_root_and_user!(
     a_deletion_in_reality_that_was_chosen_stays,
     a_file_that_was_chosen_over_its_deletion_stays,
     a_deleted_directory_is_settled_with_what_is_in_it,
+    a_replaced_directory_is_settled_with_what_is_in_it,
     a_directory_in_the_place_of_a_file_is_settled,
     what_was_settled_stays_so_after_an_undo,
     a_deletion_that_was_applied_and_taken_back_by_hand_is_no_conflict,
@@ -69,6 +70,38 @@ fn a_deleted_directory_is_settled_with_what_is_in_it(w: &World) {
         w.outside("echo later > d/e/later").ok();
         is_settled(w, s);
         assert_eq!(w.outside("cat d/1 d/e/2 d/new d/e/later f").ok().text(), "1\nreal\n2\nnew\nlater\nF", "{s}");
+    });
+}
+
+/// However it was said that reality's version stays, and whatever reality did to the directory.
+fn a_replaced_directory_is_settled_with_what_is_in_it(w: &World) {
+    let ways = [
+        ("file", "rm -r file; echo file > file", "echo 3 > file/3"),
+        ("link", "rm -r link; ln -s elsewhere link", "echo 3 > link/e/3"),
+        ("moved", "mv moved away; echo file > moved", "echo 3 > moved/3"),
+        ("other-mode", "rm -r other-mode; echo file > other-mode", "chmod 700 other-mode"),
+        ("deleted", "rm -r deleted", "chmod 700 deleted"),
+    ];
+    each(w, |s, run| {
+        for (name, ..) in &ways {
+            let fill = format!("mkdir -p {name}/e; cd {name}; echo {name} 1 > 1; echo {name} 2 > e/2; ln -s 1 l");
+            w.outside(&fill).ok();
+        }
+        w.outside("echo f > f").ok();
+        let inside: String = ways.iter().map(|(_, inside, _)| format!("{inside}\n")).collect();
+        run(&format!("{inside}echo F > f"));
+        for (_, _, theirs) in &ways {
+            w.outside(theirs).ok();
+        }
+        let real = |name: &str| w.outside(&format!("find {name} -printf '%p %y %m\\n' | sort; grep -r . {name}")).ok().stdout;
+        let all = || ways.iter().map(|(name, ..)| real(name)).collect::<Vec<_>>();
+        let before = all();
+        w.apply(&[s, "--all"]).exits(1);
+        w.apply(&[s, "--all", "--ours", "*"]).ok();
+        assert_eq!(all(), before, "{s}");
+        is_settled(w, s);
+        assert_eq!(all(), before, "{s}, applied again");
+        assert_eq!(w.outside("cat f away/1 away/e/2").ok().text(), "F\nmoved 1\nmoved 2", "{s}");
     });
 }
 

@@ -3,6 +3,7 @@
 //! `select` says which changes are wanted, `decide` what each means for reality as it is now, `plan` turns that into a
 //! transaction, `whatif_apply` carries it out, `finish` writes down what happened. Up to the transaction nothing is written.
 
+mod beneath;
 mod copy_up;
 mod database;
 mod decide;
@@ -323,11 +324,11 @@ impl Engine {
                 decided.push(decide::put_back(object)?);
             }
             let planned = plan::plan(&wanted, decided)?;
-            let sources = sources::to_keep(set, &planned)?;
+            let (sources, within) = (sources::to_keep(set, &planned)?, beneath::to_keep(set, &planned));
             let held = held::to_hold(set, left_out, &planned, &named)?;
             let objects = repository::objects_to_keep(&planned, &mut git_directories)?;
             // All count, one after the other.
-            if decider.keep(sources) | decider.hold(held) | decider.keep_objects(objects) {
+            if decider.keep(sources) | decider.keep(within) | decider.hold(held) | decider.keep_objects(objects) {
                 continue;
             }
             // Of what is planned then; with them it is planned once more.
