@@ -1,5 +1,6 @@
 //! Reality's version can be chosen, and then it stays: what was settled is no change of the sandbox any more.
 
+use serde_json::json;
 use whatif_e2e::{World, as_root_and_user, needs};
 
 as_root_and_user!(
@@ -9,6 +10,7 @@ as_root_and_user!(
     a_replaced_directory_is_settled_with_what_is_in_it,
     a_directory_in_the_place_of_a_file_is_settled,
     what_was_settled_stays_so_after_an_undo,
+    a_rebase_leaves_the_sandbox_its_version_of_what_was_settled,
     a_deletion_that_was_applied_and_taken_back_by_hand_is_no_conflict,
 );
 
@@ -133,6 +135,30 @@ fn what_was_settled_stays_so_after_an_undo(w: &World) {
         assert_eq!(document["changes"].as_array().map(Vec::len), Some(1), "{s}: {document:#}");
         w.apply(&[s]).ok();
         assert!(w.read("f").contains("real") && w.read("g").contains("sb"), "{s}");
+    });
+}
+
+/// Reality's version was chosen for reality. The sandbox's is nowhere else.
+fn a_rebase_leaves_the_sandbox_its_version_of_what_was_settled(w: &World) {
+    each(w, |s, run| {
+        w.outside("echo f > f; printf '\\0b' > b; echo g > g; echo kind > kind; mkdir -m 755 d; seq 9 > other").ok();
+        run("echo mine > f; printf '\\0mine' > b; echo mine > g; rm kind; ln -s mine kind; chmod 750 d; sed -i s/2/two/ other");
+        w.outside("echo real > f; printf '\\0real' > b; rm g; echo real > kind; chmod 700 d; sed -i s/8/eight/ other").ok();
+        let inside = || w.exec(s, "cat f b g; readlink kind; stat -c %a d").ok().stdout;
+        let before = inside();
+        w.apply(&[s, "--all", "--ours", "*"]).ok();
+        w.whatif(["diff", s]).go().ok();
+        w.outside("rm f; printf '\\0other' > b; echo again > kind; chmod 711 d; sed -i s/5/five/ other").ok();
+        let said = w.json(["rebase", s]);
+        assert_eq!(said["kept"], json!(["b", "d", "f", "g", "kind"]), "{s}: {said}");
+        assert_eq!((&said["conflicts"], &said["open"]), (&json!([]), &json!([])), "{s}: {said}");
+        assert_eq!(inside(), before, "{s}");
+        // What was merged goes on as before.
+        assert_eq!(w.exec(s, "sed -n '2p;5p;8p' other").ok().text(), "two\nfive\neight", "{s}");
+        is_settled(w, s);
+        assert_eq!(w.outside("ls; stat -c %a d").ok().text(), "b\nd\nkind\nother\n711", "{s}");
+        let said = w.whatif(["rebase", s]).go().ok().stdout;
+        assert!(said.contains("reality's version was chosen") && said.contains("but for what it keeps"), "{s}: {said}");
     });
 }
 

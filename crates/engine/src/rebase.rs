@@ -3,7 +3,7 @@
 //! What the sandbox did not touch follows reality by itself; in a copy it is brought up to date (`copies.rs`). Where reality changed
 //! something that the sandbox has a version of, that version becomes the merge of both, by the same rules as in an apply; where text
 //! collides, it gets conflict markers, as git writes them, to be settled inside. Everything else that collides stays as it is and
-//! is listed as open.
+//! is listed as open. Where an apply left reality's version by choice, the sandbox keeps its own: nobody else may have it.
 //!
 //! The head's version is replaced and on the disk before the record says that it stands on reality, and what it will say is written
 //! down before that (`intent.rs`). So a rebase that is cut short leaves each version with what it starts from.
@@ -17,7 +17,7 @@ mod reality;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_diff::base::{Made, NewBase, hash_of};
+use whatif_diff::base::{Made, NewBase, Record, hash_of};
 use whatif_diff::{Base, Change, Kind, Moved, State, Time, Unchanged, Unreadable, content, git_index};
 use whatif_sys::absence;
 use whatif_types::sandbox::StopReason;
@@ -41,6 +41,8 @@ pub struct Rebased {
     pub merged: Vec<PathBuf>,
     /// Both sides are in the sandbox, between markers.
     pub marked: Vec<PathBuf>,
+    /// The sandbox has its own version still, though reality's was chosen in an apply.
+    pub kept: Vec<PathBuf>,
     /// Nothing could be done; an apply will still say so.
     pub open: Vec<(PathBuf, &'static str)>,
 }
@@ -76,12 +78,17 @@ impl Engine {
         // Before the first marker is written: an apply looks for them only where there was a rebase.
         let was_rebased = sandbox.details.based_at.replace(now()).is_some();
         self.store.update(&mut sandbox)?;
-        let mut rebased = Rebased { sandbox: sandbox.clone(), merged: Vec::new(), marked: Vec::new(), open: Vec::new() };
+        let known = self.bases(&sandbox)?;
+        let is_settled = |change: &&Change| known.get(&change.path).is_some_and(Record::is_settled);
+        let (settled, behind): (Vec<&Change>, Vec<&Change>) = found.behind.iter().partition(is_settled);
+        let mut kept: Vec<PathBuf> = settled.into_iter().map(|change| change.path.clone()).collect();
+        kept.sort();
+        let mut rebased = Rebased { sandbox: sandbox.clone(), merged: Vec::new(), marked: Vec::new(), kept, open: Vec::new() };
         let mut trees: HashMap<PathBuf, Tree> = HashMap::new();
         let layers = sandbox.details.position.stack.iter().rev().map(|id| self.state.layer_path(id)).collect();
         let mut head = Head { sandbox: &sandbox, directory: &directory, layers, versions: HashMap::new() };
         let (mut bases, following) = (Vec::new(), Following::of(&found.changes));
-        for change in found.changes.iter().filter(|c| c.has_drifted()).chain(&found.behind) {
+        for change in found.changes.iter().filter(|c| c.has_drifted()).chain(behind) {
             let outcome = match hold(&mut trees, &sandbox, &change.path)? {
                 Some(tree) => outcome(change, tree)?,
                 None => Outcome::Open("it lies outside what the sandbox shows"),

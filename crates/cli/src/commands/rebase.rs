@@ -23,6 +23,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         "sandbox": rebased.sandbox.name,
         "merged": texts(&rebased.merged),
         "conflicts": texts(&rebased.marked),
+        "kept": texts(&rebased.kept),
         "open": rebased.open.iter().map(|(p, why)| json!({ "path": Text::from(shown_path(p, project)), "why": why })).collect::<Vec<_>>(),
     }));
     for path in &rebased.merged {
@@ -31,13 +32,18 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     for path in &rebased.marked {
         output.line(format!("{}  {}", output.paint(Style::Red, "conflict"), visible_path(shown_path(path, project))));
     }
+    for path in &rebased.kept {
+        let path = visible_path(shown_path(path, project));
+        output.line(format!("kept      {path}: reality's version was chosen, the sandbox still has its own"));
+    }
     for (path, why) in &rebased.open {
         output.line(format!("{}  {}: {why}", output.paint(Style::Red, "open    "), visible_path(shown_path(path, project))));
     }
     let name = &rebased.sandbox.name;
     let unsettled = rebased.marked.len() + rebased.open.len();
     if unsettled == 0 {
-        output.line(format!("{} now stands on reality as it is", output.paint(Style::Bold, name)));
+        let but = if rebased.kept.is_empty() { "" } else { ", but for what it keeps" };
+        output.line(format!("{} now stands on reality as it is{but}", output.paint(Style::Bold, name)));
         return Ok(ExitCode::SUCCESS);
     }
     if !rebased.marked.is_empty() {

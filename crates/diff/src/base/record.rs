@@ -82,6 +82,12 @@ impl Record {
         }
     }
 
+    /// Whether it is of what the sandbox has where reality's version was chosen. Reality may have nothing of it.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.reconciled && self.made == Made::Nothing && !self.absent
+    }
+
     /// Of what a rebase takes out of a copy because reality has it no more.
     pub(super) fn is_taken_away(&self) -> bool {
         self.absent && self.by.is_none() && self.node.ino == 0
