@@ -12,6 +12,7 @@ as_root_and_user!(
     what_was_deleted_with_a_directory_is_deleted_also_if_reality_made_it_again,
     what_reality_made_otherwise_of_a_replaced_directory_is_a_conflict,
     directories_that_both_sides_made_are_no_deletions,
+    in_a_directory_that_reality_made_of_an_unchanged_file_nothing_is_deleted,
 );
 
 fn what_reality_puts_into_a_directory_replaced_before_a_snapshot_is_not_lost(w: &World) {
@@ -101,4 +102,23 @@ fn directories_that_both_sides_made_are_no_deletions(w: &World) {
     w.outside("echo more > d/more").ok();
     w.whatif(["diff", "s", "--exit-code"]).go().ok();
     assert_eq!((w.read("d/mine"), w.read("d/theirs")), ("mine\n".into(), "theirs\n".into()));
+}
+
+fn in_a_directory_that_reality_made_of_an_unchanged_file_nothing_is_deleted(w: &World) {
+    for backend in ["overlay", "copy"] {
+        w.outside("rm -rf *; echo old > h; echo x > lib").ok();
+        w.whatif(["new", backend, "--backend", backend]).go().ok();
+        // Over a copy, what nobody touched is the sandbox's own file, too.
+        let touch = if backend == "overlay" { "touch h;" } else { "" };
+        w.exec(backend, &format!("{touch} echo y >> lib")).ok();
+        w.whatif(["diff", backend]).go().ok();
+        w.outside("rm h; mkdir h; echo real > h/in").ok();
+        assert_eq!(w.whatif(["diff", backend, "--name-only"]).go().ok().text(), "lib", "{backend}");
+        w.apply(&[backend, "--all", "--theirs", "*"]).ok();
+        assert_eq!(w.outside("ls h; cat h/in lib").ok().text(), "in\nreal\nx\ny", "{backend}");
+        // The sandbox has nothing of its own there.
+        w.whatif(["rebase", backend]).go().ok();
+        assert_eq!(w.exec(backend, "cat h/in").ok().text(), "real", "{backend}");
+        assert_eq!(w.whatif(["diff", backend, "--name-only"]).go().ok().text(), "", "{backend}");
+    }
 }

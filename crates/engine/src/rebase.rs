@@ -61,6 +61,8 @@ enum Outcome {
     },
     /// Reality has it no more, and the sandbox did nothing to it.
     Gone,
+    /// Reality made a directory of it, and the sandbox did nothing to it.
+    MadeDirectory,
     Open(&'static str),
 }
 
@@ -93,7 +95,8 @@ impl Engine {
                 Some(tree) => outcome(change, tree)?,
                 None => Outcome::Open("it lies outside what the sandbox shows"),
             };
-            let following = if matches!(outcome, Outcome::Gone) { &[] } else { following.after(&change.path) };
+            let following =
+                if matches!(outcome, Outcome::Gone | Outcome::MadeDirectory) { &[] } else { following.after(&change.path) };
             let names = [change].into_iter().chain(following.iter().copied()).map(|c| c.path.clone());
             match carry_out(&mut head, change, outcome, following)? {
                 Done::Merged(base) => {
@@ -204,6 +207,9 @@ fn outcome(change: &Change, tree: &Tree) -> Result<Outcome, EngineError> {
         (Found::There(now), Some(seen)) if is_same_version(&now, seen) => *now,
         _ => return Ok(Outcome::Open("it is being changed in reality; rebase once more")),
     };
+    if now.node.kind == Kind::Directory && after.node.kind != Kind::Directory && is_as_it_was(change)? {
+        return Ok(Outcome::MadeDirectory);
+    }
     let before = change.before.as_ref().filter(|_| change.base == Base::Kept).map(|before| steady(before, &now)).transpose()?;
     Ok(match merge(before.as_ref(), &now, after, None)? {
         Ok(Merged { content, looks }) => Outcome::Merged { content, looks, now },
@@ -267,6 +273,13 @@ fn carry_out(head: &mut Head<'_>, change: &Change, outcome: Outcome, following: 
             // Nothing of reality shows through a copy: should reality get it again, the sandbox has not deleted it.
             let is_copied = lies_in_copy(head.sandbox, &path);
             Ok(Done::Merged(Some(Box::new(if is_copied { NewBase::Absent { path } } else { NewBase::Forget { path } }))))
+        }
+        (Outcome::MadeDirectory, Some(after)) => {
+            // Without it, reality's directory shows. Nothing does through a copy.
+            if lies_in_copy(head.sandbox, &path) || !head.remove(after)? {
+                return Ok(Done::Open("reality made a directory of it, and the sandbox has what it was"));
+            }
+            Ok(Done::Merged(Some(Box::new(NewBase::Forget { path }))))
         }
         (Outcome::Merged { content, looks, now }, Some(after)) => {
             let is_there = match &content {

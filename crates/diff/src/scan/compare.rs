@@ -86,7 +86,7 @@ impl Walk<'_> {
         finding.found.changes.push(Change { deletion, ..change(full, ChangeKind::Rename, Some(after), now) });
     }
 
-    /// The same for what may not be a directory.
+    /// The same for what may not be a directory. False if the sandbox has it as it was.
     pub(super) fn note(
         &self,
         full: PathBuf,
@@ -95,15 +95,15 @@ impl Walk<'_> {
         touched: Option<Time>,
         masked_over_something: bool,
         finding: &mut Finding,
-    ) {
+    ) -> bool {
         if self.is_as_copied(&full, known.as_ref(), after.as_ref(), finding) {
-            return;
+            return false;
         }
         let now = known.map(|node| State::new(node, full.clone(), Marks::None));
-        self.compare(full, now, after, touched, masked_over_something, finding);
+        self.compare(full, now, after, touched, masked_over_something, finding)
     }
 
-    /// Compares the sides of one path and keeps what differs.
+    /// Compares the sides of one path and keeps what differs. False if the sandbox did nothing there.
     fn compare(
         &self,
         full: PathBuf,
@@ -112,7 +112,7 @@ impl Walk<'_> {
         touched: Option<Time>,
         masked_over_something: bool,
         finding: &mut Finding,
-    ) {
+    ) -> bool {
         let (before, base) = match self.start(&full, now.as_ref(), after.as_ref(), touched) {
             Ok(start) => start,
             Err(unreadable) => {
@@ -139,20 +139,20 @@ impl Walk<'_> {
                 self.note_twin(&full, now.as_ref(), after.as_ref(), false, finding);
                 self.note_same(&full, base, now, after, finding);
             }
-            return;
+            return true;
         }
         // A directory that reality has no more is made again with what the sandbox changed in it, though it did not change the directory.
         let is_gone_directory = now.is_none() && after.as_ref().is_some_and(|a| a.node.kind == Kind::Directory);
         if kind.is_none() && is_gone_directory && base == Base::Lost {
             finding.missed.push(Change { base, ..Change::new(full, ChangeKind::Add, None, after) });
-            return;
+            return true;
         }
         let Some(kind) = kind else {
             if !masked_over_something {
                 self.note_twin(&full, now.as_ref(), after.as_ref(), base != Base::Reality, finding);
                 self.note_unchanged(full, now, before, base, after, finding);
             }
-            return;
+            return false;
         };
         let reality = now.map(|n| n.node);
         let is_known = base != Base::Reality || self.saw(&full, reality.as_ref(), after.as_ref(), touched);
@@ -165,6 +165,7 @@ impl Walk<'_> {
             None
         };
         finding.found.changes.push(Change { base, reality, blocked, ..Change::new(full, kind, before, after) });
+        true
     }
 
     /// It may be what another name is a hard link to. What the sandbox was shown otherwise than it is, is no file of reality; and

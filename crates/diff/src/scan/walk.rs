@@ -313,7 +313,12 @@ impl<'a> Walk<'a> {
                     finding.pending.push(Visit { touched, masked: is_masked, itself: Some((known, after)), ..sub });
                 }
                 (sub, after) => {
-                    self.note(full, known, after, touched, masked_over_something, finding);
+                    let is_file = after.as_ref().is_some_and(|a| a.node.kind != Kind::Directory);
+                    let is_changed = self.note(full, known, after, touched, masked_over_something, finding);
+                    // Reality made a directory of what the sandbox has as it was: the sandbox deleted nothing in there.
+                    if is_file && !is_changed {
+                        continue;
+                    }
                     let is_over_masked = masked_over_something;
                     finding.pending.extend(sub.map(|s| Visit { touched, masked: is_masked, is_over_masked, ..s }));
                 }
