@@ -13,6 +13,7 @@ as_root_and_user!(
     what_reality_made_otherwise_of_a_replaced_directory_is_a_conflict,
     directories_that_both_sides_made_are_no_deletions,
     in_a_directory_that_reality_made_of_an_unchanged_file_nothing_is_deleted,
+    what_was_never_seen_is_not_deleted_and_the_hint_says_so,
 );
 
 fn what_reality_puts_into_a_directory_replaced_before_a_snapshot_is_not_lost(w: &World) {
@@ -120,5 +121,21 @@ fn in_a_directory_that_reality_made_of_an_unchanged_file_nothing_is_deleted(w: &
         w.whatif(["rebase", backend]).go().ok();
         assert_eq!(w.exec(backend, "cat h/in").ok().text(), "real", "{backend}");
         assert_eq!(w.whatif(["diff", backend, "--name-only"]).go().ok().text(), "", "{backend}");
+    }
+}
+
+fn what_was_never_seen_is_not_deleted_and_the_hint_says_so(w: &World) {
+    for backend in ["overlay", "copy"] {
+        w.outside("rm -rf *; echo x > lib").ok();
+        w.whatif(["new", backend, "--backend", backend]).go().ok();
+        w.exec(backend, "echo mine > p").ok();
+        w.outside("mkdir p; echo real > p/in").ok();
+        w.apply(&[backend, "--all"]).exits(1);
+        let refused = w.apply(&[backend, "--all", "--theirs", "p"]).exits(1).says("Move away what is in the directory");
+        assert!(!format!("{refused:?}").contains("--theirs PATH"), "{backend}: {refused:?}");
+        assert_eq!(w.read("p/in"), "real\n", "{backend}");
+        w.outside("mv p/in in").ok();
+        w.apply(&[backend, "--all", "--theirs", "p"]).ok();
+        assert_eq!(w.outside("cat in p").ok().text(), "real\nmine", "{backend}");
     }
 }

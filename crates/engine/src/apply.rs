@@ -39,7 +39,7 @@ pub(crate) use self::decide::{BOTH_ADDED, MARKERS, can_be_marked, deleted_here};
 pub use self::decide::{Conflict, Outlook, Side, outlook};
 pub(crate) use self::finish::{After, Left};
 pub(crate) use self::marks::Mark;
-pub(crate) use self::plan::root_of;
+pub(crate) use self::plan::{NOT_SEEN, root_of};
 pub(crate) use self::staged::Staged;
 pub(crate) use self::written::written;
 pub use whatif_apply::{ApplyError, Progress, Stage};

@@ -217,7 +217,7 @@ impl<'a> Planner<'a> {
                     }
                     let conflict = Conflict {
                         path: path.clone(),
-                        why: "the sandbox replaced the directory, and reality has something in it that the sandbox does not know",
+                        why: NOT_SEEN,
                         reality: Side::Changed,
                         sandbox: Side::Changed,
                         regions: Vec::new(),
@@ -422,6 +422,9 @@ impl<'a> Planner<'a> {
         self.planned.left_out.push(LeftOut { moved_to, ..LeftOut::new(path, reason) });
     }
 }
+
+/// The sandbox's version cannot be chosen: what it never saw would be deleted for it.
+pub(crate) const NOT_SEEN: &str = "reality has a directory there, with something in it that the sandbox does not know";
 
 /// One system call, so it happens or does not; everything else is made under another name and swapped in. Several names of one file
 /// would change together.

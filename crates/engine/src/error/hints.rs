@@ -11,7 +11,7 @@ use whatif_types::explain::{shortage, shortage_of, shortage_of_processes};
 use whatif_types::{Backend, Explain};
 
 use super::EngineError;
-use crate::apply::{Conflict, MARKERS};
+use crate::apply::{Conflict, MARKERS, NOT_SEEN};
 use crate::git_directory::Fault;
 use crate::lineage::Owner;
 
@@ -252,7 +252,11 @@ fn incomplete_hints(owner: &Owner, intact: &[String]) -> Vec<String> {
 fn conflict_hints(name: &str, conflicts: &[Conflict], shell: &str) -> Vec<String> {
     let (marked, others): (Vec<&Conflict>, Vec<&Conflict>) = conflicts.iter().partition(|c| c.why == MARKERS);
     let (in_git, others): (Vec<&Conflict>, Vec<&Conflict>) = others.into_iter().partition(|c| Fault::says(c.why));
+    let (not_seen, others): (Vec<&Conflict>, Vec<&Conflict>) = others.into_iter().partition(|c| c.why == NOT_SEEN);
     let mut hints = Vec::new();
+    if !not_seen.is_empty() {
+        hints.push("nothing was written, and nothing is deleted that the sandbox never saw. Move away what is in the directory, or choose for it: --ours PATH (reality's), --skip PATH (later)".to_owned());
+    }
     if !others.is_empty() {
         hints.push("nothing was written. For each path choose: --theirs PATH (the sandbox's), --ours PATH (reality's), --skip PATH (later)".to_owned());
     }
