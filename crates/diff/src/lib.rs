@@ -45,7 +45,7 @@ pub use links::{Linked, Twin};
 pub use marks::Marks;
 pub use node::{Kind, LONG_AGO, Node, Time};
 pub use overlap::overlaps;
-pub use risk::Flag;
+pub use risk::{Account, Flag};
 pub use scan::{Found, Reach, Renamed, Scope, Through, Tree, Unchanged, scan};
 pub use seen::Seen;
 pub use set::{ChangeSet, Collapsed, Depth, is_in_repository};

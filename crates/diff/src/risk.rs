@@ -3,6 +3,7 @@
 mod executed;
 mod folded;
 mod manifest;
+mod named;
 mod repositories;
 
 use std::ffi::OsStr;
@@ -18,6 +19,8 @@ use crate::node::{Kind, Node};
 use crate::set::Options;
 use crate::unreadable::Unreadable;
 
+pub use self::named::Account;
+use self::named::Places;
 use self::repositories::Repositories;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -100,7 +103,9 @@ impl Change {
 pub(crate) fn flag(changes: &mut [Change], options: &Options<'_>, wanted: fn(&Change) -> bool) -> Vec<Unreadable> {
     let (project, trees) = (options.project, options.trees);
     let mut repositories = Repositories::new(project, changes);
-    let mut unreadable = Vec::new();
+    let paths = changes.iter().filter(|c| wanted(c)).map(|c| c.path.as_path());
+    let (places, unread_settings) = Places::of(options.account, project, paths);
+    let mut unreadable = Vec::from_iter(unread_settings);
     for change in changes.iter_mut().filter(|c| wanted(c)) {
         let (mut flags, mut unread) = flags(change, project, trees);
         if let Some(over) = over_reality(change, options.written) {
@@ -117,6 +122,9 @@ pub(crate) fn flag(changes: &mut [Change], options: &Options<'_>, wanted: fn(&Ch
             flags.extend(of_repository(&change.path, &repository, project));
             flags.sort();
             flags.dedup();
+        }
+        if places.hold(change, project) && !flags.contains(&Flag::HostExecuted) {
+            flags.insert(0, Flag::HostExecuted);
         }
         change.flags = flags;
         // Of what is ignored only names and sizes are shown.

@@ -8,6 +8,7 @@ use crate::change::{Change, State};
 use crate::dependencies::DependencyTrees;
 use crate::digest::{self, Form};
 use crate::ignored::{self, Rules};
+use crate::risk::Account;
 use crate::unreadable::Unreadable;
 use crate::{moved, rename, risk, scan, seal};
 
@@ -18,6 +19,8 @@ pub struct Options<'a> {
     pub trees: &'a [PathBuf],
     /// The user's own ignore patterns.
     pub ignore: &'a [String],
+    /// Whose tools execute what becomes real.
+    pub account: &'a Account,
     pub depth: Depth,
     /// What the digest is made of.
     pub form: Form,

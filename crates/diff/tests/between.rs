@@ -18,7 +18,9 @@ use overlay::{Stack, View, Who, apart, cases, is_apart, view};
 use proptest::prelude::*;
 use whatif_diff::digest::Form;
 use whatif_diff::set::Options;
-use whatif_diff::{Bases, Blocked, Change, ChangeKind, ChangeSet, Depth, Found, Kind, Marks, Scope, State, Tree, between, scan};
+use whatif_diff::{
+    Account, Bases, Blocked, Change, ChangeKind, ChangeSet, Depth, Found, Kind, Marks, Scope, State, Tree, between, scan,
+};
 use whatif_patch::{Side, write_patch};
 
 #[test]
@@ -57,9 +59,18 @@ fn check_patches(layers: &[Vec<Act>]) {
 
 /// With renames, as it is shown.
 fn patch(found: Found, project: &Path) -> Vec<u8> {
-    let (depth, form) = (Depth::Names, Form::Times);
-    let options =
-        Options { project, trees: &[], ignore: &[], depth, form, seals: false, tracked: &HashSet::new, written: &|_| None };
+    let (account, depth, form) = (Account::default(), Depth::Names, Form::Times);
+    let options = Options {
+        project,
+        trees: &[],
+        ignore: &[],
+        account: &account,
+        depth,
+        form,
+        seals: false,
+        tracked: &HashSet::new,
+        written: &|_| None,
+    };
     let set = ChangeSet::of(found, &options);
     let mut patch = Vec::new();
     for change in &set.changes {

@@ -20,7 +20,7 @@ use crate::git::Git;
 use crate::intact::{expected_heads, is_directory};
 use crate::lineage::Owner;
 use crate::still::Binding;
-use crate::{Engine, EngineError, secrets, view};
+use crate::{Engine, EngineError, account, secrets, view};
 
 impl Engine {
     /// The typed change set of a sandbox. One that runs is held still while it is looked at.
@@ -49,7 +49,8 @@ impl Engine {
         };
         let (project, trees) = (&sandbox.project, &sandbox.details.trees);
         let (ignore, Binding { form, seals }) = (&config.diff.ignore, binding);
-        let options = Options { project, trees, ignore, depth, form, seals, tracked: &tracked, written: &written };
+        let account = &account::of(&self.context, project)?;
+        let options = Options { project, trees, ignore, account, depth, form, seals, tracked: &tracked, written: &written };
         let set = ChangeSet::of(found, &options);
         failed.into_inner().map_or(Ok(set), Err)
     }

@@ -421,7 +421,7 @@ pub(crate) fn first_with<'d>(directory: &'d Path, names: &[&str]) -> Result<Opti
     Ok(None)
 }
 
-fn home_of(uid: u32) -> Option<PathBuf> {
+pub(crate) fn home_of(uid: u32) -> Option<PathBuf> {
     let text = std::fs::read("/etc/passwd").ok()?;
     let fits = |line: &&[u8]| line.split(|b| *b == b':').nth(2) == Some(uid.to_string().as_bytes());
     let line = text.split(|b| *b == b'\n').find(fits)?;

@@ -33,6 +33,7 @@ pub(super) const OBEYED: &[&[&str]] = &[
         ".prettierrc.mjs",
         "prettier.config.*",
     ],
+    &[".luacheckrc"],
     // Python. `pyproject.toml` is in `manifest.rs`.
     &["setup.py", "setup.cfg", "conftest.py", "noxfile.py", "tox.ini", "hatch_build.py", "fabfile.py", "dodo.py"],
     &[
@@ -40,6 +41,7 @@ pub(super) const OBEYED: &[&[&str]] = &[
         "usercustomize.py",
         "sitecustomize/__init__.py",
         "usercustomize/__init__.py",
+        "jupyter_notebook_config.py",
         ".pdbrc",
         ".pylintrc",
         "pylintrc",
@@ -98,13 +100,16 @@ pub(super) const OBEYED: &[&[&str]] = &[
         "setup.lhs",
     ],
     &[".bundle/config", "package.swift", "config.nims", "*.nims", "ansible.cfg"],
+    &["build.sc", "build.mill", ".bsp/", "deps.edn", "rebar.config", "rebar.config.script", "makefile.pl", "build.pl", "hie.yaml"],
     // What interpreters and typesetters read where they are started.
-    &[".ocamlinit", ".iex.exs", ".proverc"],
+    &[".ocamlinit", ".iex.exs", ".proverc", ".perldb"],
     &[".ghci", ".rprofile", "rprofile.site", ".renviron", ".latexmkrc", "latexmkrc"],
     &["flake.nix", "default.nix", "shell.nix", "devenv.nix", "devbox.json"],
     // Variables and versions, loaded on entering a directory or by the program itself. Not `.env.example`, see `HARMLESS`.
-    &[".env", ".env.*", ".flaskenv", ".envrc", ".direnv/", ".autoenv*", ".tool-versions", ".sdkmanrc"],
+    &[".env", ".env.*", ".flaskenv", ".envrc", ".envrc.local", ".direnv/", ".autoenv*", ".tool-versions", ".sdkmanrc"],
     &[".mise.toml", ".mise.*.toml", "mise.toml", "mise.*.toml", ".mise/", "mise/config*", ".config/mise*", ".rtx.toml"],
+    &[".config/mise/", "mise-tasks/", ".mise-tasks/", "mise/shims/", ".asdf/shims/", ".asdf/bin/", ".asdf/asdf.*"],
+    &[".pyenv/shims/", ".rbenv/shims/", ".nvm/nvm.sh", ".nvm/bash_completion"],
     // Editors and debuggers.
     &[".vscode/", "*.code-workspace", ".idea/", ".devcontainer/", ".devcontainer.json", ".zed/", ".fleet/", ".vs/", ".theia/"],
     &[".exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".vim/", ".dir-locals.el", ".dir-locals-2.el", ".helix/", ".clangd"],
@@ -161,6 +166,8 @@ pub(super) const OBEYED: &[&[&str]] = &[
     &[".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc", ".kshrc", ".cshrc"],
     &[".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".tcshrc", ".login", ".vimrc", ".emacs", ".emacs.d/", ".tmux.conf"],
     &[".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".pam_environment", ".ssh/", ".local/bin/", "*.desktop"],
+    &[".bash_completion", ".oh-my-zsh/", ".p10k.zsh", ".fzf.bash", ".fzf.zsh", ".mkshrc"],
+    &[".config/openbox/", ".config/plasma-workspace/env/", ".config/i3/", ".config/sway/", ".config/hypr/"],
     &[".config/fish/", ".config/autostart/", ".config/environment.d/", ".config/systemd/", ".config/nvim/"],
 ];
 

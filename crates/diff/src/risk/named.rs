@@ -1,0 +1,181 @@
+//! What is executed because reality says so: what git is configured to run or obey, and programs that a shell finds by their name.
+
+mod settings;
+mod words;
+mod work_tree;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use whatif_types::mask::without_steps_up;
+
+use self::words::Named;
+use self::work_tree::{Configured, leads_to, links_in};
+use super::folded::{self, is_short_for};
+use crate::change::Change;
+use crate::node::Kind;
+use crate::unreadable::Unreadable;
+
+/// Whose tools will see what becomes real.
+#[derive(Debug, Default)]
+pub struct Account {
+    /// The caller's, and where root works for somebody else, theirs.
+    pub homes: Vec<PathBuf>,
+    /// Git's configuration beside that of a repository.
+    pub git_settings: Vec<PathBuf>,
+    /// Where a shell looks for programs.
+    pub search_path: Vec<PathBuf>,
+}
+
+/// Paths that are executed or obeyed.
+#[derive(Debug, Default)]
+pub(super) struct Places(Vec<Place>);
+
+#[derive(Debug)]
+struct Place {
+    parts: Vec<String>,
+    reach: Reach,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Reach {
+    Itself,
+    /// What lies directly in it.
+    Entries,
+    /// It and everything in it.
+    All,
+}
+
+impl Places {
+    /// What counts for these paths. An error means that there may be more.
+    pub(super) fn of<'a>(account: &Account, project: &Path, paths: impl Iterator<Item = &'a Path>) -> (Self, Option<Unreadable>) {
+        let mut finding = Finding { account, project, found: HashSet::new() };
+        finding.search_path();
+        let error = finding.git(paths).err();
+        let places = finding.found.into_iter().map(|(path, reach)| Place { parts: folded::parts(&path), reach });
+        (Self(places.collect()), error)
+    }
+
+    /// Whether the change is at such a path, or a link on the way to one or to what is in it.
+    pub(super) fn hold(&self, change: &Change, project: &Path) -> bool {
+        if self.0.is_empty() || change.is_directory() {
+            return false;
+        }
+        let link = change.after.as_ref().filter(|after| after.node.kind == Kind::Link);
+        let target = match link {
+            Some(link) => super::target_of(change, link),
+            None => change.linked.as_ref().map(|linked| linked.path().to_owned()),
+        };
+        let path = folded::parts(&change.path);
+        let target = target.filter(|target| !project.starts_with(target)).map(|target| folded::parts(&target));
+        let is_led_to = |place: &Place| target.as_ref().is_some_and(|target| place.has(target) || place.is_in(target));
+        self.0.iter().any(|place| place.has(&path) || link.is_some() && place.is_in(&path) || is_led_to(place))
+    }
+}
+
+impl Place {
+    fn has(&self, path: &[String]) -> bool {
+        let length = self.parts.len();
+        let is_far_enough = match self.reach {
+            Reach::Itself => path.len() == length,
+            Reach::Entries => path.len() == length + 1,
+            Reach::All => path.len() >= length,
+        };
+        is_far_enough && are_same(&self.parts, path)
+    }
+
+    fn is_in(&self, directory: &[String]) -> bool {
+        self.parts.len() >= directory.len() && are_same(&self.parts, directory)
+    }
+}
+
+/// As far as both go.
+fn are_same(place: &[String], path: &[String]) -> bool {
+    place.iter().zip(path).all(|(place, path)| place == path || is_short_for(path, place))
+}
+
+struct Finding<'a> {
+    account: &'a Account,
+    project: &'a Path,
+    found: HashSet<(PathBuf, Reach)>,
+}
+
+impl Finding<'_> {
+    /// The caller's own programs, and those of the project, if they are called by their name. Those of the system are not: whoever
+    /// applies a change to `/usr` wants it there.
+    fn search_path(&mut self) {
+        let (homes, project) = (&self.account.homes, self.project);
+        self.found.extend(homes.iter().map(|home| (home.join("bin"), Reach::All)));
+        // With `.` in it every directory is one.
+        let directories = self.account.search_path.iter().map(|directory| without_steps_up(&project.join(directory)));
+        let is_own = |directory: &PathBuf| directory.starts_with(project) || homes.iter().any(|home| directory.starts_with(home));
+        let own = directories.filter(|directory| directory != project && is_own(directory));
+        self.found.extend(own.map(|directory| (directory, Reach::Entries)));
+    }
+
+    fn git<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) -> Result<(), Unreadable> {
+        let work_trees = work_tree::around(paths)?;
+        let homes = &self.account.homes;
+        let general = Configured::files(&self.account.git_settings, homes)?;
+        // A project without a repository may get one.
+        self.add_read(&general, self.project)?;
+        for tree in work_trees {
+            let own = Configured::files(&tree.settings, homes)?;
+            self.add_read(&general, &tree.root)?;
+            self.add_read(&own, &tree.root)?;
+            self.add_links(&tree.hooks, &tree.root)?;
+        }
+        Ok(())
+    }
+
+    /// What is named in settings, seen from the top of a work tree.
+    fn add_read(&mut self, read: &Configured, root: &Path) -> Result<(), Unreadable> {
+        for path in &read.included {
+            self.add(path, root, Reach::All)?;
+        }
+        for setting in &read.settings {
+            let is_in_shell = setting.value.contains(['$', '`']);
+            for (named, word) in words::of(setting) {
+                for path in words::paths(&word, root, &self.account.homes, is_in_shell) {
+                    let path = without_steps_up(&path);
+                    match named {
+                        Named::Directory => {
+                            let reach = if self.is_above(&path, root) { Reach::Entries } else { Reach::All };
+                            self.add_whatever_it_holds(&path, reach)?;
+                            self.add_links(&path, root)?;
+                        }
+                        Named::Path => self.add(&path, root, Reach::All)?,
+                        Named::Word => self.add(&path, root, Reach::Itself)?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_links(&mut self, directory: &Path, root: &Path) -> Result<(), Unreadable> {
+        for path in links_in(directory)? {
+            self.add(&without_steps_up(&path), root, Reach::All)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &Path, root: &Path, reach: Reach) -> Result<(), Unreadable> {
+        // A command that mentions where everything is names nothing of it.
+        if self.is_above(path, root) { Ok(()) } else { self.add_whatever_it_holds(path, reach) }
+    }
+
+    fn add_whatever_it_holds(&mut self, path: &Path, reach: Reach) -> Result<(), Unreadable> {
+        if self.found.insert((path.to_owned(), reach))
+            && let Some(real) = leads_to(path)?
+        {
+            self.found.insert((real, reach));
+        }
+        Ok(())
+    }
+
+    fn is_above(&self, path: &Path, root: &Path) -> bool {
+        let mut ours = self.account.homes.iter().map(PathBuf::as_path).chain([root, self.project]);
+        ours.any(|ours| ours.starts_with(path))
+    }
+}
