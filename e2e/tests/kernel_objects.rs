@@ -40,6 +40,26 @@ def in_flight():
             return 100
         except BlockingIOError:
             held.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+listener, connections, page = socket.socket(), [], bytes(16384)
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+listener.bind(("127.0.0.1", 0))
+listener.listen(4096)
+def pinned():
+    SO_ZEROCOPY, MSG_ZEROCOPY = 60, 0x4000000
+    while True:
+        try:
+            if connections:
+                connections[-1].send(page, MSG_ZEROCOPY | socket.MSG_DONTWAIT)
+                return 1
+        except BlockingIOError: pass
+        connections.append(socket.create_connection(listener.getsockname()))
+        connections[-1].setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1)
+def locked():
+    IPC_RMID, SHM_LOCK = 0, 11
+    segment = libc.shmget(0, 16384, 0o1600)
+    if segment < 0 or libc.shmctl(segment, SHM_LOCK, None) < 0: raise OSError(ctypes.get_errno(), "")
+    if most < 1000: libc.shmctl(segment, IPC_RMID, None)
+    return 1
 def take(one, most):
     taken = 0
     try:
@@ -50,10 +70,13 @@ most = int(sys.argv[1])
 if most > 1000:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-kinds = [timers, in_flight, instances]
+kinds = [timers, pinned, locked, in_flight, instances]
 print(json.dumps({kind.__name__: take(kind, most) for kind in kinds}), flush=True)
 if most > 1000: signal.pause()
 "#;
+
+/// Open files, and memory that is locked or pinned.
+const USUAL: &str = "ulimit -Sn 1024; ulimit -Sl 1024";
 
 /// A command in the sandbox that holds all it could get until it is dropped; and what that was.
 struct Hog(Child, Value, #[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
@@ -66,8 +89,8 @@ impl Hog {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         w.write("take.py", TAKE);
         let bin = w.bin.display();
-        w.outside(&format!("ulimit -Sn 1024; {bin} new {sandbox}")).ok();
-        let script = format!("ulimit -Sn 1024; exec {bin} exec {sandbox} -- python3 take.py 1000000");
+        w.outside(&format!("{USUAL}; {bin} new {sandbox}")).ok();
+        let script = format!("{USUAL}; exec {bin} exec {sandbox} -- python3 take.py 1000000");
         let call = w.program("/bin/sh").args(["-c", &script]).cwd(&w.project);
         let mut child = call.streams(Stdio::null(), Stdio::piped(), Stdio::null()).spawn();
         let mut line = String::new();
@@ -87,12 +110,13 @@ impl Drop for Hog {
 fn what_a_sandbox_uses_up_is_left_to_others(w: &World) {
     needs!(w, "python3");
     let hog = Hog::start(w, "hog");
-    let outside = w.outside("ulimit -Sn 1024; python3 take.py 5").ok().json();
-    let all = json!({ "timers": [5, null], "in_flight": [100, null], "instances": [5, null] });
+    let outside = w.outside(&format!("{USUAL}; python3 take.py 5")).ok().json();
+    let all =
+        json!({ "timers": [5, null], "pinned": [5, null], "locked": [5, null], "in_flight": [100, null], "instances": [5, null] });
     assert_eq!(outside, all, "while inside there were {}", hog.1);
     let other = w.inside("python3 take.py 5").ok().json();
-    // Those of an ordinary user have the same uid, for which descriptors in flight are counted.
-    let kinds = if w.is_root() { &["timers", "instances", "in_flight"][..] } else { &["timers", "instances"] };
+    // Those of an ordinary user have the same uid, for which descriptors in flight and pinned pages are counted.
+    let kinds = if w.is_root() { &["timers", "instances", "in_flight", "pinned", "locked"][..] } else { &["timers", "instances"] };
     for kind in kinds {
         assert_eq!(other[kind], all[kind], "{kind} of another sandbox, while there were {}", hog.1);
     }
@@ -115,7 +139,7 @@ fn commands_reach_sandboxes_whatever_is_in_flight(w: &World) {
 fn a_sandbox_has_enough_for_real_tools(w: &World) {
     needs!(w, "python3");
     let hog = Hog::start(w, "hog");
-    for (kind, least) in [("timers", 1000), ("instances", 16), ("in_flight", 700)] {
+    for (kind, least) in [("timers", 1000), ("instances", 16), ("in_flight", 700), ("locked", 16)] {
         assert!(hog.1[kind][0].as_u64() >= Some(least), "{kind}: {}", hog.1);
     }
     let script = format!("ulimit -Sn 4096; exec {} exec hog -- sh -c 'ulimit -Hn'", w.bin.display());

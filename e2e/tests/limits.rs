@@ -240,10 +240,28 @@ fn memory_hidden_from_process_tables_is_counted_too(w: &World) {
         "import ctypes\nlibc = ctypes.CDLL(None); libc.shmat.restype = ctypes.c_void_p\nfor n in range(40):\n  a = libc.shmat(libc.shmget(0, 10 * M, 0o1600), None, 0); ctypes.memset(a, 1, 10 * M); libc.shmdt(ctypes.c_void_p(a))",
         "import socket\nkeep = []\nfor n in range(490):\n  a, b = socket.socketpair(); keep += [a, b]; a.setblocking(False)\n  try:\n    while True: a.send(b'x' * 65536)\n  except BlockingIOError: pass",
     ];
+    let threads = format!(
+        "import ctypes, os, threading\nlibc = ctypes.CDLL(None)\ndef aside(fill):\n  threading.Thread(target=fill).start(); libc.syscall({}, 0)",
+        libc::SYS_exit
+    );
+    let threaded = [
+        // The first thread ends, and with it what the kernel tells of the process.
+        "def fill():\n  x = bytearray(400 * M); time.sleep(60)\nimport time; aside(fill)",
+        "def fill():\n  libc.unshare(0x400); fd = os.memfd_create('x')\n  for n in range(400): os.write(fd, b'x' * M)\n  time.sleep(60)\nimport time; aside(fill)",
+        // The same while the first one lives on.
+        "def fill():\n  libc.unshare(0x400); fd = os.memfd_create('x')\n  for n in range(400): os.write(fd, b'x' * M)\n  time.sleep(60)\nimport time; threading.Thread(target=fill).start()",
+    ]
+    .map(|way| format!("{threads}\n{way}"));
+    // A control group refuses these rather than end anybody.
+    let watched = [
+        "import ctypes\nfor n in range(400): ctypes.CDLL(None).semget(0, 16000, 0o1600)",
+        "import ctypes\nlibc = ctypes.CDLL(None); text = ctypes.create_string_buffer(b'\\1', 8200)\nfor n in range(15000):\n  queue = libc.msgget(0, 0o1600)\n  for m in range(2): libc.msgsnd(queue, text, 8192, 0o4000)",
+    ];
     let grouped = [
         "import fcntl, os\nkeep = []\nfor n in range(490):\n  a, b = os.pipe(); keep += [a, b]; os.set_blocking(b, False)\n  try: fcntl.fcntl(b, 1031, M)\n  except OSError: pass\n  try:\n    while True: os.write(b, b'x' * 65536)\n  except BlockingIOError: pass",
     ];
-    for way in anybody.iter().chain(grouped.iter().filter(|_| w.is_root())) {
+    let of_this_user = if w.is_root() { grouped.iter() } else { watched.iter() };
+    for way in anybody.iter().chain(of_this_user).copied().chain(threaded.iter().map(String::as_str)) {
         let document = w.python_json("hidden", &format!("{MIB}{way}\nimport time; time.sleep(60)"));
         assert_eq!((&document["exit_code"], &document["limit_hit"]), (&137.into(), &"memory".into()), "{way}: {document}");
         // Segments outlive their process; the sandbox's own memory goes with it.

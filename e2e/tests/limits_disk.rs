@@ -55,6 +55,10 @@ fn a_disk_limit_ends_every_way_of_filling_a_disk(w: &World) {
         ("nameless", "fd = os.open('.', os.O_TMPFILE | os.O_RDWR)\nfor n in range(4000): os.write(fd, b'x' * M)"),
         ("deleted", "f = open('big', 'wb'); os.unlink('big')\nfor n in range(4000): f.write(b'x' * M)"),
         (
+            "a table of a thread's own",
+            "import ctypes, threading\ndef fill():\n  ctypes.CDLL(None).unshare(0x400); f = open('big', 'wb'); os.unlink('big')\n  for n in range(4000): f.write(b'x' * M)\nthreading.Thread(target=fill).start()",
+        ),
+        (
             "many writers",
             "for p in range(8):\n  if os.fork() == 0:\n    f = open('big', 'ab', buffering=0)\n    for n in range(500): f.write(b'x' * M)\n    os._exit(0)\nfor p in range(8): os.wait()\ntime.sleep(60)",
         ),
@@ -69,7 +73,7 @@ fn a_disk_limit_ends_every_way_of_filling_a_disk(w: &World) {
             skip("not on fuse: fuse-overlayfs makes no files without a name, so no disk is filled by them");
             continue;
         }
-        let sandbox = format!("disk-{}", name.replace(' ', "-"));
+        let sandbox = format!("disk-{}", name.replace([' ', '\''], "-"));
         w.limited(&sandbox, &["--disk", "16M"]);
         let program = format!("import os, time\n{MIB}{way}\ntime.sleep(60)");
         let document = w.python_json(&sandbox, &program);

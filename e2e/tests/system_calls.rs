@@ -70,6 +70,7 @@ const REFUSED: &[(&str, libc::c_long)] = &[
     ("io_uring_register", libc::SYS_io_uring_register),
     ("clone3", libc::SYS_clone3),
     ("io_setup", libc::SYS_io_setup),
+    ("memfd_secret", libc::SYS_memfd_secret),
     #[cfg(target_arch = "x86_64")]
     ("kexec_file_load", libc::SYS_kexec_file_load),
     #[cfg(target_arch = "x86_64")]

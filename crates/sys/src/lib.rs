@@ -23,6 +23,7 @@ pub mod loopback;
 pub mod memory;
 pub mod mount;
 pub mod namespaces;
+pub mod open_files;
 pub mod overlay;
 pub mod peer;
 pub mod programs;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::bpf::{Decision, Test, Verdict, program};
-use crate::check;
+use crate::{check, open_files};
 
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xC000_003E;
@@ -79,7 +79,6 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_open_by_handle_at,
     libc::SYS_pidfd_getfd,
     libc::SYS_process_madvise,
-    libc::SYS_kcmp,
     // the machine's clock and name
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
@@ -117,6 +116,8 @@ const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_clone3,
     // All of the machine shares one number of contexts (fs.aio-max-nr), which no limit divides.
     libc::SYS_io_setup,
+    // Pages that the keeper cannot tell from those of programs, and as long as there are any the machine cannot hibernate.
+    libc::SYS_memfd_secret,
 ];
 
 /// Builds and installs the filter for the calling thread and everything it will start. Needs `no_new_privs`.
@@ -153,7 +154,7 @@ pub(crate) fn compile(ranges: &[(u32, Decision)]) -> Vec<libc::sock_filter> {
 }
 
 /// Calls that depend on an argument.
-fn questions() -> [(libc::c_long, Test); 7] {
+fn questions() -> [(libc::c_long, Test); 8] {
     let denied = Verdict::Errno(libc::EPERM);
     let no_family = Verdict::Errno(libc::EAFNOSUPPORT);
     let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(|family| (family.unsigned_abs(), Verdict::Allow));
@@ -196,6 +197,11 @@ fn questions() -> [(libc::c_long, Test); 7] {
                 table: [0, 8, 0x2_0000, 0x2_0008, u32::MAX].map(|persona| (persona, Verdict::Allow)).to_vec(),
                 otherwise: denied,
             },
+        ),
+        (
+            // The keeper, to which this filter applies too, looks for tables of open files that it has not counted.
+            libc::SYS_kcmp,
+            Test::Equals { argument: 2, table: vec![(open_files::TABLES, Verdict::Allow)], otherwise: denied },
         ),
         (
             // Whoever opens a leased file waits for its holder, on the host too. The answer is that of a file system without leases.

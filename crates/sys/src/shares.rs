@@ -5,6 +5,8 @@
 //! | POSIX timers and queued signals, message queues, locked segments, processes | user namespace, and its owner in the one above | limits while the namespace is made: `Counted`; timers and signals of one sandbox: `bound_objects` |
 //! | inotify instances and watches | the same | `/proc/sys/user` of the namespace: `bound_watching` |
 //! | descriptors in flight over unix sockets | uid | the sender's RLIMIT_NOFILE: `bound_objects` |
+//! | pages pinned by MSG_ZEROCOPY | uid | the sender's RLIMIT_MEMLOCK: `bound_objects` |
+//! | pages of pipes, descriptors watched by epoll | uid | nothing |
 //!
 //! The first kind is checked against the sum of the owner, so its bound holds for all sandboxes together.
 
@@ -77,6 +79,9 @@ pub fn bound_watching() -> io::Result<()> {
 /// The soft limit most processes of the host have: it must stay above what all sandboxes can put in flight.
 const USUAL_DESCRIPTORS: u64 = 1024;
 
+/// What most processes of the host may lock, in bytes.
+const USUAL_LOCKED: u64 = 8 << 20;
+
 /// For a command that shares its uid with the host. Makes system calls only.
 pub(crate) fn bound_objects() -> io::Result<()> {
     // A process may put descriptors in flight as long as those of its uid are no more than its own limit on open files: the hard
@@ -85,6 +90,9 @@ pub(crate) fn bound_objects() -> io::Result<()> {
     if let Some(soft) = descriptors.current {
         bound(Resource::Nofile, descriptors, share(soft.max(USUAL_DESCRIPTORS)))?;
     }
+    // The same with pages that are pinned while they are sent.
+    let locked = getrlimit(Resource::Memlock);
+    bound(Resource::Memlock, locked, share(locked.current.unwrap_or(USUAL_LOCKED)))?;
     // One sandbox does not use up what all of them have together.
     let signals = getrlimit(Resource::Sigpending);
     match signals.current {

@@ -66,8 +66,11 @@ fn read(pid: i32, line: Option<String>) -> io::Result<Option<Process>> {
     let Some(stat) = unless_gone(fs::read_to_string(format!("/proc/{pid}/stat")))? else { return Ok(None) };
     let Some(mut process) = parse(pid, &stat, line) else { return Ok(None) };
     if process.state == 'Z' {
-        // The first thread may end before the others.
-        process.state = state_of_others(pid)?.unwrap_or(process.state);
+        // The first thread may end before the others, and knows nothing of their memory then.
+        let alive = other_threads(pid)?;
+        let runs = alive.iter().find(|thread| thread.state != 'T').or(alive.first());
+        process.state = runs.map_or(process.state, |thread| thread.state);
+        process.memory_bytes = alive.iter().map(|thread| thread.memory_bytes).max().unwrap_or(process.memory_bytes);
     }
     Ok(Some(process))
 }
@@ -109,16 +112,16 @@ pub(super) fn is_in_group(pid: i32, is_in: impl Fn(&str) -> bool) -> io::Result<
     Ok(true)
 }
 
-/// The state of a thread that is alive, if there is one; one that runs before one that is stopped.
-fn state_of_others(pid: i32) -> io::Result<Option<char>> {
-    let Some(threads) = unless_gone(fs::read_dir(format!("/proc/{pid}/task")))? else { return Ok(None) };
+/// The threads that are alive, each as if it were a process.
+fn other_threads(pid: i32) -> io::Result<Vec<Process>> {
+    let Some(threads) = unless_gone(fs::read_dir(format!("/proc/{pid}/task")))? else { return Ok(Vec::new()) };
     let mut alive = Vec::new();
     for thread in threads {
         let Some(thread) = unless_gone(thread)? else { continue };
         let Some(stat) = unless_gone(fs::read_to_string(thread.path().join("stat")))? else { continue };
-        alive.extend(state_in(&stat).filter(|s| !matches!(s, 'Z' | 'X')));
+        alive.extend(parse(pid, &stat, None).filter(|thread| !matches!(thread.state, 'Z' | 'X')));
     }
-    Ok(alive.iter().find(|s| **s != 'T').or(alive.first()).copied())
+    Ok(alive)
 }
 
 fn state_in(stat: &str) -> Option<char> {

@@ -4,6 +4,7 @@ mod memory;
 mod nameless;
 mod room;
 mod sockets;
+mod system_v;
 mod walk;
 
 use std::time::{Duration, Instant};

@@ -7,10 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use whatif_sys::absence::OrAbsent;
-
 use super::nameless;
 use super::sockets::Census;
+use super::system_v;
 use crate::server::processes::unless_gone;
 
 /// Faster than this no memory is filled.
@@ -71,7 +70,7 @@ impl Memory {
 
     fn measure(&mut self) -> io::Result<Option<Duration>> {
         if self.looked_at.is_none_or(|at| at.elapsed() > SOMETIMES) {
-            self.unowned = nameless::measure()?.in_memory + shared_segments()? + self.in_sockets()?;
+            self.unowned = nameless::measure()?.in_memory + system_v::measure()? + self.in_sockets()?;
             self.looked_at = Some(Instant::now());
         }
         let files = in_files() + self.unowned;
@@ -85,7 +84,7 @@ impl Memory {
         // Processes share what they had before they split, and what they share on purpose; that must count once.
         let (mut own, mut shared) = (0, 0);
         for process in processes()? {
-            let part = match share(&process) {
+            let part = match share(&process)? {
                 Some(part) => Some(part),
                 None => resident(&process)?,
             };
@@ -117,22 +116,42 @@ fn processes() -> io::Result<Vec<PathBuf>> {
     Ok(processes)
 }
 
-/// What a process has in memory, but for what can be read again from a disk.
+/// What a process has in memory, but for what can be read again from a disk. (What is locked cannot.)
 struct Part {
     own: u64,
     shared: u64,
 }
 
 fn resident(process: &Path) -> io::Result<Option<Part>> {
-    let Some(status) = unless_gone(fs::read_to_string(process.join("status")))? else { return Ok(None) };
-    let of = |name| kib(&status, name).unwrap_or(0);
-    Ok(Some(Part { own: of("RssAnon:") + of("VmSwap:"), shared: of("RssShmem:") }))
+    told_by_any(process, |thread| {
+        let Some(status) = unless_gone(fs::read_to_string(thread.join("status")))? else { return Ok(None) };
+        let of = |name| kib(&status, name).unwrap_or(0);
+        let own = kib(&status, "RssAnon:").map(|own| own + of("VmSwap:") + of("VmLck:").min(of("RssFile:")));
+        Ok(own.map(|own| Part { own, shared: of("RssShmem:") }))
+    })
 }
 
 /// Its share, where others have a part in it. If that cannot be had, all of it counts.
-fn share(process: &Path) -> Option<Part> {
-    let rollup = fs::read_to_string(process.join("smaps_rollup")).ok()?;
-    Some(Part { own: kib(&rollup, "Pss_Anon:")? + kib(&rollup, "SwapPss:").unwrap_or(0), shared: kib(&rollup, "Pss_Shmem:")? })
+fn share(process: &Path) -> io::Result<Option<Part>> {
+    told_by_any(process, |thread| {
+        let Ok(rollup) = fs::read_to_string(thread.join("smaps_rollup")) else { return Ok(None) };
+        let of = |name| kib(&rollup, name).unwrap_or(0);
+        let own = kib(&rollup, "Pss_Anon:").map(|own| own + of("SwapPss:") + of("Locked:").min(of("Pss_File:")));
+        Ok(own.zip(kib(&rollup, "Pss_Shmem:")).map(|(own, shared)| Part { own, shared }))
+    })
+}
+
+/// The first thread speaks for all of them, unless it has ended before the others: then the kernel tells nothing of it.
+fn told_by_any<T>(process: &Path, tell: impl Fn(&Path) -> io::Result<Option<T>>) -> io::Result<Option<T>> {
+    if let Some(told) = tell(process)? {
+        return Ok(Some(told));
+    }
+    for thread in nameless::numbers(&process.join("task"))? {
+        if let Some(told) = tell(&thread)? {
+            return Ok(Some(told));
+        }
+    }
+    Ok(None)
 }
 
 /// A line `Name:   123 kB`, in bytes.
@@ -150,14 +169,4 @@ pub(super) fn in_files() -> u64 {
         is_new.then(|| (stat.f_blocks - stat.f_bfree) * stat.f_bsize.unsigned_abs())
     });
     used.sum()
-}
-
-/// Shared memory of the System V kind stays when nobody has it attached.
-fn shared_segments() -> io::Result<u64> {
-    // Not every kernel has them.
-    let table = fs::read_to_string("/proc/sysvipc/shm").or_absent()?.unwrap_or_default();
-    let mut lines = table.lines();
-    let resident = lines.next().and_then(|names| names.split_whitespace().position(|name| name == "rss"));
-    let Some(resident) = resident else { return Ok(0) };
-    Ok(lines.filter_map(|line| line.split_whitespace().nth(resident)?.parse::<u64>().ok()).sum())
 }
