@@ -13,6 +13,10 @@ as_root_and_user!(
     a_hold_is_not_undone_from_inside_and_ends_with_its_holder,
     a_killed_keeper_leaves_nothing_frozen,
     what_is_frozen_can_be_removed,
+    a_detached_command_begins_in_the_group,
+    what_a_command_leaves_running_is_taken_in,
+    a_command_that_goes_on_is_taken_in,
+    a_run_that_leaves_something_has_it_taken_in,
 );
 
 /// Counts in a mapped page. Every millisecond another timer sends SIGCONT, which undoes SIGSTOP. (A single one would not do: its timer
@@ -73,10 +77,29 @@ impl<'a> Counting<'a> {
         lines.map(|line| String::from_utf8_lossy(&line).trim_end_matches('\0').replace('\0', " ")).any(|line| line == self.check)
     }
 
-    /// The directory of the group that can be frozen, if there is one.
     fn group(&self) -> Option<PathBuf> {
-        fs::read_to_string(self.w.directory(&self.name).join("freezer")).ok().map(PathBuf::from)
+        group(self.w, &self.name)
     }
+}
+
+/// The directory of the group that can be frozen, if there is one.
+fn group(w: &World, name: &str) -> Option<PathBuf> {
+    fs::read_to_string(w.directory(name).join("freezer")).ok().map(PathBuf::from)
+}
+
+/// How many processes can be frozen without being moved first.
+fn members(w: &World, name: &str) -> Option<usize> {
+    fs::read_to_string(group(w, name)?.join("cgroup.procs")).ok().map(|text| text.lines().count())
+}
+
+/// An ordinary user has no freezer here.
+fn expect_one_member(w: &World, name: &str) {
+    if w.is_root() {
+        eventually("it is in the group", || members(w, name) == Some(1));
+    } else {
+        assert_eq!(members(w, name), None);
+    }
+    w.whatif(["rm", name, "--yes"]).go().ok();
 }
 
 fn kill(mut holder: Child) {
@@ -120,4 +143,35 @@ fn what_is_frozen_can_be_removed(w: &World) {
     fs::write(group.join(state), frozen).expect("it is ours");
     w.whatif(["rm", &counting.name, "--yes"]).go().ok();
     eventually("it is gone", || !group.exists() && w.transient().is_empty());
+}
+
+/// Moving a process makes the kernel wait for some milliseconds, which whoever holds it would notice.
+fn a_detached_command_begins_in_the_group(w: &World) {
+    let name = w.new_sandbox("f");
+    w.whatif(["exec", &name, "-d", "--", "sleep", "1000"]).go().ok();
+    assert_eq!(members(w, &name), w.is_root().then_some(1));
+    w.whatif(["exec", &name, "-d", "--", "sleep", "1000"]).go().ok();
+    assert_eq!(members(w, &name), w.is_root().then_some(2));
+    w.whatif(["rm", &name, "--yes"]).go().ok();
+}
+
+fn what_a_command_leaves_running_is_taken_in(w: &World) {
+    let name = w.new_sandbox("f");
+    w.whatif(["exec", &name, "--", "true"]).go().ok();
+    assert_eq!(members(w, &name), None, "nothing was left");
+    w.whatif(["exec", &name, "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 &"]).go().ok();
+    expect_one_member(w, &name);
+}
+
+fn a_command_that_goes_on_is_taken_in(w: &World) {
+    let name = w.new_sandbox("f");
+    let call = w.whatif(["exec", &name, "--", "sleep", "1000"]);
+    let waiting = call.streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
+    expect_one_member(w, &name);
+    kill(waiting);
+}
+
+fn a_run_that_leaves_something_has_it_taken_in(w: &World) {
+    w.whatif(["run", "--name", "f", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 &"]).go().ok();
+    expect_one_member(w, "f");
 }

@@ -23,6 +23,7 @@ as_root_and_user!(
     several_collectors_at_once_remove_each_sandbox_once,
     a_collector_beside_other_commands_removes_all_or_nothing,
     what_takes_most_is_named_after_a_snapshot_too,
+    what_lies_deeper_than_a_path_is_long_is_measured,
 );
 as_root!(overlays_in_the_state_directory_are_unmounted_and_other_mounts_are_named, nothing_is_deleted_through_a_mount,);
 
@@ -426,4 +427,23 @@ fn what_takes_most_is_named_after_a_snapshot_too(w: &World) {
     assert_eq!(w.json(["du"])["sandboxes"][0]["hint"]["is_in_layers"], true);
     w.whatif(["fork", "s@built", "t"]).go().ok();
     assert!(!w.whatif(["du"]).go().ok().stderr.contains("target/"), "what others need too is nobody's own");
+}
+
+fn what_lies_deeper_than_a_path_is_long_is_measured(w: &World) {
+    w.new_sandbox("s");
+    w.new_sandbox("t");
+    w.exec("t", "echo x > small").ok();
+    // Several ways go on from each directory, and each is too long.
+    let nest = "import os
+for _ in range(50): os.mkdir('d'*200); open('file','w').close(); os.mkdir('e'); os.chdir('d'*200)";
+    w.whatif(["exec", "s", "--", "/usr/bin/python3", "-ISc", nest]).go().ok();
+    let files = |name| {
+        let document = w.json(["du"]);
+        let all = document["sandboxes"].as_array().expect("a list");
+        all.iter().find(|s| s["name"] == name).expect("it is there")["head_files"].as_u64().expect("a number")
+    };
+    assert_eq!((files("s"), files("t")), (50, 1));
+    w.whatif(["du"]).go().ok();
+    w.whatif(["gc", "--max-total", "1T"]).go().ok();
+    w.whatif(["rm", "s", "--yes"]).go().ok();
 }

@@ -77,6 +77,8 @@ pub struct Freezer {
     about: About,
     /// Takes processes in.
     entrance: OwnedFd,
+    /// Lets a process with a single thread in by itself, at once: in v1 that spares the whole machine a lock.
+    gate: Option<OwnedFd>,
     /// Freezes and thaws.
     switch: OwnedFd,
     /// Tells whether everything is frozen, if the switch does not.
@@ -102,18 +104,21 @@ impl Freezer {
     fn open(version: Version, path: PathBuf, name: &str) -> Result<Freezer, CgroupError> {
         let dir = Dir::open(path)?;
         let entrance = dir.file("cgroup.procs", OFlags::WRONLY)?;
-        let (switch, events) = match version {
-            Version::V1 => (dir.file("freezer.state", OFlags::RDWR)?, None),
-            Version::V2 => (dir.file("cgroup.freeze", OFlags::WRONLY)?, Some(dir.file("cgroup.events", OFlags::RDONLY)?)),
+        let (switch, gate, events) = match version {
+            Version::V1 => (dir.file("freezer.state", OFlags::RDWR)?, Some(dir.file("tasks", OFlags::WRONLY)?), None),
+            Version::V2 => (dir.file("cgroup.freeze", OFlags::WRONLY)?, None, Some(dir.file("cgroup.events", OFlags::RDONLY)?)),
         };
-        Ok(Freezer { about: About { version, name: name.to_owned() }, entrance, switch, events })
+        Ok(Freezer { about: About { version, name: name.to_owned() }, entrance, gate, switch, events })
     }
 
     /// As it was handed over.
     pub fn from_parts(about: About, descriptor: &mut dyn FnMut() -> Option<OwnedFd>) -> Option<Freezer> {
-        let (entrance, switch) = (descriptor()?, descriptor()?);
-        let events = if about.version == Version::V2 { Some(descriptor()?) } else { None };
-        Some(Freezer { about, entrance, switch, events })
+        let (entrance, switch, third) = (descriptor()?, descriptor()?, descriptor()?);
+        let (gate, events) = match about.version {
+            Version::V1 => (Some(third), None),
+            Version::V2 => (None, Some(third)),
+        };
+        Some(Freezer { about, entrance, gate, switch, events })
     }
 
     #[must_use]
@@ -124,7 +129,13 @@ impl Freezer {
     /// In the order in which they are taken.
     #[must_use]
     pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        [&self.entrance, &self.switch].into_iter().chain(&self.events).map(AsFd::as_fd).collect()
+        [&self.entrance, &self.switch].into_iter().chain(&self.gate).chain(&self.events).map(AsFd::as_fd).collect()
+    }
+
+    /// A file to which a process with a single thread writes `0` to enter. [`Freezer::take`] waits for some milliseconds instead.
+    #[must_use]
+    pub fn gate(&self) -> Option<BorrowedFd<'_>> {
+        self.gate.as_ref().map(AsFd::as_fd)
     }
 
     /// From here on what is in it stops, and what comes into it.

@@ -75,8 +75,7 @@ pub fn attend(
         }
         if !ready && Instant::now() >= due {
             let began = Instant::now();
-            // Without bases only a later merge is poorer.
-            let _ = engine.keep_bases(sandbox);
+            engine.tend(sandbox);
             due = Instant::now() + NOW_AND_THEN.max(began.elapsed() * SMALLEST_SHARE);
         }
         if ready {

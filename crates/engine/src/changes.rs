@@ -232,7 +232,7 @@ impl Engine {
 
     /// Keeps what newly changed files started from, if there are any. Called after each command, and now and then during it.
     /// False if somebody else is at it.
-    pub fn keep_bases(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+    pub(crate) fn keep_bases(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         let has_news = match self.has_news(sandbox) {
             // While a sandbox moves to other layers, its head is gone for a moment. What was in it is seen to by that command.
             Err(EngineError::Incomplete { .. }) => match self.record_after_move(sandbox)? {

@@ -156,6 +156,7 @@ impl Engine {
         let spec = CommandSpec { stdio: [Stdio::Null; 3], terminal: None, ..spec.clone() };
         let exec = self.exec_request(&entered.sandbox, &spec, true)?;
         let (Entered { sandbox, .. }, (pid, _)) = self.begin(entered, &exec, &log.descriptors())?;
+        self.prepare_to_hold(&sandbox);
         log.name(pid)?;
         self.bound_logs(&sandbox)?;
         self.await_next_tick(&sandbox);
@@ -171,7 +172,8 @@ impl Engine {
     ) -> Result<(Entered, (i32, Option<OwnedFd>)), EngineError> {
         let deadline = Instant::now() + REST_PATIENCE;
         loop {
-            match entered.client.exec(exec.clone(), descriptors) {
+            let ready = if exec.detached { self.lend_freezer_ahead(&entered.sandbox, &mut entered.client) } else { Ok(()) };
+            match ready.and_then(|()| entered.client.exec(exec.clone(), descriptors)) {
                 Ok(started) => return Ok((entered, started)),
                 Err(error) if self.is_going_to_rest(&entered.sandbox, &error) && Instant::now() < deadline => {}
                 // Another command stops it, and gives what runs in it more time than this one waits.

@@ -1,5 +1,8 @@
 //! The kernel's freezer for a living sandbox: lent to its keeper when something is to be held, and taken back when the keeper is gone.
 //!
+//! Moving processes into a group makes the kernel wait for some milliseconds. So a command that is going to outlive its client is
+//! started in the group, where v1 lets it in by itself, and what was left running is moved while nobody waits.
+//!
 //! The keeper owns the hold: it thaws when whoever asked for it leaves, however that happens. What a killed keeper left frozen would
 //! stay so, and in v1 not even die. So the group is noted in the sandbox's directory, and whoever ends a keeper, or finds that it has
 //! ended, looks there.
@@ -11,11 +14,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use whatif_cgroup::{Found, Freezer, Site};
+use whatif_cgroup::{Found, Freezer, Site, Version};
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_sys::absence::OrAbsent;
 use whatif_types::Sandbox;
+use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::limits::Means;
 
 use crate::Engine;
@@ -37,20 +41,73 @@ impl Engine {
         Ok(())
     }
 
+    /// Lends one before a command is started that will go on, if that can begin in its group. Whatever is not in it then is taken in
+    /// when it is held.
+    pub(crate) fn lend_freezer_ahead(&self, sandbox: &Sandbox, client: &mut Client) -> Result<(), ClientError> {
+        self.lend_freezer_early(sandbox, client, |site| site.version() == Version::V1)
+    }
+
+    /// Lends one for what goes on running, and lets the keeper take that in while nobody waits for it. What is not done here is done
+    /// when it is held.
+    pub(crate) fn prepare_to_hold(&self, sandbox: &Sandbox) {
+        if self.lacks_freezer(sandbox)
+            && let Ok(mut client) = self.connect(sandbox)
+        {
+            let _ = self.lend_freezer_early(sandbox, &mut client, |_| true);
+        }
+    }
+
+    fn lend_freezer_early(
+        &self,
+        sandbox: &Sandbox,
+        client: &mut Client,
+        is_wanted: impl Fn(&Site) -> bool,
+    ) -> Result<(), ClientError> {
+        if self.lacks_freezer(sandbox)
+            && let Some(site) = site(sandbox).filter(is_wanted)
+            && let Some(freezer) = self.make_at(sandbox, &site)
+        {
+            client.lend_freezer(&freezer)?;
+        }
+        Ok(())
+    }
+
+    /// Whether no freezer was lent, and not everything is in the group that limits it anyway.
+    fn lacks_freezer(&self, sandbox: &Sandbox) -> bool {
+        let was_lent = || self.directory(sandbox).is_ok_and(|directory| was_lent(&directory));
+        sandbox.details.keeper_version == PROTOCOL_VERSION && !is_frozen_by_its_limits(sandbox) && !was_lent()
+    }
+
     /// Whoever has none holds by signals, as well as these do: what was found is bound to its content in any case.
     fn make_freezer(&self, sandbox: &Sandbox) -> Option<Freezer> {
-        let (name, directory) = (self.group_name(&sandbox.id).ok()?, self.directory(sandbox).ok()?);
-        let note = |group: &Path| fs::write(directory.join(NOTE), group.as_os_str().as_bytes());
-        if sandbox.details.enforced.iter().any(|e| e.by == Means::Cgroup2) {
-            let (group, freezer) = Freezer::of_group(&Found::look(), &name).ok()?;
-            return note(&group).is_ok().then_some(freezer);
+        if !is_frozen_by_its_limits(sandbox) {
+            return self.make_at(sandbox, &site(sandbox)?);
         }
-        // It is certain that the number is the keeper's: we are connected to it.
-        keeper_pidfd(sandbox)?;
-        let site = Site::look(Pid::from_raw(i32::try_from(sandbox.details.keeper_pid?).ok()?)?).ok()?;
-        note(&site.path(&name)).ok()?;
+        let (group, freezer) = Freezer::of_group(&Found::look(), &self.group_name(&sandbox.id).ok()?).ok()?;
+        self.note(sandbox, &group)?;
+        Some(freezer)
+    }
+
+    fn make_at(&self, sandbox: &Sandbox, site: &Site) -> Option<Freezer> {
+        let name = self.group_name(&sandbox.id).ok()?;
+        self.note(sandbox, &site.path(&name))?;
         site.make(&name).ok()
     }
+
+    fn note(&self, sandbox: &Sandbox, group: &Path) -> Option<()> {
+        fs::write(self.directory(sandbox).ok()?.join(NOTE), group.as_os_str().as_bytes()).ok()
+    }
+}
+
+/// In cgroup2 the group that limits a sandbox freezes it as well.
+fn is_frozen_by_its_limits(sandbox: &Sandbox) -> bool {
+    sandbox.details.enforced.iter().any(|e| e.by == Means::Cgroup2)
+}
+
+/// Below the keeper's own group. It is certain that the number is the keeper's: the caller is connected to it.
+fn site(sandbox: &Sandbox) -> Option<Site> {
+    keeper_pidfd(sandbox)?;
+    Site::look(Pid::from_raw(i32::try_from(sandbox.details.keeper_pid?).ok()?)?).ok()
 }
 
 /// Whether a freezer was lent to a keeper of this sandbox. What cannot be looked at may be one.

@@ -211,6 +211,7 @@ impl Engine {
         self.state.settle(&sandbox.id)?;
         if left_processes {
             self.publish(&sandbox);
+            self.prepare_to_hold(&sandbox);
         }
         drop(lock);
         self.await_next_tick(&sandbox);

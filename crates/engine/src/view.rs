@@ -141,10 +141,23 @@ impl Engine {
         Ok(())
     }
 
+    /// Now and then during a command.
+    pub fn tend(&self, sandbox: &Sandbox) {
+        // Without bases only a later merge is poorer.
+        let _ = self.keep_bases(sandbox);
+        // One that ends with its command would have to wait for its group to be gone.
+        if !sandbox.details.transient {
+            self.prepare_to_hold(sandbox);
+        }
+    }
+
     /// After a command. Where its view is used on, or nobody could keep what it touched, what reality does next must be seen to come
     /// after that view.
     pub fn settle_command(&self, sandbox: &Sandbox, exited: &Exited) -> Result<(), EngineError> {
         let kept = self.keep_bases(sandbox);
+        if exited.others_alive {
+            self.prepare_to_hold(sandbox);
+        }
         if exited.others_alive || !matches!(kept, Ok(true)) {
             self.await_next_tick(sandbox);
         }

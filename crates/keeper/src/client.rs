@@ -126,9 +126,13 @@ impl Client {
 
     /// The answer to an `Exec` already sent.
     pub fn started(&mut self) -> Result<(i32, Option<OwnedFd>), ClientError> {
-        match self.reply_or_end()? {
-            Reply::Started { pid } => Ok((pid, self.channel.take_descriptor())),
-            _ => Err(ClientError::OutOfTurn),
+        loop {
+            match self.reply_or_end()? {
+                Reply::Started { pid } => return Ok((pid, self.channel.take_descriptor())),
+                // The answer to a freezer that was lent just before.
+                Reply::Done => {}
+                _ => return Err(ClientError::OutOfTurn),
+            }
         }
     }
 
@@ -283,7 +287,8 @@ impl Client {
         }
     }
 
-    /// Lends a freezer to hold with. Without waiting for the answer, which `freeze` skips: taking processes in takes some milliseconds.
+    /// Lends a freezer to hold with. Without waiting for the answer, which `freeze`, `started` and `news` skip: taking processes in
+    /// takes some milliseconds.
     pub fn lend_freezer(&mut self, freezer: &Freezer) -> Result<(), ClientError> {
         self.send(&Request::Freezer(freezer.about().clone()), &freezer.descriptors())
     }

@@ -28,6 +28,8 @@ pub struct Command<'a> {
 pub struct Bounds<'a> {
     /// Files of control groups: whoever writes "0" to one is in its group.
     pub entrances: &'a [OwnedFd],
+    /// Such a file of the group that the sandbox is held with. Whoever is not in it then is taken in later.
+    pub freezer: Option<BorrowedFd<'a>>,
     /// The most processes and threads of its user, in its user namespace.
     pub processes: Option<u64>,
     /// The most private memory of one process.
@@ -176,6 +178,10 @@ impl Bounds<'_> {
         for entrance in self.entrances {
             // SAFETY: writes one byte of a constant to a descriptor that outlives the call.
             done(unsafe { libc::write(entrance.as_raw_fd(), b"0".as_ptr().cast(), 1) } as libc::c_long)?;
+        }
+        if let Some(freezer) = self.freezer {
+            // SAFETY: as above.
+            let _ = unsafe { libc::write(freezer.as_raw_fd(), b"0".as_ptr().cast(), 1) };
         }
         for (resource, limit) in
             [(libc::RLIMIT_NPROC, self.processes), (libc::RLIMIT_DATA, self.data), (libc::RLIMIT_FSIZE, self.file_size)]

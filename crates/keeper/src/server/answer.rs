@@ -145,7 +145,9 @@ impl Server {
         } else {
             None
         };
-        self.commands.start(client, exec, &passed, log).map_err(|e| Failed {
+        // Nothing begins in a group that is frozen, if whoever holds it starts something.
+        let freezer = self.freezer.as_deref().filter(|_| self.frozen.is_none());
+        self.commands.start(client, exec, &passed, log, freezer).map_err(|e| Failed {
             reason: Reason::CannotExecute,
             message: format!("failed to start a process: {e}"),
             errno: e.raw_os_error().unwrap_or(0),

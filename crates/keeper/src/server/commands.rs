@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal};
+use whatif_cgroup::Freezer;
 use whatif_sys::command::{self, Bounds, Command};
 use whatif_sys::wait::{self, Ended};
 use whatif_types::{LimitHit, Usage};
@@ -52,14 +53,27 @@ impl Commands {
     }
 
     /// Whoever asked for it is told about its start and its end.
-    pub(super) fn start(&mut self, client: u64, exec: &Exec, passed: &[OwnedFd], log: Option<[File; 2]>) -> io::Result<()> {
+    pub(super) fn start(
+        &mut self,
+        client: u64,
+        exec: &Exec,
+        passed: &[OwnedFd],
+        log: Option<[File; 2]>,
+        freezer: Option<&Freezer>,
+    ) -> io::Result<()> {
         let owner = (!exec.detached).then_some(client);
-        let running = self.spawn(exec, passed, log)?;
+        let running = self.spawn(exec, passed, log, freezer)?;
         self.running.push(Running { owner, waiting: vec![client], ..running });
         Ok(())
     }
 
-    fn spawn(&mut self, exec: &Exec, passed: &[OwnedFd], log: Option<[File; 2]>) -> io::Result<Running> {
+    fn spawn(
+        &mut self,
+        exec: &Exec,
+        passed: &[OwnedFd],
+        log: Option<[File; 2]>,
+        freezer: Option<&Freezer>,
+    ) -> io::Result<Running> {
         let mut passed = passed.iter();
         // Opened anew each time: the one of before a snapshot belongs to a root that is gone.
         let null = File::options().read(true).write(true).open("/dev/null")?;
@@ -89,6 +103,7 @@ impl Commands {
             terminal: terminal.is_some(),
             bounds: Bounds {
                 entrances: self.group.as_ref().map_or(&[], |g| &g.entrances),
+                freezer: freezer.and_then(Freezer::gate),
                 processes: self.bounds.processes,
                 data: self.bounds.data,
                 processors: self.bounds.processors,
