@@ -25,7 +25,7 @@ pub use found::{Found, Resource, Why};
 pub use freezer::{About, Freezer, Site, thaw};
 pub use group::Group;
 pub use meter::{Meter, Meters};
-pub use remove::{remove, tidy};
+pub use remove::{remove, remove_at, tidy};
 pub use scope::Scope;
 pub use search::list;
 

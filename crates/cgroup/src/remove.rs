@@ -12,6 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::on;
 use crate::file::{Dir, peek};
+use crate::found::is_control_groups;
 use crate::freezer::thaw_in;
 use crate::{CgroupError, Found, name, search};
 
@@ -27,6 +28,15 @@ const BATCH: usize = 256;
 pub fn remove(found: &Found, name: &str) -> Result<(), CgroupError> {
     name::check(name)?;
     remove_all(&search::named(found, name)?)
+}
+
+/// The same for one that was noted to be here and nowhere else. A note can be cut short, so what has another name is left alone.
+pub fn remove_at(group: &Path, name: &str) -> Result<(), CgroupError> {
+    name::check(name)?;
+    if group.file_name().is_none_or(|found| found != name) {
+        return Err(on("find", group)(Errno::NOENT));
+    }
+    if is_control_groups(group) { remove_one(group) } else { Ok(()) }
 }
 
 /// Removes the directory of all groups in cgroup2 if there is none in it. The next group makes it again, which takes a while.

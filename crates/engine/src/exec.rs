@@ -172,7 +172,7 @@ impl Engine {
     ) -> Result<(Entered, (i32, Option<OwnedFd>)), EngineError> {
         let deadline = Instant::now() + REST_PATIENCE;
         loop {
-            let ready = if exec.detached { self.lend_freezer_ahead(&entered.sandbox, &mut entered.client) } else { Ok(()) };
+            let ready = self.lend_freezer_ahead(&entered.sandbox, &mut entered.client);
             match ready.and_then(|()| entered.client.exec(exec.clone(), descriptors)) {
                 Ok(started) => return Ok((entered, started)),
                 Err(error) if self.is_going_to_rest(&entered.sandbox, &error) && Instant::now() < deadline => {}

@@ -1,7 +1,7 @@
 //! The kernel's freezer for a living sandbox: lent to its keeper when something is to be held, and taken back when the keeper is gone.
 //!
-//! Moving processes into a group makes the kernel wait for some milliseconds. So a command that is going to outlive its client is
-//! started in the group, where v1 lets it in by itself, and what was left running is moved while nobody waits.
+//! Moving processes into a group makes the kernel wait for some milliseconds. So where v1 lets a command in by itself it is started in
+//! the group, and what else goes on running is moved while nobody waits.
 //!
 //! The keeper owns the hold: it thaws when whoever asked for it leaves, however that happens. What a killed keeper left frozen would
 //! stay so, and in v1 not even die. So the group is noted in the sandbox's directory, and whoever ends a keeper, or finds that it has
@@ -41,9 +41,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Lends one before a command is started that will go on, if that can begin in its group. Whatever is not in it then is taken in
-    /// when it is held.
+    /// Lends one before a command is started, if that can begin in its group: in v1, which is root's.
     pub(crate) fn lend_freezer_ahead(&self, sandbox: &Sandbox, client: &mut Client) -> Result<(), ClientError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
         self.lend_freezer_early(sandbox, client, |site| site.version() == Version::V1)
     }
 
@@ -76,6 +78,12 @@ impl Engine {
     fn lacks_freezer(&self, sandbox: &Sandbox) -> bool {
         let was_lent = || self.directory(sandbox).is_ok_and(|directory| was_lent(&directory));
         sandbox.details.keeper_version == PROTOCOL_VERSION && !is_frozen_by_its_limits(sandbox) && !was_lent()
+    }
+
+    /// Removes the group of a keeper that is gone. False if it has to be looked for.
+    pub(crate) fn take_freezer_back(&self, sandbox: &Sandbox, directory: &Path) -> bool {
+        let (Some(group), Ok(name)) = (noted(directory), self.group_name(&sandbox.id)) else { return false };
+        group.is_none_or(|group| whatif_cgroup::remove_at(&group, &name).is_ok())
     }
 
     /// Whoever has none holds by signals, as well as these do: what was found is bound to its content in any case.

@@ -207,10 +207,11 @@ impl Engine {
     /// The same for one that lies there.
     pub(crate) fn unbind_in(&self, sandbox: &Sandbox, directory: &Path) {
         let is_limited = sandbox.details.enforced.iter().any(|e| matches!(e.by, Means::Cgroup1 | Means::Cgroup2));
-        if is_limited || freezer::was_lent(directory) {
+        // Looking for all that have its name takes long where there are many groups.
+        if is_limited || !self.take_freezer_back(sandbox, directory) {
             self.remove_group(&sandbox.id);
-            freezer::forget(directory);
         }
+        freezer::forget(directory);
     }
 
     pub(crate) fn remove_group(&self, id: &SandboxId) {

@@ -67,13 +67,7 @@ impl Commands {
         Ok(())
     }
 
-    fn spawn(
-        &mut self,
-        exec: &Exec,
-        passed: &[OwnedFd],
-        log: Option<[File; 2]>,
-        freezer: Option<&Freezer>,
-    ) -> io::Result<Running> {
+    fn spawn(&mut self, exec: &Exec, passed: &[OwnedFd], log: Option<[File; 2]>, freezer: Option<&Freezer>) -> io::Result<Running> {
         let mut passed = passed.iter();
         // Opened anew each time: the one of before a snapshot belongs to a root that is gone.
         let null = File::options().read(true).write(true).open("/dev/null")?;
