@@ -118,9 +118,9 @@ fn secrets_created_later_stay_absent(w: &World) {
     }
     w.write(w.home.join("plain"), "seen");
     let outcome = w.exec(&name, &format!("cd ~; cat {} 2>/dev/null; cat plain", secrets.join(" ")));
-    // Fuse-overlayfs remembers what was in a directory.
-    let plain = if w.backend() == "fuse" { "" } else { "seen" };
-    assert_eq!(outcome.stdout, plain, "an ordinary new file is seen, the secrets are not");
+    // Fuse-overlayfs may remember what was in the root of a tree.
+    let is_stale = outcome.stdout.is_empty() && w.backend() == "fuse";
+    assert!(is_stale || outcome.stdout == "seen", "an ordinary new file is seen, the secrets are not: {outcome:?}");
 }
 
 /// FS-05: a rename of an ancestor must not lift the mask.
