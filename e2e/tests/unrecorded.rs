@@ -8,9 +8,9 @@ use whatif_e2e::{Fault, Stopped, World, as_root_and_user, eventually, needs, sam
 
 as_root_and_user!(what_is_half_deleted_is_no_lost_sandbox, work_that_began_before_the_record_says_so_is_kept);
 
-/// A killed `run` that wrote a log and nothing else: the next command deletes its sandbox.
-fn leave_a_log(w: &World) {
-    let script = "echo x > only.log; echo ready; sleep 1000";
+/// A killed `run` that wrote a cache and nothing else: the next command deletes its sandbox.
+fn leave_a_cache(w: &World) {
+    let script = "mkdir __pycache__; echo x > __pycache__/only.pyc; echo ready; sleep 1000";
     let run = w.whatif(["run", "--", "/bin/sh", "-c", script]).streams(Stdio::null(), Stdio::piped(), Stdio::null());
     let mut run = run.spawn();
     let mut line = String::new();
@@ -23,13 +23,13 @@ fn leave_a_log(w: &World) {
 /// The command that deletes it may be killed as well, wherever it has got to.
 fn what_is_half_deleted_is_no_lost_sandbox(w: &World) {
     needs!(w, "strace");
-    leave_a_log(w);
+    leave_a_cache(w);
     let points = w.points_of(&w.project, &["ls"]);
     let deletes = |call: &str| matches!(call, "unlinkat" | "rmdir" | "fsync" | "fdatasync" | "pwrite64");
     let points: Vec<_> = points.into_iter().filter(|p| deletes(&p.call)).collect();
     assert!(points.iter().any(|p| p.call == "unlinkat"), "{points:?}");
     for point in sample(&points, 8, 0) {
-        leave_a_log(w);
+        leave_a_cache(w);
         w.with_fault(&point, Fault::Kill, &["ls"]).go();
         assert_eq!(w.json(["ls"]), serde_json::json!([]), "{point:?}");
         eventually("nothing is half done", || w.transient().is_empty());
