@@ -450,6 +450,7 @@ fn everything_at_once_ends_and_leaves_a_whole_sandbox(w: &World) {
     // Whoever comes too late, or between two others, is told so.
     let allowed = [
         "\"stopped\"",
+        "\"ended_meanwhile\"",
         "\"busy\"",
         "\"conflict\"",
         "\"keeper_unreachable\"",
