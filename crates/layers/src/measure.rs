@@ -42,6 +42,7 @@ pub fn tree(directory: &Path) -> Result<Measured, PathError> {
         let opened = openat2(&place.from, &place.way, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
         let Some(opened) = if_there(opened).map_err(failed("list"))? else { continue };
         let mut entries = Dir::new(opened).map_err(failed("list"))?;
+        let mut here = None;
         while let Some(entry) = entries.read() {
             let entry = entry.map_err(failed("list"))?;
             let name = entry.file_name();
@@ -52,7 +53,7 @@ pub fn tree(directory: &Path) -> Result<Measured, PathError> {
             let found = if_there(statat(within, name, AtFlags::SYMLINK_NOFOLLOW)).map_err(failed("examine"))?;
             let Some(found) = found else { continue };
             if is_directory(&found) {
-                pending.push(place.below(name, within).map_err(failed("list"))?);
+                pending.push(place.below(name, within, &mut here).map_err(failed("list"))?);
             } else {
                 measured.files += 1;
             }
@@ -65,13 +66,17 @@ pub fn tree(directory: &Path) -> Result<Measured, PathError> {
 }
 
 impl Place {
-    /// A directory in this one, which is open.
-    fn below(&self, name: &CStr, opened: BorrowedFd<'_>) -> rustix::io::Result<Place> {
+    /// A directory in this one, which is open. It is held once for all in it: those may be more than a process can hold.
+    fn below(&self, name: &CStr, opened: BorrowedFd<'_>, here: &mut Option<Rc<OwnedFd>>) -> rustix::io::Result<Place> {
         let name = OsStr::from_bytes(name.to_bytes());
         if self.way.as_os_str().len() < LONGEST_WAY {
             return Ok(Place { from: Rc::clone(&self.from), way: self.way.join(name) });
         }
-        Ok(Place { from: Rc::new(fcntl_dupfd_cloexec(opened, 0)?), way: name.into() })
+        let from = match here {
+            Some(here) => here,
+            None => here.insert(Rc::new(fcntl_dupfd_cloexec(opened, 0)?)),
+        };
+        Ok(Place { from: Rc::clone(from), way: name.into() })
     }
 }
 
