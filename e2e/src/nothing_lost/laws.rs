@@ -25,13 +25,14 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// One command of the sandbox, with what it showed before and afterwards.
-    pub fn note(&mut self, before: &Survey, after: &Survey) {
+    /// One command of the sandbox, with what it showed before and afterwards. What it shows of reality since is not its own.
+    pub fn note(&mut self, before: &Survey, after: &Survey, real: &Survey) {
         let (old, new) = (before.tokens(), after.tokens());
         let gained: BTreeSet<Token> = new.difference(&old).cloned().collect();
         self.removed.extend(old.difference(&new).cloned());
         self.pending.retain(|token| new.contains(token));
-        self.pending.extend(gained.iter().cloned());
+        let real = real.tokens();
+        self.pending.extend(gained.iter().filter(|token| !real.contains(*token)).cloned());
         self.added.extend(gained);
         let moved: BTreeSet<Token> = new.into_iter().filter(|token| before.places(token) != after.places(token)).collect();
         self.added.extend(moved.iter().cloned());
