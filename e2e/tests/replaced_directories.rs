@@ -14,6 +14,9 @@ as_root_and_user!(
     directories_that_both_sides_made_are_no_deletions,
     in_a_directory_that_reality_made_of_an_unchanged_file_nothing_is_deleted,
     what_was_never_seen_is_not_deleted_and_the_hint_says_so,
+    a_directory_that_was_only_on_the_way_is_not_put_in_the_place_of_what_reality_has,
+    a_directory_on_the_way_is_known_without_a_record,
+    what_the_sandbox_did_to_a_directory_that_reality_replaced_is_a_conflict,
 );
 
 fn what_reality_puts_into_a_directory_replaced_before_a_snapshot_is_not_lost(w: &World) {
@@ -137,5 +140,70 @@ fn what_was_never_seen_is_not_deleted_and_the_hint_says_so(w: &World) {
         w.outside("mv p/in in").ok();
         w.apply(&[backend, "--all", "--theirs", "p"]).ok();
         assert_eq!(w.outside("cat in p").ok().text(), "real\nmine", "{backend}");
+    }
+}
+
+/// What the sandbox did in `p` came to nothing, and reality put something else in the place of `p`, or nothing.
+fn a_directory_that_was_only_on_the_way_is_not_put_in_the_place_of_what_reality_has(w: &World) {
+    for backend in ["overlay", "copy"] {
+        for inside in ["touch p/x", "rm p/x", "touch p/x; whatif-snapshot; rm p/x", "rm p/x; whatif-snapshot; touch p/y"] {
+            for (outside, is) in [("rm -r p; echo real > p", "real"), ("rm -r p; ln -s lib p", "x\ny"), ("mv p q", "none")] {
+                let case = format!("{backend}: {inside}: {outside}");
+                w.outside("rm -rf *; mkdir p; echo x > p/x; echo y > p/y; echo x > lib").ok();
+                w.whatif(["new", "s", "--backend", backend]).go().ok();
+                for (number, part) in inside.split("whatif-snapshot;").enumerate() {
+                    if number > 0 {
+                        w.whatif(["snapshot", "s"]).go().ok();
+                    }
+                    w.exec("s", part).ok();
+                }
+                w.exec("s", "echo y >> lib").ok();
+                w.outside(outside).ok();
+                assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().text(), "lib", "{case}");
+                w.apply(&["s", "--all", "--theirs", "*"]).ok();
+                assert_eq!(w.outside("cat p 2>/dev/null || echo none").ok().text(), is, "{case}");
+                // It never says that the sandbox is up to date while it shows something else.
+                let is_file_inside = w.whatif(["rebase", "s"]).go().code == 0 && is != "none";
+                assert!(!is_file_inside || w.exec("s", "cat p").ok().text() == is, "{case}");
+                w.whatif(["rm", "s", "--yes"]).go().ok();
+            }
+        }
+    }
+}
+
+/// Nobody looked between what the sandbox did and what reality did.
+fn a_directory_on_the_way_is_known_without_a_record(w: &World) {
+    for (outside, is) in [("rm -r p; echo real > p", "real"), ("mv p q", "none")] {
+        w.outside("rm -rf *; mkdir p; echo x > p/x; echo x > lib").ok();
+        w.whatif(["new", "s"]).go().ok();
+        w.exec("s", "rm p/x; echo y >> lib").ok();
+        // As if the command were killed before its end.
+        w.outside("rm -r \"$WHATIF_HOME\"/sandboxes/*/base").ok();
+        w.outside(outside).ok();
+        assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().text(), "lib", "{outside}");
+        w.apply(&["s", "--all", "--theirs", "*"]).ok();
+        assert_eq!(w.outside("cat p 2>/dev/null || echo none").ok().text(), is, "{outside}");
+        w.whatif(["rm", "s", "--yes"]).go().ok();
+    }
+    w.outside("rm -rf *; mkdir p; echo x > p/x").ok();
+    w.whatif(["new", "s"]).go().ok();
+    w.exec("s", "echo mine > p/new; rm p/x").ok();
+    w.outside("rm -r \"$WHATIF_HOME\"/sandboxes/*/base; rm -r p; echo real > p").ok();
+    assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().text(), "p\np/new");
+    w.apply(&["s", "--all"]).exits(1);
+    assert_eq!(w.read("p"), "real\n");
+}
+
+fn what_the_sandbox_did_to_a_directory_that_reality_replaced_is_a_conflict(w: &World) {
+    for backend in ["overlay", "copy"] {
+        for inside in ["chmod 700 p", "echo mine > p/new", "echo more >> p/x", "rm -r p; echo mine > p", "chmod 700 p; touch p/x"] {
+            w.outside("rm -rf *; mkdir p; echo x > p/x; echo x > lib").ok();
+            w.whatif(["new", "s", "--backend", backend]).go().ok();
+            w.exec("s", inside).ok();
+            w.outside("rm -r p; echo real > p").ok();
+            w.apply(&["s", "--all"]).exits(1).says("p: ");
+            assert_eq!(w.read("p"), "real\n", "{backend}: {inside}");
+            w.whatif(["rm", "s", "--yes"]).go().ok();
+        }
     }
 }

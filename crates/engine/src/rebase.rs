@@ -210,6 +210,9 @@ fn outcome(change: &Change, tree: &Tree) -> Result<Outcome, EngineError> {
     if now.node.kind == Kind::Directory && after.node.kind != Kind::Directory && is_as_it_was(change)? {
         return Ok(Outcome::MadeDirectory);
     }
+    if now.node.kind != Kind::Directory && after.node.kind == Kind::Directory && change.base == Base::Lost {
+        return Ok(Outcome::Open("reality has something else in the place of the directory"));
+    }
     let before = change.before.as_ref().filter(|_| change.base == Base::Kept).map(|before| steady(before, &now)).transpose()?;
     Ok(match merge(before.as_ref(), &now, after, None)? {
         Ok(Merged { content, looks }) => Outcome::Merged { content, looks, now },

@@ -94,7 +94,7 @@ impl Record {
     }
 
     /// Of a directory that the sandbox has a part of, kept for what it looked like. What came of it is another record's business.
-    pub(super) fn is_on_the_way(&self) -> bool {
+    pub(crate) fn is_on_the_way(&self) -> bool {
         self.node.kind == Kind::Directory
             && self.identity_only
             && self.content.is_none()

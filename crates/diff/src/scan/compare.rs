@@ -241,10 +241,7 @@ impl Walk<'_> {
         }
         // If something in it was changed, it is missed.
         if after.node.kind == Kind::Directory && known.is_none_or(|n| n.kind != Kind::Directory) {
-            let before = known.cloned().map(|node| State::new(node, full.to_owned(), Marks::None));
-            let kind = if before.is_some() { ChangeKind::Type } else { ChangeKind::Add };
-            let change = Change::new(full.to_owned(), kind, before, Some(after.clone()));
-            finding.missed.push(Change { base: Base::Lost, reality: known.cloned(), ..change });
+            finding.miss(full.to_owned(), known.cloned(), after.clone());
         } else if after.node.kind == Kind::Directory {
             self.note_behind(copied, full, known, after, finding);
         }

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::directory::{beneath, gone_meanwhile};
+use super::directory::{beneath, gone_meanwhile, list};
 use super::stack::{LookUp, Part};
 use super::walk::{Finding, Visit, Walk};
 use super::{Reach, Renamed};
 use crate::base::Made;
-use crate::change::{Base, State};
+use crate::change::{Base, State, difference};
 use crate::marks::Marks;
-use crate::node::Node;
+use crate::node::{LONG_AGO, Node};
 use crate::watch::Directory;
 
 /// The views of one directory, opened.
@@ -146,15 +146,40 @@ impl Walk<'_> {
                 (node, _) => {
                     // An old mark may say so of a directory that the sandbox made, when layers were merged.
                     was_there &= !self.scope.bases.was_absent(&full);
-                    self.note(full.clone(), node, Some(after), visit.touched, false, finding);
-                    // It was in reality when the sandbox touched something in it, and went since.
-                    if was_there && let Some(change) = finding.found.changes.last_mut().filter(|c| c.path == full) {
-                        change.base = Base::Lost;
+                    if was_there && self.is_only_on_the_way(&full, &after, &uppers)? {
+                        finding.miss(full, node, after);
+                    } else {
+                        self.note(full.clone(), node, Some(after), visit.touched, false, finding);
+                        // It was in reality when the sandbox touched something in it, and went since.
+                        if was_there && let Some(change) = finding.found.changes.last_mut().filter(|c| c.path == full) {
+                            change.base = Base::Lost;
+                        }
                     }
                 }
             }
         }
         Ok(Views { uppers, before, lower, is_covered, listing, is_put_by_head })
+    }
+
+    /// Whether the sandbox has a directory of reality's only because of what it did in it: it looks as it did, or, where nobody
+    /// looked in time, something is in it.
+    fn is_only_on_the_way(&self, full: &Path, after: &State, parts: &[Part]) -> Result<bool, Errno> {
+        match self.scope.bases.get(full) {
+            Some(record) if record.is_on_the_way() => {
+                let (before, _) = self.scope.bases.start_of(full, None, Some(after), LONG_AGO).map_err(|u| u.cause)?;
+                Ok(difference(before.as_ref(), Some(after), self.scope.as_root).map_err(|u| u.cause)?.is_none())
+            }
+            Some(_) => Ok(false),
+            None => {
+                for part in parts {
+                    // By a descriptor of its own: the other one is still to be listed from its beginning.
+                    if !list(&beneath(&part.directory, Path::new(""))?)?.is_empty() {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+        }
     }
 
     /// Which names of a head's directory are to be looked at.

@@ -19,7 +19,7 @@ use super::stack::Layer;
 use super::views::{Listing, Lower, Views};
 use super::{Found, Reach, Scope, Through, Tree};
 use crate::base::Made;
-use crate::change::{Change, State};
+use crate::change::{Base, Change, ChangeKind, State};
 use crate::copied::Copied;
 use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
@@ -41,12 +41,19 @@ pub(super) struct Walk<'a> {
 #[derive(Default)]
 pub(super) struct Finding {
     pub found: Found,
-    /// Directories that the sandbox did not change and reality has no more.
+    /// Directories that the sandbox did not change and reality has no more. They count if something in them was changed.
     pub missed: Vec<Change>,
     pending: Vec<Visit>,
 }
 
 impl Finding {
+    /// A directory that the sandbox has as it was, and reality has no more, or has something else in its place.
+    pub(super) fn miss(&mut self, path: PathBuf, now: Option<Node>, after: State) {
+        let before = now.clone().map(|node| State::new(node, path.clone(), Marks::None));
+        let kind = if before.is_some() { ChangeKind::Type } else { ChangeKind::Add };
+        self.missed.push(Change { base: Base::Lost, reality: now, ..Change::new(path, kind, before, Some(after)) });
+    }
+
     pub(super) fn unreadable(&mut self, path: &Path, errno: Errno) {
         self.found.unreadable.push(Unreadable::new(path, errno));
     }
@@ -103,7 +110,10 @@ impl<'a> Walk<'a> {
         if !finding.missed.is_empty() {
             let changed = finding.found.changes.iter().filter(|c| c.after.is_some());
             let needed: HashSet<PathBuf> = changed.flat_map(|c| c.path.ancestors().map(Path::to_owned)).collect();
-            finding.found.changes.extend(finding.missed.into_iter().filter(|d| needed.contains(&d.path)));
+            let (wanted, unchanged): (Vec<Change>, Vec<Change>) =
+                finding.missed.into_iter().partition(|d| needed.contains(&d.path));
+            finding.found.changes.extend(wanted);
+            finding.found.behind.extend(unchanged.into_iter().filter(|d| d.reality.is_some()));
         }
         *found = finding.found;
     }
@@ -307,9 +317,7 @@ impl<'a> Walk<'a> {
             }
             match (sub, after) {
                 // Compared when it is open.
-                (Some(sub), Some(after))
-                    if (sub.has_before || known.is_none()) && !sub.uppers.is_empty() && !masked_over_something =>
-                {
+                (Some(sub), Some(after)) if !sub.uppers.is_empty() && !masked_over_something => {
                     finding.pending.push(Visit { touched, masked: is_masked, itself: Some((known, after)), ..sub });
                 }
                 (sub, after) => {
