@@ -14,6 +14,7 @@ as_root_and_user!(
     directories_that_both_sides_made_are_no_deletions,
     in_a_directory_that_reality_made_of_an_unchanged_file_nothing_is_deleted,
     what_was_never_seen_is_not_deleted_and_the_hint_says_so,
+    the_version_over_an_empty_directory_is_proposed_and_can_be_chosen,
     a_directory_that_was_only_on_the_way_is_not_put_in_the_place_of_what_reality_has,
     a_directory_on_the_way_is_known_without_a_record,
     what_the_sandbox_did_to_a_directory_that_reality_replaced_is_a_conflict,
@@ -133,14 +134,25 @@ fn what_was_never_seen_is_not_deleted_and_the_hint_says_so(w: &World) {
         w.whatif(["new", backend, "--backend", backend]).go().ok();
         w.exec(backend, "echo mine > p").ok();
         w.outside("mkdir p; echo real > p/in").ok();
-        w.apply(&[backend, "--all"]).exits(1);
-        let refused = w.apply(&[backend, "--all", "--theirs", "p"]).exits(1).says("Move away what is in the directory");
-        assert!(!format!("{refused:?}").contains("--theirs PATH"), "{backend}: {refused:?}");
+        for theirs in [&[][..], &["--theirs", "p"]] {
+            let refused = w.apply(&[&[backend, "--all"], theirs].concat()).exits(1).says("Move away what is in the directory");
+            assert!(!format!("{refused:?}").contains("--theirs PATH"), "{backend}: {refused:?}");
+        }
         assert_eq!(w.read("p/in"), "real\n", "{backend}");
         w.outside("mv p/in in").ok();
         w.apply(&[backend, "--all", "--theirs", "p"]).ok();
         assert_eq!(w.outside("cat in p").ok().text(), "real\nmine", "{backend}");
     }
+}
+
+fn the_version_over_an_empty_directory_is_proposed_and_can_be_chosen(w: &World) {
+    w.outside("echo x > lib").ok();
+    w.new_sandbox("s");
+    w.exec("s", "echo mine > p; ln -s lib q").ok();
+    w.outside("mkdir p; mkdir -p q/deep").ok();
+    w.apply(&["s", "--all"]).exits(1).says("p: both added it").says("--theirs PATH").says("q: reality has a directory there");
+    w.apply(&["s", "--all", "--theirs", "p", "--skip", "q"]).ok();
+    assert_eq!(w.read("p"), "mine\n");
 }
 
 /// What the sandbox did in `p` came to nothing, and reality put something else in the place of `p`, or nothing.

@@ -133,7 +133,10 @@ impl<'a> Planner<'a> {
     pub(super) fn one(&mut self, decided: Decided<'a>) -> Result<(), EngineError> {
         let path = &decided.change.path;
         match decided.result {
-            Result3::Conflict(conflict) => self.planned.conflicts.push(conflict),
+            Result3::Conflict(ref conflict) => {
+                let why = if self.stands_over_unseen(&decided)? { NOT_SEEN } else { conflict.why };
+                self.planned.conflicts.push(Conflict { why, ..conflict.clone() });
+            }
             Result3::LeaveOut(reason) => self.leave_out(path, reason),
             Result3::KeepReality => self.keep_reality(decided.change)?,
             Result3::Nothing => self.planned.unchanged.push(path.clone()),
@@ -145,6 +148,17 @@ impl<'a> Planner<'a> {
             },
         }
         Ok(())
+    }
+
+    /// Whether the sandbox's version would take the place of a directory with something in it that no deletion speaks of.
+    fn stands_over_unseen(&self, decided: &Decided<'_>) -> Result<bool, EngineError> {
+        let path = &decided.change.path;
+        if !is_directory(decided) || decided.change.after.as_ref().is_none_or(|a| a.node.kind == Kind::Directory) {
+            return Ok(false);
+        }
+        let deleted = self.scope.set.changes.iter().flat_map(|c| [Some(c), c.deletion.as_deref()]).flatten();
+        let deleted = deleted.filter(|c| c.after.is_none() && c.path.parent() == Some(path)).map(|c| c.path.clone()).collect();
+        holds_others(path, &deleted)
     }
 
     /// What the sandbox has here is its base from now on, so nothing is left of the change. Nor of the deletion at the old name of a
