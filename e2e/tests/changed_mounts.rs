@@ -27,6 +27,10 @@ as_root!(
     user_the_rest_is_applied_without_a_mount_that_went,
     root_checks_see_what_would_be_although_mounts_changed,
     user_checks_see_what_would_be_although_mounts_changed,
+    root_a_second_snapshot_waits_for_a_mount_that_went,
+    user_a_second_snapshot_waits_for_a_mount_that_went,
+    root_a_second_snapshot_does_without_an_unchanged_mount_that_went,
+    root_a_mount_that_goes_during_a_snapshot_is_told,
     root_an_archive_waits_for_a_mount_that_went,
     user_an_archive_waits_for_a_mount_that_went,
     root_a_template_waits_for_a_mount_that_went,
@@ -217,6 +221,52 @@ fn unmounted_after_snapshot(w: &World, caller: Caller) {
                   done; ls m; mount --bind disk m; W apply f --yes >&2; ls m";
     let outcome = in_namespace(w, caller, script);
     assert_eq!(outcome.stdout, "1\n1\nnew\n", "{}", outcome.stderr);
+}
+
+fn root_a_second_snapshot_waits_for_a_mount_that_went(w: &World) {
+    second_snapshot(w, Caller::Root);
+}
+
+fn user_a_second_snapshot_waits_for_a_mount_that_went(w: &World) {
+    second_snapshot(w, Caller::User);
+}
+
+/// The first one has found out what is mounted, and the second one does not look again.
+fn second_snapshot(w: &World, caller: Caller) {
+    for (gone, back) in [("umount m", ":"), ("umount m; rmdir m", "mkdir m")] {
+        let script = format!(
+            "mkdir -p m store; echo a > store/a; echo u > store/u; own store; mount --bind store m; W new s >&2; \
+             W exec s -- sh -c 'echo x >> m/a'; W snapshot s zero >&2; W exec s -- sh -c 'echo y >> m/a'; {gone}; \
+             for verb in 'snapshot s one' 'rollback s zero'; do W $verb >&2 && echo moved; done; W exec s -- cat m/a m/u; \
+             {back}; mount --bind store m; W snapshot s one >&2; W exec s -- cat m/a m/u; umount m; rm -r m"
+        );
+        let outcome = in_namespace(w, caller, &script);
+        assert_eq!(outcome.stdout, "a\nx\ny\nu\na\nx\ny\nu\n", "{gone}: {}", outcome.stderr);
+        assert_eq!(outcome.stderr.matches("cannot be mounted again: it has changes in").count(), 2, "{}", outcome.stderr);
+    }
+}
+
+fn root_a_second_snapshot_does_without_an_unchanged_mount_that_went(w: &World) {
+    let script = "mkdir m; echo b > b; mount -t tmpfs m m; echo a > m/a; W new s >&2; W exec s -- sh -c 'echo x >> b'; \
+                  W snapshot s zero >&2; W exec s -- sh -c 'echo y >> b'; umount m; W snapshot s one >&2; \
+                  W exec s -- sh -c 'cat b; ls m'; W diff s --name-only";
+    let outcome = in_namespace(w, Caller::Root, script);
+    assert_eq!(outcome.stdout, "b\nx\ny\nb\n", "{}", outcome.stderr);
+}
+
+/// The helper is slow to take what it mounts, and the file system goes when everything was looked at.
+fn root_a_mount_that_goes_during_a_snapshot_is_told(w: &World) {
+    for gone in ["umount m", "umount m; rmdir m"] {
+        let script = format!(
+            "mkdir -p m; mount -t tmpfs m m; echo a > m/a; W new s >&2; W exec s -- sh -c 'echo x >> m/a'; \
+             strace -f -o trace -e trace=open_tree -e inject=open_tree:delay_enter=3000000:when=1 \"$0\" snapshot s one >&2 & \
+             for _ in $(seq 500); do ls \"$WHATIF_HOME\"/transient/shift-* >&2 && break; sleep 0.01; done; {gone}; \
+             wait $! && echo taken; ls \"$WHATIF_HOME/transient\"; W exec s -- cat m/a; rm -rf m trace"
+        );
+        let outcome = in_namespace(w, Caller::Root, &script);
+        assert_eq!(outcome.stdout, "a\nx\n", "{gone}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains("m was unmounted meanwhile"), "{}", outcome.stderr);
+    }
 }
 
 fn root_an_archive_waits_for_a_mount_that_went(w: &World) {

@@ -25,8 +25,10 @@ use self::helper::{Finishing, Helper};
 use self::take_back::take_back;
 use crate::boot::{Heads, Wish};
 use crate::create::{copied_trees, new_id};
+use crate::error::Recut;
 use crate::intact::heads_of;
 use crate::limits::Lease;
+use crate::lineage::Owner;
 use crate::recut::Cut;
 use crate::view::{roots, viewed_now};
 use crate::{Engine, EngineError, secrets};
@@ -273,7 +275,18 @@ impl Moving<'_> {
         let mut shift = self.begin(sandbox)?;
         let in_the_way = match running.is_empty() {
             false => Ok(Some(explain(&running))),
-            true => client.change_layers().map_err(EngineError::from).and_then(|()| Ok(helper.guard()?.map(explain_writer))),
+            true => {
+                let guarded =
+                    client.change_layers().map_err(EngineError::from).and_then(|()| Ok(helper.guard()?.map(explain_writer)));
+                // By now the helper holds what it mounts; what it found may be what lay beneath a mount that went.
+                match gone_from(sandbox, &boot.plan) {
+                    Some(tree) => {
+                        let owner = Owner::Sandbox(sandbox.name.clone());
+                        Err(EngineError::MountsChanged { owner, how: Recut::Going { tree } })
+                    }
+                    None => guarded,
+                }
+            }
         };
         match in_the_way {
             Ok(None) => {}
@@ -424,7 +437,9 @@ impl Engine {
     /// that it has now.
     fn boot_on(&self, sandbox: &Sandbox, directory: &Path, stack: &[LayerId]) -> Result<(Boot, Vec<PathBuf>), EngineError> {
         self.with_wish(sandbox, directory, stack, |wish| {
-            let seen = match View::of(sandbox, directory) {
+            // Where a file system went, what it was mounted on must not be taken for it.
+            let is_current = |view: &View| gone_from(sandbox, &view.plan).is_none();
+            let seen = match View::of(sandbox, directory).filter(is_current) {
                 Some(view) => view,
                 None => {
                     let Cut { plan, masks, trees } = self.cut(wish, sandbox.details.backend)?;
@@ -515,6 +530,11 @@ impl View {
             let _ = fs::write(directory.join(Self::FILE), text);
         }
     }
+}
+
+/// The first tree of a plan at which the sandbox has a file system mounted and reality has none any more.
+fn gone_from(sandbox: &Sandbox, plan: &Plan) -> Option<PathBuf> {
+    roots::unmounted(sandbox).find(|tree| plan.places.iter().any(|place| place.path == **tree)).cloned()
 }
 
 fn explain_writer(tree: PathBuf) -> String {

@@ -12,6 +12,8 @@ pub enum Recut {
     Split { tree: PathBuf },
     /// Something is mounted over part of it, or came to be a place of its own.
     Covered { place: PathBuf },
+    /// It was unmounted while the sandbox was being mounted.
+    Going { tree: PathBuf },
 }
 
 impl fmt::Display for Recut {
@@ -20,6 +22,7 @@ impl fmt::Display for Recut {
             Self::Gone { tree } => write!(f, "it has changes in {}, which is not mounted or not there any more", tree.display()),
             Self::Split { tree } => write!(f, "it has changes in {}, and mounts beneath that came or went", tree.display()),
             Self::Covered { place } => write!(f, "what is at {} by now would hide what it changed there", place.display()),
+            Self::Going { tree } => write!(f, "{} was unmounted meanwhile", tree.display()),
         }
     }
 }
@@ -43,6 +46,7 @@ impl Recut {
             Self::Covered { place } => {
                 format!("nothing is lost; unmount {0}, or move it away, and try again, {keep}", place.display())
             }
+            Self::Going { .. } => "nothing was changed; mount it again if it is needed, and try again".to_owned(),
         }
     }
 }
