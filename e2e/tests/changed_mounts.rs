@@ -18,6 +18,8 @@ as_root!(
     user_nothing_is_applied_beneath_a_mount_that_went,
     root_a_mount_over_changes_hides_none_of_them,
     user_a_mount_over_changes_hides_none_of_them,
+    root_changes_are_not_called_deleted_beneath_a_mount_that_came,
+    user_changes_are_not_called_deleted_beneath_a_mount_that_came,
     root_changes_wait_for_a_mount_that_went,
     user_changes_wait_for_a_mount_that_went,
     root_an_unchanged_mount_may_go,
@@ -180,6 +182,34 @@ fn covered(w: &World, caller: Caller) {
                   W exec s -- cat d/f top; W diff s --name-only";
     let outcome = in_namespace(w, caller, script);
     assert_eq!(outcome.stdout, "1\nnew\ntop\nd/f\ntop\n", "{}", outcome.stderr);
+}
+
+fn root_changes_are_not_called_deleted_beneath_a_mount_that_came(w: &World) {
+    bound_over(w, Caller::Root);
+}
+
+fn user_changes_are_not_called_deleted_beneath_a_mount_that_came(w: &World) {
+    bound_over(w, Caller::User);
+}
+
+/// A directory of the same file system looks like any other, but for being the root of a mount.
+fn bound_over(w: &World, caller: Caller) {
+    for mount in ["mount --bind other d", "mount -t tmpfs d d"] {
+        let script = format!(
+            "rm -rf d other b; mkdir d other; echo old > d/f; echo old > d/gone; echo o > other/o; echo b > b; own d other b; \
+             W new s >&2; W exec s -- sh -c 'echo new >> d/f; echo more > d/more; rm d/gone; echo new >> b'; {mount}; \
+             for verb in 'apply --yes' 'apply --yes --theirs d' 'rebase'; do W $verb s >&2 && echo done; done; \
+             W apply s --yes --exclude \"$PWD/d\" >&2; cat b; umount d; \
+             W diff s --name-only; W apply s --yes >&2; cat d/f d/more; ls d other"
+        );
+        let outcome = in_namespace(w, caller, &script);
+        assert_eq!(
+            outcome.stdout, "b\nnew\nd/f\nd/gone\nd/more\nold\nnew\nmore\nd:\nf\nmore\n\nother:\no\n",
+            "{mount}: {}",
+            outcome.stderr
+        );
+        assert_eq!(outcome.stderr.matches("where something else is mounted by now").count(), 3, "{mount}: {}", outcome.stderr);
+    }
 }
 
 fn root_changes_wait_for_a_mount_that_went(w: &World) {

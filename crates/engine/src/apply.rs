@@ -306,7 +306,7 @@ impl Engine {
         select::check_that_all_mean_something(&called, &known, scope)?;
         let selection = select::select(&set, &called, &review, &config.policy, scope)?;
         let chosen = selection.chosen.iter().flat_map(|c| [Some(c.change.path.as_path()), c.change.old_path()]).flatten();
-        self.require_no_unmounted(&sandbox, chosen)?;
+        self.require_same_mounts(&sandbox, chosen)?;
         let lines = self.context.config.policy.auto_approve.as_ref().and_then(|_| selection.lines());
         let was_rebased = sandbox.details.based_at.is_some();
         let mut git_directories = GitDirectories::with(&set.changes);
@@ -416,7 +416,7 @@ impl Engine {
         }
         // Also of what had to be added to what was chosen, and now that somebody was asked.
         let written: Vec<PathBuf> = prepared.plan.operations.iter().map(|o| o.absolute(&prepared.plan.roots)).collect();
-        self.require_no_unmounted(&prepared.sandbox, written.iter().map(PathBuf::as_path))?;
+        self.require_same_mounts(&prepared.sandbox, written.iter().map(PathBuf::as_path))?;
         // While somebody was asked, the sandbox went on.
         if prepared.still.is_none() {
             let still = self.hold_still(&prepared.sandbox)?;

@@ -131,15 +131,19 @@ impl Engine {
         Ok(found)
     }
 
-    /// The directory beneath a mount is not the one that the sandbox changed: nothing is written there.
-    pub(crate) fn require_no_unmounted<'a>(
+    /// The directory beneath a mount is not the one that the sandbox changed, and neither is one that was mounted over it: nothing is
+    /// written there.
+    pub(crate) fn require_same_mounts<'a>(
         &self,
         sandbox: &Sandbox,
-        mut paths: impl Iterator<Item = &'a Path>,
+        paths: impl Iterator<Item = &'a Path> + Clone,
     ) -> Result<(), EngineError> {
         let gone: Vec<&PathBuf> = view::roots::unmounted(sandbox).collect();
-        match paths.find_map(|path| gone.iter().find(|tree| path.starts_with(tree))) {
-            Some(tree) => Err(EngineError::Unmounted { name: sandbox.name.clone(), tree: tree.to_path_buf() }),
+        if let Some(tree) = paths.clone().find_map(|path| gone.iter().find(|tree| path.starts_with(tree))) {
+            return Err(EngineError::Unmounted { name: sandbox.name.clone(), tree: tree.to_path_buf() });
+        }
+        match view::roots::mounted_over(sandbox, paths)? {
+            Some(place) => Err(EngineError::MountedOver { name: sandbox.name.clone(), place: place.to_owned() }),
             None => Ok(()),
         }
     }

@@ -55,6 +55,8 @@ pub enum EngineError {
     StrayHead { name: String, path: PathBuf },
     #[error("sandbox '{name}' has changes in {}, where nothing is mounted any more", tree.display())]
     Unmounted { name: String, tree: PathBuf },
+    #[error("sandbox '{name}' has changes in {}, where something else is mounted by now", place.display())]
+    MountedOver { name: String, place: PathBuf },
     #[error("{} cannot be mounted again: {how}", owner.described())]
     MountsChanged { owner: Owner, how: Recut },
     #[error("the records of sandbox '{name}' are older than the sandbox: the database lacks layers that it stands on")]

@@ -77,6 +77,9 @@ impl Engine {
         let directory = self.directory(&sandbox)?;
         self.refresh_copies(&sandbox, &directory)?;
         let found = self.look(&sandbox)?.complete(&sandbox.project)?;
+        let looked_at = found.changes.iter().chain(&found.behind).map(|c| &c.path);
+        let looked_at = looked_at.chain(found.agreed.iter().map(|same| &same.now.at)).chain(&found.gone);
+        self.require_same_mounts(&sandbox, looked_at.map(PathBuf::as_path))?;
         // Before the first marker is written: an apply looks for them only where there was a rebase.
         let was_rebased = sandbox.details.based_at.replace(now()).is_some();
         self.store.update(&mut sandbox)?;

@@ -16,7 +16,7 @@ impl Explain for EngineError {
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } => "ambiguous_name",
             Self::Incomplete { .. } | Self::Behind { .. } | Self::StrayHead { .. } => "incomplete",
             Self::Unmounted { .. } => "unmounted",
-            Self::MountsChanged { .. } => "mounts_changed",
+            Self::MountsChanged { .. } | Self::MountedOver { .. } => "mounts_changed",
             Self::NoRoom { .. } => "no_room",
             Self::BadArchive { .. } => "bad_archive",
             Self::OtherProject { .. } => "other_project",

@@ -35,11 +35,8 @@ impl EngineError {
             }
             Self::NoSuchSandbox { .. } | Self::Ambiguous { .. } | Self::Removed { .. } => vec!["'whatif ls' lists the sandboxes".to_owned()],
             Self::Incomplete { owner, intact, .. } => incomplete_hints(owner, intact),
-            Self::Unmounted { name, tree } => vec![
-                "nothing was written; mount it again and try again".to_owned(),
-                format!("to apply the rest: whatif apply {name} --exclude '{}'", tree.display()),
-                format!("to take out what it changed: whatif diff {name} --patch, or whatif export {name}"),
-            ],
+            Self::Unmounted { name, tree } => mount_hints(name, tree, "mount it again"),
+            Self::MountedOver { name, place } => mount_hints(name, place, "unmount that"),
             Self::MountsChanged { owner, how } => vec![how.hint(owner)],
             Self::StrayHead { name, .. } => vec![
                 format!("nothing was done; copy what you need from there, then remove the sandbox: whatif rm {name}"),
@@ -233,6 +230,14 @@ fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+@".contains(c));
     if is_plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+fn mount_hints(name: &str, place: &Path, what: &str) -> Vec<String> {
+    vec![
+        format!("nothing was written; {what} and try again"),
+        format!("to apply the rest: whatif apply {name} --exclude {}", quoted(place)),
+        format!("to take out what it changed: whatif diff {name} --patch, or whatif export {name}"),
+    ]
 }
 
 fn incomplete_hints(owner: &Owner, intact: &[String]) -> Vec<String> {

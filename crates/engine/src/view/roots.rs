@@ -1,6 +1,6 @@
 //! The directories of reality that a sandbox's trees are mounted over.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, makedev, statx};
@@ -8,6 +8,9 @@ use rustix::io::Errno;
 use whatif_sys::absence::OrAbsent;
 use whatif_types::Sandbox;
 use whatif_types::sandbox::{Root, is_given_up};
+
+use crate::EngineError;
+use crate::rebase::tree_of;
 
 /// Those that reality has now. One that cannot be looked at is not among them.
 pub(crate) fn of<'a>(trees: impl Iterator<Item = (usize, &'a Path)>) -> Vec<Root> {
@@ -45,6 +48,27 @@ pub(crate) fn unmounted(sandbox: &Sandbox) -> impl Iterator<Item = &PathBuf> {
     let is_mount = |number: usize, path: &Path| matches!(now(number, path), Ok(Some(now)) if now.is_mount);
     let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| !is_given_up(tree));
     trees.filter(move |(number, path)| was_mount(*number) && !is_mount(*number, path)).map(|(_, path)| path)
+}
+
+/// The first place, within the trees of a sandbox, at which reality has something mounted over one of these paths. The sandbox had
+/// what is beneath it.
+pub(crate) fn mounted_over<'a>(sandbox: &Sandbox, paths: impl Iterator<Item = &'a Path>) -> Result<Option<&'a Path>, EngineError> {
+    let mut looked_at: HashSet<&Path> = HashSet::new();
+    for path in paths {
+        let Some((number, tree)) = tree_of(sandbox, path) else { continue };
+        for place in path.ancestors().take_while(|place| *place != tree) {
+            if !looked_at.insert(place) {
+                break;
+            }
+            match now(number, place) {
+                Ok(Some(root)) if root.is_mount => return Ok(Some(place)),
+                // Nothing is mounted by a name that the kernel does not take.
+                Ok(_) | Err(Errno::NAMETOOLONG) => {}
+                Err(errno) => return Err(EngineError::io("examine", place, errno.into())),
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn now(tree: usize, path: &Path) -> Result<Option<Root>, Errno> {
