@@ -5,6 +5,7 @@ use whatif_e2e::{Detail, Terminal, Tree, World, as_root_and_user, change, needs}
 
 as_root_and_user!(
     the_best_becomes_real_and_the_rest_goes,
+    what_is_left_of_a_winner_is_kept_and_that_is_told,
     any_attempt_can_be_applied,
     the_rest_can_be_kept,
     losers_that_were_worked_in_stay,
@@ -55,6 +56,22 @@ fn the_best_becomes_real_and_the_rest_goes(w: &World) {
     assert!(sandboxes(w) <= 1, "{:#}", w.json(["ls"]));
     assert_eq!(w.json(["race", "show"])["applied"], json!(["one"]));
     w.whatif(["race", "apply", "two", "--yes"]).go().fails_with_hint(125);
+}
+
+fn what_is_left_of_a_winner_is_kept_and_that_is_told(w: &World) {
+    // Nothing is closed to root.
+    let (outside, why) = match w.is_root() {
+        true => ("echo more > ~/more", "has changes that were not applied"),
+        false => ("mkdir ~/more; touch ~/more/in; chmod 0 ~/more", "has something that cannot be read"),
+    };
+    w.outside("echo f > f").ok();
+    let attempts = [&*format!("--attempt=one=echo one >> f; {outside}"), "--attempt=bad=exit 1"];
+    w.race([&["--check", "grep one f", "--name", "r"], attempts.as_slice()].concat()).exits(0);
+    let applied = w.whatif(["race", "apply", "best", "--yes"]).go().ok();
+    assert_eq!(w.read("f"), "f\none\n");
+    let kept = names(w);
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert!(applied.stderr.contains(&format!("{} {why} and was kept; to remove it: whatif rm {0}", kept[0])), "{applied:?}");
 }
 
 fn any_attempt_can_be_applied(w: &World) {

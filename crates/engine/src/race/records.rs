@@ -5,6 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use whatif_diff::Summary;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_race::rank;
 use whatif_store::StoreError;
@@ -171,18 +172,23 @@ impl Engine {
     /// people have worked in since stays.
     pub fn settle_race(&self, claimed: Claimed, number: usize) -> Result<Settled, EngineError> {
         let Claimed { mut experiment, lock } = claimed;
-        let mut rest = None;
+        let (mut rest, mut settled) = (None, Settled::default());
         match self.sandbox_of(&experiment, number) {
-            Ok(winner) if self.summarize(&winner)?.matters => rest = Some(winner.id),
+            Ok(winner) => {
+                let left = self.summarize(&winner)?;
+                if left.matters {
+                    settled.kept.push((winner.name, why_winner_kept(&left)));
+                    rest = Some(winner.id);
+                }
+            }
             // It is gone already.
-            Ok(_) | Err(EngineError::Race(RaceError::AppliedAlready { .. } | RaceError::NoSandbox { .. })) => {}
+            Err(EngineError::Race(RaceError::AppliedAlready { .. } | RaceError::NoSandbox { .. })) => {}
             Err(error) => return Err(error),
         }
         experiment.details.applied.push(experiment.details.plan.attempts[number].name.clone());
         experiment.details.start = None;
         self.store.update_experiment(&mut experiment)?;
         drop(lock);
-        let mut settled = Settled::default();
         for sandbox in self.sandboxes_of_race(&experiment)?.into_iter().filter(|s| Some(&s.id) != rest.as_ref()) {
             // The winner is real as a whole.
             let is_winner = experiment.records[number].sandbox.as_ref() == Some(&sandbox.id);
@@ -333,6 +339,11 @@ impl Engine {
 }
 
 /// What was put together from attempts that will be others goes; it always comes last.
+/// Why the sandbox of an attempt stays although the attempt is real.
+fn why_winner_kept(left: &Summary) -> &'static str {
+    if left.unreadable.is_empty() { "has changes that were not applied" } else { "has something that cannot be read" }
+}
+
 fn drop_merged(experiment: &mut Experiment, ids: &mut Vec<SandboxId>) {
     let attempts = &mut experiment.details.plan.attempts;
     let own = attempts.iter().position(|a| a.kind == Kind::Merge).unwrap_or(attempts.len());
