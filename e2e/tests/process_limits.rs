@@ -2,7 +2,11 @@
 
 use whatif_e2e::{Outcome, World, as_root_and_user, as_user};
 
-as_root_and_user!(a_file_larger_than_the_limit_is_an_error, commands_inside_get_the_signal_of_the_limit_on_file_sizes,);
+as_root_and_user!(
+    a_file_larger_than_the_limit_is_an_error,
+    commands_inside_get_the_signal_of_the_limit_on_file_sizes,
+    a_stack_that_is_too_small_is_refused,
+);
 // Root may have as many processes as it likes.
 as_user!(an_apply_needs_no_second_thread, a_process_that_cannot_be_started_is_no_riddle);
 
@@ -65,4 +69,17 @@ fn a_process_that_cannot_be_started_is_no_riddle(w: &World) {
     }
     assert_eq!(w.outside("cat f; git log --format=%s").ok().stdout, "old\none\n");
     w.whatif(["apply", "s", "--all", "--yes", "--commit", "-m", "two"]).go().ok();
+}
+
+fn a_stack_that_is_too_small_is_refused(w: &World) {
+    w.new_sandbox("s");
+    for arguments in [&["--version"][..], &["ls"], &["exec", "s", "--", "true"], &["apply", "s", "--yes"]] {
+        is_refused(limited(w, "--stack=65536:8388608", arguments), "ulimit -s 8192");
+    }
+    let refused = limited(w, "--stack=65536:65536", &["--json", "ls"]);
+    let error: serde_json::Value = serde_json::from_str(&refused.stderr).unwrap_or_else(|e| panic!("{e}: {refused:?}"));
+    assert_eq!(error["error"]["code"], "stack_too_small", "{error}");
+    // What is enough for whatif is what the command gets.
+    let inside = limited(w, "--stack=1048576:1048576", &["exec", "s", "--", "/bin/sh", "-c", "ulimit -s"]).ok();
+    assert_eq!(inside.text(), "1024");
 }

@@ -14,6 +14,7 @@ mod output;
 mod progress;
 mod race;
 mod review;
+mod stack;
 mod table;
 mod unreached;
 mod whole_file;
@@ -45,6 +46,11 @@ fn main() -> ExitCode {
     whatif_sys::settings::keep_own_files_usable();
     whatif_sys::signals::restore_default_sigpipe();
     whatif_sys::signals::ignore_file_size_signal();
+    // Reading the arguments takes more than some limits leave.
+    if let Err(too_small) = stack::check() {
+        let wants_json = std::env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json");
+        return output::Output::new(wants_json).error(&too_small);
+    }
     let cli = args::parse();
     let output = output::Output::new(cli.json);
     match commands::dispatch(cli, &output) {
