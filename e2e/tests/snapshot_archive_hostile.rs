@@ -54,11 +54,13 @@ impl<'w> Forged<'w> {
 
     /// Puts it together again, with digests that are right, and imports it.
     fn import(&self, options: &[&str]) -> Outcome {
+        let copied = self.about["details"]["copied_trees"].as_array().into_iter().flatten().map(Value::to_string);
+        let copied: Vec<String> = copied.collect();
         let layer = |id: &String| Layer {
             id: id.clone(),
             directory: self.directory.join(id),
             marks: marks(self.w),
-            is_overlay: self.about["details"]["backend"] == "overlay",
+            copied: copied.clone(),
             instead: Vec::new(),
             without: Vec::new(),
         };

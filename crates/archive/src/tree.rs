@@ -81,7 +81,7 @@ impl<'l> Tree<'l> {
                     _ => self.left_out.devices += 1,
                 }
                 // What it took the place of stays gone.
-                if !self.layer.is_overlay {
+                if self.is_copied(path) {
                     return Ok(None);
                 }
                 Kind::Whiteout
@@ -97,6 +97,11 @@ impl<'l> Tree<'l> {
         }
         attributes::check(&entry)?;
         Ok(Some((entry, file)))
+    }
+
+    fn is_copied(&self, path: &[u8]) -> bool {
+        let part = path.split(|byte| *byte == b'/').next().unwrap_or_default();
+        self.layer.copied.iter().any(|copied| copied.as_bytes() == part)
     }
 
     fn attributes(&mut self, entry: &Entry, held: &OwnedFd, full: &Path) -> Result<Attributes, ArchiveError> {

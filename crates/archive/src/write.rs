@@ -23,8 +23,8 @@ pub struct Layer {
     /// Who wrote it. Marks of the other kind are attributes that anything in the sandbox could set, and are left out. A plain copy
     /// has no marks, so either will do; whiteouts of fuse-overlayfs are files like others and stay what they are.
     pub marks: Marks,
-    /// It lies over others, of which each entry hides what has its name.
-    pub is_overlay: bool,
+    /// Parts of it, by their names, that are plain copies. All others lie over something, of which each entry hides what has its name.
+    pub copied: Vec<String>,
     /// Files of it, by their paths in it, that hold something else in the archive than here.
     pub instead: Vec<(String, Vec<u8>)>,
     /// Files of it, by their paths in it, that are of no use elsewhere.

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use support::*;
-use whatif_archive::{ArchiveError, Limits, Manifest, Marks, Options, measure, read_manifest};
+use whatif_archive::{ArchiveError, Layer, Limits, Manifest, Marks, Options, measure, read_manifest};
 
 /// An access list: owner rwx, user 1000 r--, group r-x, mask r-x, others nothing.
 fn access_list() -> Vec<u8> {
@@ -254,13 +254,29 @@ fn sockets_devices_and_foreign_marks_are_left_out_and_counted() {
         rustix::fs::mknodat(rustix::fs::CWD, from.join("null"), rustix::fs::FileType::CharacterDevice, mode, null).unwrap();
         (devices, attributes) = (1, 3);
     }
-    let (archive, written) = packed(&[layer("a", &from)]);
+    let copied = ["socket", "null"].map(str::to_owned).to_vec();
+    let (archive, written) = packed(&[Layer { copied, ..layer("a", &from) }]);
     assert_eq!((written.left_out.sockets, written.left_out.devices), (1, devices));
     assert_eq!(written.left_out.attributes, attributes);
     unpacked(&archive, &into, &options()).unwrap();
     let found = snapshot(&into.join("a"));
     assert_eq!(found.keys().map(|p| p.to_str().unwrap()).collect::<Vec<_>>(), ["", "file"]);
     assert!(found.values().all(|shown| shown.attributes.is_empty()));
+}
+
+#[test]
+fn what_a_socket_hides_stays_hidden_but_in_a_copy() {
+    let scene = Scene::new();
+    let (from, into) = (scene.directory("from"), scene.directory("into"));
+    let _sockets = ["0", "1"].map(|part| {
+        fs::create_dir(from.join(part)).unwrap();
+        UnixListener::bind(from.join(part).join("socket")).unwrap()
+    });
+    let (archive, written) = packed(&[Layer { copied: vec!["1".to_owned()], ..layer("a", &from) }]);
+    assert_eq!(written.left_out.sockets, 2);
+    unpacked(&archive, &into, &options()).unwrap();
+    let found: Vec<_> = snapshot(&into.join("a")).into_keys().collect();
+    assert_eq!(found, ["", "0", "0/socket", "1"].map(std::path::PathBuf::from));
 }
 
 #[test]

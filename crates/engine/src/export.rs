@@ -82,7 +82,9 @@ impl Engine {
             Exported::Position(name) => Owner::Sandbox(name.to_owned()),
         };
         self.require_layers(&owner, &about.details.position.stack)?;
-        let is_overlay = about.details.backend == whatif_types::Backend::Overlay && about.details.copied_trees.is_empty();
+        let details = &about.details;
+        let is_copied = |tree: &usize| details.backend == whatif_types::Backend::Copy || details.copied_trees.contains(tree);
+        let copied: Vec<String> = (0..details.trees.len()).filter(is_copied).map(|tree| tree.to_string()).collect();
         self.own_everything();
         let mut layers = Vec::new();
         for id in &about.details.position.stack {
@@ -90,7 +92,7 @@ impl Engine {
             let instead = inventories(&directory, &about.details.copied_trees)?;
             // It names places of the state directory here.
             let without = vec![format!("{}/{}", parts::BASE, whatif_diff::watch::FILE)];
-            layers.push(Layer { id: id.to_string(), directory, marks: self.marks(), is_overlay, instead, without });
+            layers.push(Layer { id: id.to_string(), directory, marks: self.marks(), copied: copied.clone(), instead, without });
         }
         let value = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &about.project, e.into()))?;
         let mut out = BufWriter::new(out);

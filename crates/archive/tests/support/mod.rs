@@ -59,7 +59,7 @@ pub fn layer(id: &str, directory: &Path) -> Layer {
         id: id.to_owned(),
         directory: directory.to_owned(),
         marks: own_marks(),
-        is_overlay: false,
+        copied: Vec::new(),
         instead: Vec::new(),
         without: Vec::new(),
     }
