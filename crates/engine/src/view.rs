@@ -115,7 +115,7 @@ impl Engine {
         // If nothing runs, nothing starts until everything was forgotten; what starts then looks it up again.
         let (overlays, is_held) = client.overlays()?;
         let fresh = viewed_now(&sandbox.project, iter::empty());
-        let is_outdated = is_held && sandbox.details.backend == Backend::Overlay && roots::any_replaced(sandbox);
+        let is_outdated = is_held && sandbox.details.backend != Backend::Copy && roots::any_replaced(sandbox);
         let forgotten = overlays.iter().try_for_each(Overlay::forget);
         if is_held {
             client.thaw()?;
