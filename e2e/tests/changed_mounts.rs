@@ -1,7 +1,7 @@
 //! Mounts that come, go and lie elsewhere than usual: what a sandbox did stays with the directory it did it in. Each in a mount
 //! namespace of its own, so all are started by root; those for an ordinary user let one run whatif.
 
-use whatif_e2e::{Outcome, World, as_root};
+use whatif_e2e::{Outcome, World, as_root, not_on};
 
 as_root!(
     root_a_file_system_at_tmp_takes_no_head,
@@ -39,7 +39,14 @@ as_root!(
     user_a_template_waits_for_a_mount_that_went,
     root_a_template_is_not_hidden_by_a_mount_that_came,
     user_a_template_is_not_hidden_by_a_mount_that_came,
+    root_what_is_mounted_in_a_copy_is_shown_and_cannot_be_written,
+    user_what_is_mounted_in_a_copy_is_shown_and_cannot_be_written,
 );
+
+/// Why a test that writes to a mount in the project is not for the backend `copy`.
+const READ_ONLY: &str = "what is mounted in the project is read-only";
+/// Why a test that looks at what reality did since is not for it either.
+const AS_COPIED: &str = "it shows reality as it was when it was copied";
 
 /// Whoever calls whatif in a script, as `W`.
 #[derive(Clone, Copy)]
@@ -74,6 +81,7 @@ fn user_a_file_system_at_tmp_takes_no_head(w: &World) {
 }
 
 fn at_tmp(w: &World, caller: Caller) {
+    not_on!(w, "copy", READ_ONLY);
     let script = "mount -t tmpfs -o mode=1777 tmp /tmp; mkdir A B; mount -t tmpfs A A; mount -t tmpfs B B; echo a > A/f; \
                   echo b > B/f; own A B; W run --quiet --name s -- /bin/sh -euc 'echo work > A/new; echo more >> A/f'; \
                   W diff s --name-only; W stop s >&2; W start s >&2; W exec s -- cat A/new B/f; W apply s --yes >&2; cat A/f A/new B/f; ls B";
@@ -82,6 +90,7 @@ fn at_tmp(w: &World, caller: Caller) {
 }
 
 fn root_a_file_system_below_run_takes_no_head(w: &World) {
+    not_on!(w, "copy", READ_ONLY);
     let script = "mount -t tmpfs run /run; mkdir /run/lock A; mount -t tmpfs lock /run/lock; mount -t tmpfs A A; \
                   W new s >&2; W exec s -- touch A/new; W diff s --name-only";
     let outcome = in_namespace(w, Caller::Root, script);
@@ -118,6 +127,7 @@ fn user_a_replaced_tree_is_seen_by_the_next_command(w: &World) {
 }
 
 fn replaced_while_idle(w: &World, caller: Caller) {
+    not_on!(w, "copy", AS_COPIED);
     let (before, replace) = REPLACED;
     let script = format!(
         "{before} W exec s -- sed -i s/2/early/ g; {replace} W exec s -- sed -i s/2/sandbox/ f; W exec s -- grep -c real f; \
@@ -146,6 +156,7 @@ fn replaced_while_used(w: &World, caller: Caller) {
 }
 
 fn root_an_exchanged_mount_is_seen_by_the_next_command(w: &World) {
+    not_on!(w, "copy", AS_COPIED);
     let script = "mkdir m; mount -t tmpfs m m; echo old > m/f; W new s >&2; W exec s -- cat m/f; umount m; mount -t tmpfs m m; \
                   echo other > m/f; W exec s -- cat m/f";
     let outcome = in_namespace(w, Caller::Root, script);
@@ -161,6 +172,7 @@ fn user_nothing_is_applied_beneath_a_mount_that_went(w: &World) {
 }
 
 fn unmounted(w: &World, caller: Caller) {
+    not_on!(w, "copy", READ_ONLY);
     let script = "mkdir m disk; mount --bind disk m; own m; W run --quiet --name s -- touch m/new; umount m; \
                   W apply s --yes 2>&1 | grep -c 'where nothing is mounted any more'; ls m; mount --bind disk m; \
                   W apply s --yes >&2; ls m";
@@ -221,6 +233,7 @@ fn user_changes_wait_for_a_mount_that_went(w: &World) {
 }
 
 fn gone(w: &World, caller: Caller) {
+    not_on!(w, "copy", READ_ONLY);
     let script = "mkdir m; mount -t tmpfs m m; own m; W run --quiet --name s -- /bin/sh -euc 'echo work > m/new'; umount m; \
                   W start s 2>&1 | grep -c 'cannot be mounted again'; mount -t tmpfs m m; own m; W exec s -- cat m/new; \
                   W diff s --name-only";
@@ -229,6 +242,7 @@ fn gone(w: &World, caller: Caller) {
 }
 
 fn root_an_unchanged_mount_may_go(w: &World) {
+    not_on!(w, "fuse", "a mount that goes makes other trees of what lies around it");
     let script = "mkdir m; mount -t tmpfs m m; W run --quiet --name s -- /bin/sh -euc 'echo top > top'; umount m; \
                   W exec s -- /bin/sh -euc 'echo work > m/new'; W diff s --name-only; mount -t tmpfs m m; W stop s >&2; \
                   W start s 2>&1 | grep -c 'what is at .*/m by now would hide'; umount m; W start s >&2; W apply s --yes >&2; cat m/new";
@@ -246,6 +260,7 @@ fn user_nothing_of_a_snapshot_is_applied_beneath_a_mount_that_went(w: &World) {
 
 /// A snapshot of a sandbox that rests, and a fork, have nothing mounted; that something was must be known all the same.
 fn unmounted_after_snapshot(w: &World, caller: Caller) {
+    not_on!(w, "copy", READ_ONLY);
     let script = "mkdir m disk; mount --bind disk m; own m; W run --quiet --name s -- touch m/new; W snapshot s >&2; \
                   W fork s f >&2; umount m; for s in s f; do W apply $s --yes 2>&1 | grep -c 'where nothing is mounted any more'; \
                   done; ls m; mount --bind disk m; W apply f --yes >&2; ls m";
@@ -309,6 +324,7 @@ fn user_an_archive_waits_for_a_mount_that_went(w: &World) {
 
 /// An ordinary user's home is cut differently without the mount; then it is not even imported.
 fn archive_after_unmounting(w: &World, caller: Caller) {
+    not_on!(w, "copy", READ_ONLY);
     let script = "mkdir m disk; mount --bind disk m; own m; W run --quiet --name s -- touch m/new; W export s -o ../s.wi >&2; \
                   W rm s >&2; umount m; W import ../s.wi --name i >&2 && W apply i --yes >&2 || echo refused; ls m; mount --bind disk m; \
                   W show i > /dev/null 2>&1 || W import ../s.wi --name i >&2; W apply i --yes >&2; ls m";
@@ -325,6 +341,7 @@ fn user_a_template_waits_for_a_mount_that_went(w: &World) {
 }
 
 fn template_after_unmounting(w: &World, caller: Caller) {
+    not_on!(w, "copy", READ_ONLY);
     let script = "mkdir m disk; mount --bind disk m; own m; W run --quiet --name s -- /bin/sh -c 'touch m/new; echo top > top'; \
                   W template save s t >&2; W rm s >&2; umount m; \
                   W run --template t --name n -- /bin/sh -c 'echo work > work' 2>&1 | grep -c \"template 't' cannot be mounted\"; \
@@ -361,6 +378,7 @@ fn user_the_rest_is_applied_without_a_mount_that_went(w: &World) {
 }
 
 fn rest_without_mount(w: &World, caller: Caller) {
+    not_on!(w, "copy", READ_ONLY);
     let script = "mkdir m disk; mount --bind disk m; own m; W run --quiet --name s -- /bin/sh -euc 'for f in m/f x y; do echo $f > $f; done'; \
                   umount m; W apply s --yes 2>&1 | grep -o 'whatif apply s --exclude .*' > hint; W apply s --files x --yes >&2; cat x; \
                   eval \"W $(sed 's/whatif //; s/$/ --yes/' hint)\" >&2; cat y; ls m; \
@@ -385,4 +403,21 @@ fn checks_without_mount(w: &World, caller: Caller) {
                   W apply s --yes 2>&1 | grep -c 'nothing was applied'; cat f; W apply t --yes >&2; cat f; rm -f .whatif.toml";
     let outcome = in_namespace(w, caller, script);
     assert_eq!(outcome.stdout, "1\ngood\nbetter\n", "{}", outcome.stderr);
+}
+
+fn root_what_is_mounted_in_a_copy_is_shown_and_cannot_be_written(w: &World) {
+    mounted_in_a_copy(w, Caller::Root);
+}
+
+fn user_what_is_mounted_in_a_copy_is_shown_and_cannot_be_written(w: &World) {
+    mounted_in_a_copy(w, Caller::User);
+}
+
+/// One mount is of the project's own file system, one is of another. Neither the mount nor the directory beneath it gets anything.
+fn mounted_in_a_copy(w: &World, caller: Caller) {
+    let script = "mkdir m n disk; echo beneath > m/beneath; echo a > disk/f; mount --bind disk m; mount -t tmpfs n n; echo b > n/f; own m n; \
+                  W run --backend copy --quiet --name s -- /bin/sh -c 'cat m/f n/f; echo x > m/new; echo x > n/new; echo top > top'; \
+                  W diff s --name-only; umount m n; W apply s --yes >&2; ls m n disk; cat top";
+    let outcome = in_namespace(w, caller, script);
+    assert_eq!(outcome.stdout, "a\nb\ntop\ndisk:\nf\n\nm:\nbeneath\n\nn:\ntop\n", "{}", outcome.stderr);
 }

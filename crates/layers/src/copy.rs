@@ -5,6 +5,7 @@ mod attributes;
 mod content;
 mod inventory;
 mod layer;
+mod mounted;
 mod planned;
 mod refresh;
 mod written;
@@ -20,6 +21,7 @@ use whatif_types::copied::Attributes;
 pub use self::attributes::{copy_attributes, copy_looks};
 pub use self::inventory::Copied;
 pub use self::layer::layer;
+use self::mounted::is_mounted;
 pub use self::planned::complete;
 pub use self::refresh::{Refresh, Stale, staging};
 pub use self::written::is_written;
@@ -34,7 +36,7 @@ pub enum Depth {
     Level,
 }
 
-/// Copies reality's `from` into the existing, empty directory `to`, leaving out `excluded` paths and other file systems. What
+/// Copies reality's `from` into the existing, empty directory `to`, leaving out `excluded` paths and what is mounted in it. What
 /// vanishes meanwhile is not there; sockets, pipes and devices lead to things outside, and a copy has no use for them.
 ///
 /// Files with several names become files of their own, as they do in an overlay when one of them is written.
@@ -55,7 +57,7 @@ pub fn into_directory(from: &Path, to: &Path, depth: Depth, excluded: &[PathBuf]
             let copy = to.join(&inside);
             if metadata.is_dir() {
                 fs::DirBuilder::new().mode(0o700).create(&copy).map_err(on("create", &copy))?;
-                if depth == Depth::Tree && metadata.dev() == top.dev() {
+                if depth == Depth::Tree && !is_mounted(&path, &metadata, top.dev())? {
                     pending.push((path.clone(), inside.clone()));
                 }
                 made.push((path, inside, metadata));

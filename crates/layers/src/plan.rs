@@ -118,9 +118,8 @@ impl Planner<'_> {
 
     /// An ordinary user may not overlay a directory with mounts beneath it; the directories around the mounts become trees.
     fn put_tree_around_mounts(&mut self, tree: &Path, level: Level) {
-        let copied = self.inputs.backend == Backend::Copy;
-        if copied || !self.has_mounts_beneath(tree) {
-            self.put_tree(tree);
+        if self.inputs.backend == Backend::Copy || !self.has_mounts_beneath(tree) {
+            self.put_whole_tree(tree);
             return;
         }
         if level == Level::Copied {
@@ -144,6 +143,35 @@ impl Planner<'_> {
         }
     }
 
+    fn put_whole_tree(&mut self, tree: &Path) {
+        self.put_tree(tree);
+        if self.inputs.backend == Backend::Copy {
+            self.put_mounts_within_copy(tree);
+        }
+    }
+
+    /// A copy has nothing of what is mounted in it. That is shown as it is, and cannot be written: it would be written to the directory
+    /// beneath, and be applied there once the mount is gone. What cannot be shown by itself is covered.
+    fn put_mounts_within_copy(&mut self, tree: &Path) {
+        let inputs = self.inputs;
+        let mut points: Vec<&Path> = inputs.mounts.iter().map(|m| m.mount_point.as_path()).collect();
+        points.retain(|point| *point != tree && point.starts_with(tree));
+        points.sort_unstable();
+        points.dedup();
+        let mut covered: Option<&Path> = None;
+        for point in points {
+            let seen = mount_of(inputs.mounts, point).filter(|mount| mount.mount_point == point);
+            let Some(mount) = seen.filter(|_| !covered.is_some_and(|above| point.starts_with(above))) else { continue };
+            // An ordinary user must not look under what is mounted in it.
+            if mount.is_pseudo() || (!inputs.as_root && self.has_mounts_beneath(point)) {
+                covered = Some(point);
+                self.put(point, PlaceKind::Hidden);
+            } else {
+                self.put(point, PlaceKind::ReadOnly);
+            }
+        }
+    }
+
     fn private_places(&mut self) {
         for (path, mode) in self.inputs.private {
             self.places.retain(|p| !p.path.starts_with(path) || p.path == Path::new("/"));
@@ -161,7 +189,7 @@ impl Planner<'_> {
         let vanished = wanted.into_iter().filter(|tree| self.is_within_private(tree) && !is_absent_inside(tree, inputs.private));
         for tree in outermost(&vanished.collect::<Vec<_>>()) {
             if mount_of(inputs.mounts, &tree).is_some_and(|m| !m.read_only) {
-                self.put_tree(&tree);
+                self.put_whole_tree(&tree);
             }
         }
         // Without a copy of it, what is written to a home is refused there as elsewhere, instead of being lost.

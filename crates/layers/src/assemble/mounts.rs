@@ -12,7 +12,7 @@ use rustix::mount::{
 use whatif_sys::absence::MeansAbsent;
 use whatif_sys::mount::{self, Reach};
 use whatif_types::boot::Boot;
-use whatif_types::{Identity, LayerId, Place, PlaceKind};
+use whatif_types::{Backend, Identity, LayerId, Place, PlaceKind};
 
 use super::{AssembleError, Cause, step, step_of};
 
@@ -53,6 +53,8 @@ impl Clones {
         let mut clones = Self { state, layers, trees: Vec::new(), gone: Vec::new(), shared: Vec::new(), root_is_whole: false };
         for place in &boot.plan.places {
             let clone = match place.kind {
+                // Nothing real is in a copy.
+                PlaceKind::Writable { .. } if boot.plan.backend == Backend::Copy => continue,
                 PlaceKind::Writable { .. } => open(&place.path, false, mapped),
                 PlaceKind::ReadOnly if place.path == Path::new("/") => {
                     clones.root_is_whole = !boot.identity.started_by_root();

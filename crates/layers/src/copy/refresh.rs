@@ -18,6 +18,7 @@ use whatif_types::copied::{self, Attributes, Original};
 
 use super::attributes::{self, is_compared};
 use super::inventory::{Copied, btime, ctime};
+use super::mounted::is_mounted;
 use super::{Depth, copy_original, if_there, into_directory};
 use crate::{PathError, on, remove};
 
@@ -198,8 +199,9 @@ impl<'a> Refresh<'a> {
             return Ok(has.is_some());
         }
         let now = if is_in_reality { look(&full)? } else { None };
-        // Something is mounted there.
-        if now.as_ref().is_some_and(|now| now.dev() != self.device) {
+        if let Some(now) = &now
+            && is_mounted(&full, now, self.device)?
+        {
             return Ok(has.is_some());
         }
         let now = now.filter(|now| now.is_dir() || now.is_file() || now.is_symlink());

@@ -199,7 +199,24 @@ fn what_a_user_can_write_is_a_place_if_it_is_no_tree() {
 fn root_without_overlays_has_each_mount_as_a_place() {
     let machine = Machine::new(&[mount("/srv", "xfs", false), mount("/home/ann/src/p/data", "ext4", false)]);
     let plan = plan(&Inputs { backend: Backend::Copy, ..machine.inputs(true) });
-    assert_eq!(read_only_places(&plan), ["/", "/srv"]);
+    assert_eq!(read_only_places(&plan), ["/", "/srv", "/home/ann/src/p/data"]);
+}
+
+#[test]
+fn what_is_mounted_in_a_copy_can_be_written_nowhere() {
+    let machine = Machine::new(&[
+        mount("/home/ann/src/p/data", "ext4", false),
+        mount("/home/ann/src/p/data/deep", "xfs", false),
+        mount("/home/ann/src/p/proc", "proc", false),
+    ]);
+    for (as_root, data) in [(true, PlaceKind::ReadOnly), (false, PlaceKind::Hidden)] {
+        let plan = plan(&Inputs { backend: Backend::Copy, ..machine.inputs(as_root) });
+        assert!(matches!(kind(&plan, "/home/ann/src/p/file"), PlaceKind::Writable { .. }));
+        for path in ["/home/ann/src/p/data/x", "/home/ann/src/p/data/deep/x"] {
+            assert_eq!(kind(&plan, path), data, "as root: {as_root}, {path}");
+        }
+        assert_eq!(kind(&plan, "/home/ann/src/p/proc"), PlaceKind::Hidden);
+    }
 }
 
 #[test]
