@@ -110,13 +110,20 @@ fn named(w: &World, missing: &Path) {
     assert_eq!(w.outside(&format!("ls -R {0}/layers {0}/sandboxes 2>/dev/null; true", w.state.display())).ok().stdout, before);
 }
 
+/// Layers of fuse-overlayfs stay as they are: it would mistake files for each other in merged ones.
+fn merges_layers(w: &World) -> bool {
+    w.backend() != "fuse"
+}
+
 fn a_missing_layer_is_an_error_everywhere(w: &World) {
     made(w);
     let layer = stack(w)[1].clone();
     delete(w, &layer);
     refused_everywhere(w, &layer);
     refuses(w.whatif(["rollback", "s", "one"]).go(), &layer);
-    refuses(w.whatif(["squash", "s"]).go(), &layer);
+    if merges_layers(w) {
+        refuses(w.whatif(["squash", "s"]).go(), &layer);
+    }
     // What is intact can be gone on with, and what is left can be given up.
     w.whatif(["fork", "s@one", "saved"]).go().ok();
     assert_eq!(w.exec("saved", "cat first; ls").ok().stdout, "1\nfirst\nkept\n");
@@ -265,7 +272,9 @@ fn what_never_was_is_not_missed(w: &World) {
     w.whatif(["start", "s"]).go().ok();
     assert_eq!(w.exec("s", "cat first second third").ok().stdout, "1\n2\n3\n");
     assert!(w.whatif(["gc"]).go().ok().stdout.contains("nothing to do"));
-    w.whatif(["squash", "s"]).go().ok();
+    if merges_layers(w) {
+        w.whatif(["squash", "s"]).go().ok();
+    }
     w.whatif(["apply", "s", "--yes"]).go().ok();
     assert_eq!(w.read("third"), "3\n");
 }
