@@ -3,27 +3,21 @@
 use crate::{Who, World, skip};
 
 /// Every test that does not choose a backend itself runs on this one.
-const VARIABLE: &str = "WHATIF_TEST_BACKEND";
+pub(crate) const VARIABLE: &str = "WHATIF_TEST_BACKEND";
 
 impl World {
     /// Runs a test in a fresh world, if we can be that identity.
     pub fn with(who: Who, test: fn(&World)) {
         let Some(mut world) = Self::of(who) else { return };
-        if let Some(backend) = wanted() {
-            if backend == "fuse" && !world.can_use_fuse() {
-                skip("this user cannot have the fuse backend; `cargo xtask backend fuse` opens the device for all");
-                return;
-            }
-            world.use_backend(&backend);
+        if wanted().is_none_or(|backend| world.use_backend(&backend)) {
+            test(&world);
         }
-        test(&world);
     }
 
     /// Runs a test in a fresh world with this backend, if that one works here.
     pub fn with_backend(who: Who, backend: &str, test: fn(&World)) {
         let Some(mut world) = Self::of(who) else { return };
-        if backend != "fuse" || world.can_use_fuse() {
-            world.use_backend(backend);
+        if world.use_backend(backend) {
             test(&world);
         }
     }
@@ -50,9 +44,17 @@ impl World {
         self.backend.as_deref().unwrap_or("overlay")
     }
 
-    fn use_backend(&mut self, backend: &str) {
+    /// False, with a named skip, if this identity cannot have it.
+    fn use_backend(&mut self, backend: &str) -> bool {
+        if backend == "fuse" && !self.can_use_fuse() {
+            skip(
+                "this user cannot have the fuse backend; `cargo xtask test` and `cargo xtask backend fuse` open the device for all",
+            );
+            return false;
+        }
         self.backend = Some(backend.to_owned());
         self.configure("");
+        true
     }
 
     fn of(who: Who) -> Option<Self> {

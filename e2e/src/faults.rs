@@ -145,8 +145,17 @@ impl World {
         self.with_fault_told(point, fault, arguments, Path::new("/dev/null"))
     }
 
+    /// The same for a command that may fail before it has ended its keeper: nobody waits for the tracer, which follows that one, too.
+    pub fn with_fault_alone(&self, point: &Point, fault: Fault, arguments: &[&str]) -> Call {
+        self.traced(&["-D"], point, fault, arguments, Path::new("/dev/null"))
+    }
+
     /// The same, and what the tracer says about it goes to a file.
     pub(crate) fn with_fault_told(&self, point: &Point, fault: Fault, arguments: &[&str], told: &Path) -> Call {
+        self.traced(&[], point, fault, arguments, told)
+    }
+
+    fn traced(&self, options: &[&str], point: &Point, fault: Fault, arguments: &[&str], told: &Path) -> Call {
         let (call, number) = (&point.call, point.number);
         let inject = match fault {
             Fault::Kill => format!("inject={call}:signal=SIGKILL:when={number}"),
@@ -156,7 +165,8 @@ impl World {
         };
         let trace = format!("trace={call}");
         // Without `--seccomp-bpf`: strace 6.1 then counts, but sends no signal.
-        let strace = self.program("/usr/bin/strace").args(["-f", "-o"]).args([told]).args(["-e", &trace, "-e", &inject]);
+        let strace =
+            self.program("/usr/bin/strace").args(options).args(["-f", "-o"]).args([told]).args(["-e", &trace, "-e", &inject]);
         strace.args([&self.bin]).args(arguments)
     }
 }

@@ -92,6 +92,25 @@ macro_rules! on_other_backends {
     };
 }
 
+/// Makes two further tests of each function that only root can try or set up: on each backend that is not the default one.
+#[macro_export]
+macro_rules! on_other_backends_as_root {
+    ($($name:ident),+ $(,)?) => {
+        mod on_other_backends {
+            $(mod $name {
+                #[test]
+                fn fuse_as_root() {
+                    $crate::World::with_backend($crate::Who::Root, "fuse", super::super::$name);
+                }
+                #[test]
+                fn copy_as_root() {
+                    $crate::World::with_backend($crate::Who::Root, "copy", super::super::$name);
+                }
+            })+
+        }
+    };
+}
+
 /// Makes one test of each function, for what only root can try or set up.
 #[macro_export]
 macro_rules! as_root {

@@ -76,6 +76,15 @@ pub struct Outside {
 
 /// Runs a test in an outside of its own. `path` is that of the module the test is in, and tells its name.
 pub fn with(who: Who, path: &str, test: Test) {
+    enter(who, None, path, test);
+}
+
+/// The same with this backend.
+pub fn with_backend(who: Who, backend: &str, path: &str, test: Test) {
+    enter(who, Some(backend), path, test);
+}
+
+fn enter(who: Who, backend: Option<&str>, path: &str, test: Test) {
     if std::env::var_os(MARK).is_some() {
         within(who, test);
         return;
@@ -86,17 +95,21 @@ pub fn with(who: Who, path: &str, test: Test) {
     }
     let half = if who == Who::Root { "as_root" } else { "as_user" };
     let (_, name) = path.split_once("::").expect("a test is in a module");
-    again(&format!("{name}::{half}"));
+    match backend {
+        Some(backend) => again(&format!("{name}::{backend}_{half}"), Some(backend)),
+        None => again(&format!("{name}::{half}"), None),
+    }
 }
 
 /// Starts this program once more, for one test, in the namespaces it needs.
-fn again(test: &str) {
+fn again(test: &str, backend: Option<&str>) {
     let dir = std::env::temp_dir().join(format!("whatif-outside-{}-{}", std::process::id(), test.replace("::", "-")));
     prepare(&dir);
     let program = std::env::current_exe().expect("we know what we are");
     let mut command = Command::new("/usr/bin/unshare");
     command.args(["--net", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", ENTER, "outside"]);
     command.arg(program).args([test, "--exact", "--nocapture", "--test-threads=1"]).env(MARK, &dir);
+    command.envs(backend.map(|backend| (crate::backend::VARIABLE, backend)));
     let ended = command.output();
     let _ = fs::remove_dir_all(&dir);
     let ended = ended.expect("unshare is installed");
@@ -204,6 +217,33 @@ macro_rules! outside_as_root_and_user {
                 $crate::outside::with($crate::Who::User, module_path!(), super::$name);
             }
         })+
+    };
+}
+
+/// Makes four further tests of each function: as root and as an ordinary user, on each backend that is not the default one.
+#[macro_export]
+macro_rules! outside_on_other_backends {
+    ($($name:ident),+ $(,)?) => {
+        mod on_other_backends {
+            $(mod $name {
+                #[test]
+                fn fuse_as_root() {
+                    $crate::outside::with_backend($crate::Who::Root, "fuse", module_path!(), super::super::$name);
+                }
+                #[test]
+                fn fuse_as_user() {
+                    $crate::outside::with_backend($crate::Who::User, "fuse", module_path!(), super::super::$name);
+                }
+                #[test]
+                fn copy_as_root() {
+                    $crate::outside::with_backend($crate::Who::Root, "copy", module_path!(), super::super::$name);
+                }
+                #[test]
+                fn copy_as_user() {
+                    $crate::outside::with_backend($crate::Who::User, "copy", module_path!(), super::super::$name);
+                }
+            })+
+        }
     };
 }
 

@@ -1,7 +1,7 @@
 //! Mounts that come, go and lie elsewhere than usual: what a sandbox did stays with the directory it did it in. Each in a mount
 //! namespace of its own, so all are started by root; those for an ordinary user let one run whatif.
 
-use whatif_e2e::{Outcome, World, as_root, not_on};
+use whatif_e2e::{Outcome, World, as_root, not_on, on_other_backends_as_root};
 
 as_root!(
     root_a_file_system_at_tmp_takes_no_head,
@@ -42,6 +42,31 @@ as_root!(
     root_what_is_mounted_in_a_copy_is_shown_and_cannot_be_written,
     user_what_is_mounted_in_a_copy_is_shown_and_cannot_be_written,
 );
+
+on_other_backends_as_root!(
+    root_a_tree_replaced_under_a_living_process_is_not_overwritten,
+    user_a_tree_replaced_under_a_living_process_is_not_overwritten,
+    root_a_mount_over_changes_hides_none_of_them,
+    user_a_mount_over_changes_hides_none_of_them,
+    root_checks_see_what_would_be_although_mounts_changed,
+    user_checks_see_what_would_be_although_mounts_changed,
+);
+/// Over fuse alone: a copy shows reality as it was, and what is mounted in it is read-only.
+mod over_fuse {
+    use whatif_e2e::{Who, World};
+
+    #[test]
+    fn a_replaced_tree_is_seen_by_the_next_command() {
+        World::with_backend(Who::Root, "fuse", super::root_a_replaced_tree_is_seen_by_the_next_command);
+        World::with_backend(Who::Root, "fuse", super::user_a_replaced_tree_is_seen_by_the_next_command);
+    }
+
+    #[test]
+    fn nothing_is_applied_beneath_a_mount_that_went() {
+        World::with_backend(Who::Root, "fuse", super::root_nothing_is_applied_beneath_a_mount_that_went);
+        World::with_backend(Who::Root, "fuse", super::user_nothing_is_applied_beneath_a_mount_that_went);
+    }
+}
 
 /// Why a test that writes to a mount in the project is not for the backend `copy`.
 const READ_ONLY: &str = "what is mounted in the project is read-only";

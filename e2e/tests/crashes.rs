@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
-use whatif_e2e::{World, as_root_and_user, wait_for};
+use whatif_e2e::{World, as_root_and_user, on_other_backends, wait_for};
 
 as_root_and_user!(
     killing_the_command_line_leaves_nothing_behind,
@@ -14,6 +14,7 @@ as_root_and_user!(
     killing_both_leaves_nothing_behind,
     killing_while_removing_or_stopping_is_repaired,
 );
+on_other_backends!(killing_the_keeper_loses_no_change);
 
 /// How many kills each of the eight tests does: 200 in all in CI, 40 otherwise, or `$WHATIF_E2E_CRASHES` in all.
 fn rounds() -> u64 {

@@ -1,6 +1,6 @@
 //! What a sandbox writes and how it calls its files reaches no terminal as it is, and no program of the project is run outside.
 
-use whatif_e2e::{Terminal, World, as_root_and_user};
+use whatif_e2e::{Terminal, World, as_root_and_user, on_other_backends};
 
 as_root_and_user!(
     names_of_special_files_are_escaped,
@@ -8,6 +8,7 @@ as_root_and_user!(
     a_git_of_the_project_is_not_run,
     a_pager_of_the_project_is_not_run,
 );
+on_other_backends!(names_of_special_files_are_escaped, a_git_of_the_project_is_not_run);
 
 /// Sets the title, clears the screen, and a control character of one byte in Latin-1.
 const NAME: &str = "$(printf 'esc\\033]0;owned\\007\\033[2J\\302\\233x')";

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
-use whatif_e2e::{Outcome, World, as_root_and_user};
+use whatif_e2e::{Outcome, World, as_root_and_user, on_other_backends};
 
 as_root_and_user!(
     a_missing_layer_is_an_error_everywhere,
@@ -24,6 +24,7 @@ as_root_and_user!(
     what_goes_while_a_command_runs_is_missed,
     nothing_runs_on_without_its_directory,
 );
+on_other_backends!(a_missing_layer_is_an_error_everywhere, a_missing_head_is_an_error_everywhere, what_never_was_is_not_missed);
 
 /// A stopped sandbox with a snapshot `one`, a snapshot `two`, and a change since; the project has `kept` and `old`.
 fn made(w: &World) -> PathBuf {

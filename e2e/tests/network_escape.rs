@@ -1,7 +1,7 @@
 //! Attack group NW: ways around the policy.
 
 use whatif_e2e::outside::{Answer, DOCUMENTED, METADATA, Outside, PRELUDE, PRIVATE, PUBLIC, PUBLIC_V6};
-use whatif_e2e::{World, needs, outside_as_root_and_user};
+use whatif_e2e::{World, needs, outside_as_root_and_user, outside_on_other_backends};
 
 outside_as_root_and_user!(
     no_kind_of_packet_gets_out,
@@ -16,6 +16,13 @@ outside_as_root_and_user!(
     loopback_inside_is_its_own,
     no_descriptor_of_the_network_leaks_in,
     the_users_own_proxy_is_used_and_its_password_kept,
+);
+outside_on_other_backends!(
+    no_kind_of_packet_gets_out,
+    the_filter_cannot_be_changed_from_inside,
+    sandboxes_do_not_reach_each_other,
+    services_of_the_host_are_out_of_reach,
+    no_descriptor_of_the_network_leaks_in,
 );
 
 /// Tries everything at once, then says what was possible.

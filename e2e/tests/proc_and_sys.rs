@@ -11,6 +11,7 @@ as_root_and_user!(
     sensitive_files_are_masked,
     what_is_for_root_only_cannot_be_read,
     masks_cannot_be_lifted,
+    what_a_process_writes_about_itself_stays_with_it,
 );
 on_other_backends!(
     no_setting_of_the_kernel_can_be_written,
@@ -21,6 +22,7 @@ on_other_backends!(
     the_launcher_cannot_be_overwritten,
     sensitive_files_are_masked,
     masks_cannot_be_lifted,
+    what_a_process_writes_about_itself_stays_with_it,
 );
 
 /// PS-01 and PS-09, without ever writing: `access` and an open that changes nothing.
@@ -178,4 +180,35 @@ fn masks_cannot_be_lifted(w: &World) {
         assert_ne!(outcome.code, 0, "{attempt} worked");
         assert!(outcome.code < 100, "{attempt} was not really tried: {} {}", outcome.code, outcome.stderr);
     }
+}
+
+/// PS-10, KS-07: its own files in /proc, a mapping of a file of reality by way of its memory, and a page of that file in a pipe.
+fn what_a_process_writes_about_itself_stays_with_it(w: &World) {
+    needs!(w, "python3");
+    w.write("f", "of reality\n");
+    let program = r#"
+import ctypes, json, os, time
+for name, value in (("clear_refs", "1"), ("coredump_filter", "0x7f"), ("timens_offsets", "boottime 86400 0")):
+    try:
+        with open(f"/proc/self/{name}", "w") as f: f.write(value)
+    except OSError: pass
+fd = os.open("f", os.O_RDONLY)
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+address = libc.mmap(None, 4096, 1, 2, fd, 0)
+memory = os.open("/proc/self/mem", os.O_RDWR)
+os.pwrite(memory, b"mapped", address)
+out, into = os.pipe()
+os.splice(fd, into, 1, offset_src=0)
+os.write(into, b"spliced")
+print(json.dumps({"mapping": ctypes.string_at(address, 6).decode(), "pipe": os.read(out, 100).decode(), "file": open("f").read(),
+    "since_boot": time.clock_gettime(time.CLOCK_BOOTTIME)}))
+"#;
+    let seen = w.python_inside(program);
+    let uptime = std::fs::read_to_string("/proc/uptime").expect("there is one");
+    let uptime: f64 = uptime.split(' ').next().and_then(|seconds| seconds.parse().ok()).expect("a number");
+    assert_eq!((seen["mapping"].as_str(), seen["pipe"].as_str()), (Some("mapped"), Some("ospliced")), "both were tried: {seen}");
+    assert_eq!((seen["file"].as_str(), w.read("f").as_str()), (Some("of reality\n"), "of reality\n"));
+    assert!((seen["since_boot"].as_f64().expect("a number") - uptime).abs() < 1000.0, "{seen}, outside {uptime}");
 }

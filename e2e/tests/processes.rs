@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use whatif_e2e::{Call, Outcome, Terminal, World, as_root_and_user, as_user, eventually, needs};
+use whatif_e2e::{Call, Outcome, Terminal, World, as_root_and_user, as_user, eventually, needs, on_other_backends};
 
 as_root_and_user!(
     no_process_outside_can_be_signalled,
@@ -24,6 +24,15 @@ as_root_and_user!(
     a_crash_leaves_no_core_file,
     escape_sequences_in_logs_do_not_reach_a_terminal,
     escape_sequences_in_arguments_do_not_reach_a_terminal,
+);
+on_other_backends!(
+    no_process_outside_can_be_signalled,
+    no_process_outside_can_be_slowed_down_or_limited,
+    characters_cannot_be_pushed_into_a_terminal,
+    the_keyring_of_the_session_is_out_of_reach,
+    daemons_die_with_their_sandbox,
+    processes_that_fork_while_they_are_killed_are_all_dead_after_the_keeper,
+    a_crash_leaves_no_core_file,
 );
 // It waits for as long as patience lasts, whoever asks.
 as_user!(a_keeper_that_hangs_while_many_knock_can_still_be_ended);

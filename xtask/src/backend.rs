@@ -1,8 +1,10 @@
 //! `cargo xtask backend`: end-to-end tests whose sandboxes have another backend than the default one.
 
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use crate::attacks;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
@@ -12,6 +14,9 @@ const BACKENDS: [&str; 3] = ["overlay", "fuse", "copy"];
 /// all may open, in a mount namespace of their own.
 const OPEN_DEVICE: &str =
     r#"d=$(mktemp -d) && mknod -m 666 "$d/fuse" c 10 229 && mount --bind "$d/fuse" /dev/fuse && rm -r "$d" && exec "$@""#;
+
+/// Stands for all files that play attacks.
+const ATTACKS: &str = "attacks";
 
 /// Becomes cargo, with the tests that are named, or all.
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -24,9 +29,10 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
     let workspace = Workspace::find()?;
     let binary = std::env::var_os("WHATIF_BIN").map_or_else(|| built(&workspace), |binary| Ok(binary.into()))?;
     let cargo = workspace.cargo(&["test", "--package", "whatif-e2e", "--no-fail-fast"]);
-    let opens_device = backend == "fuse" && rustix::process::geteuid().is_root();
-    let mut command = if opens_device { in_namespace(&cargo) } else { cargo };
-    command.args(tests.iter().flat_map(|test| ["--test", test]));
+    let mut command = if backend == "fuse" { with_device_for_all(cargo) } else { cargo };
+    let attacks = if tests.iter().any(|test| test == ATTACKS) { attacks::files(&workspace)? } else { Vec::new() };
+    let tests = tests.iter().filter(|test| *test != ATTACKS).chain(&attacks);
+    command.args(tests.flat_map(|test| ["--test", test]));
     command.env("WHATIF_TEST_BACKEND", backend).env("WHATIF_BIN", binary);
     Err(Failure::new(format!("failed to start the tests: {}", command.exec())))
 }
@@ -38,10 +44,17 @@ fn built(workspace: &Workspace) -> Result<std::path::PathBuf, Failure> {
     }
 }
 
+/// The same command where the ordinary user of the tests can have the backend `fuse`, if root can arrange that.
+pub fn with_device_for_all(command: Command) -> Command {
+    let is_closed = std::fs::metadata("/dev/fuse").is_ok_and(|device| device.mode() & 0o006 != 0o006);
+    if is_closed && rustix::process::geteuid().is_root() { in_namespace(&command) } else { command }
+}
+
 fn in_namespace(command: &Command) -> Command {
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--propagation", "private", "sh", "-c", OPEN_DEVICE, "sh"]);
     unshare.arg(command.get_program()).args(command.get_args());
+    unshare.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     if let Some(directory) = command.get_current_dir() {
         unshare.current_dir(directory);
     }

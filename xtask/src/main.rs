@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to the person who started it")]
 
+mod attacks;
 mod backend;
 mod bench;
 mod failure;
@@ -20,6 +21,7 @@ usage: cargo xtask <command>
 
   test                      install what the tests need (as root, through apt) and run all of them
   backend NAME [TEST…]      run these end-to-end tests, or all, with sandboxes on overlay, fuse or copy
+    attacks                 as a TEST: all that SECURITY.md names for an attack
   fuzz [options] [FS…]      play random lives over several file systems until one loses something
     --minutes N             how long (default 10)
     --steps N               steps of a life (default 60)
