@@ -70,6 +70,10 @@ mod over_fuse {
 
 /// Why a test that writes to a mount in the project is not for the backend `copy`.
 const READ_ONLY: &str = "what is mounted in the project is read-only";
+/// Why a test in which a mount goes from beneath changes is not for `fuse`.
+const CUT: &str = "a mount that goes makes other trees of what lies around it";
+/// Why a test of a snapshot that has to mount everything again is not for `fuse`.
+const AT_REST: &str = "a sandbox is stopped for a snapshot, and mounted again by the next command";
 /// Why a test that looks at what reality did since is not for it either.
 const AS_COPIED: &str = "it shows reality as it was when it was copied";
 
@@ -267,7 +271,7 @@ fn gone(w: &World, caller: Caller) {
 }
 
 fn root_an_unchanged_mount_may_go(w: &World) {
-    not_on!(w, "fuse", "a mount that goes makes other trees of what lies around it");
+    not_on!(w, "fuse", CUT);
     let script = "mkdir m; mount -t tmpfs m m; W run --quiet --name s -- /bin/sh -euc 'echo top > top'; umount m; \
                   W exec s -- /bin/sh -euc 'echo work > m/new'; W diff s --name-only; mount -t tmpfs m m; W stop s >&2; \
                   W start s 2>&1 | grep -c 'what is at .*/m by now would hide'; umount m; W start s >&2; W apply s --yes >&2; cat m/new";
@@ -303,6 +307,8 @@ fn user_a_second_snapshot_waits_for_a_mount_that_went(w: &World) {
 
 /// The first one has found out what is mounted, and the second one does not look again.
 fn second_snapshot(w: &World, caller: Caller) {
+    not_on!(w, "copy", READ_ONLY);
+    not_on!(w, "fuse", AT_REST);
     for (gone, back) in [("umount m", ":"), ("umount m; rmdir m", "mkdir m")] {
         let script = format!(
             "mkdir -p m store; echo a > store/a; echo u > store/u; own store; mount --bind store m; W new s >&2; \
@@ -317,6 +323,7 @@ fn second_snapshot(w: &World, caller: Caller) {
 }
 
 fn root_a_second_snapshot_does_without_an_unchanged_mount_that_went(w: &World) {
+    not_on!(w, "fuse", CUT);
     let script = "mkdir m; echo b > b; mount -t tmpfs m m; echo a > m/a; W new s >&2; W exec s -- sh -c 'echo x >> b'; \
                   W snapshot s zero >&2; W exec s -- sh -c 'echo y >> b'; umount m; W snapshot s one >&2; \
                   W exec s -- sh -c 'cat b; ls m'; W diff s --name-only";
@@ -326,6 +333,8 @@ fn root_a_second_snapshot_does_without_an_unchanged_mount_that_went(w: &World) {
 
 /// The helper is slow to take what it mounts, and the file system goes when everything was looked at.
 fn root_a_mount_that_goes_during_a_snapshot_is_told(w: &World) {
+    not_on!(w, "copy", READ_ONLY);
+    not_on!(w, "fuse", AT_REST);
     for gone in ["umount m", "umount m; rmdir m"] {
         let script = format!(
             "mkdir -p m; mount -t tmpfs m m; echo a > m/a; W new s >&2; W exec s -- sh -c 'echo x >> m/a'; \
