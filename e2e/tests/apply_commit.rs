@@ -10,6 +10,7 @@ as_root_and_user!(
     nothing_the_repository_names_is_run,
     hooks_run_on_request,
     work_in_progress_stays_in_progress,
+    an_edit_as_young_as_the_index_is_not_forgotten,
     uncommitted_edits_of_the_same_file_stay_uncommitted,
     what_cannot_be_told_apart_is_not_applied,
     what_the_last_commit_has_is_not_committed_again,
@@ -143,6 +144,24 @@ fn with_edits_of_both(w: &World) {
     w.outside("seq 40 > b; seq 40 > c; git add .; git commit -qm second").ok();
     w.outside("echo my-wip >> b; chmod 755 b; echo staged >> c; git add c; sed -i s/^20$/unstaged/ c").ok();
     w.sandbox_with("s", "sed -i s/^5$/sandbox/ b c");
+}
+
+/// Git tells an edit of the same second and size only by the time of its index.
+fn an_edit_as_young_as_the_index_is_not_forgotten(w: &World) {
+    needs!(w, "git", "python3");
+    repository(w);
+    w.outside(
+        "python3 -c 'import time; time.sleep(1.02 - time.time() % 1)'
+         printf 111 > other; git commit -qam second; printf 222 > other; sleep 1.1",
+    )
+    .ok();
+    let unstaged = || w.outside("GIT_OPTIONAL_LOCKS=0 git status --porcelain").ok().text().to_owned();
+    assert_eq!(unstaged(), " M other");
+    w.sandbox_with("s", "echo new > z");
+    w.apply(&["s", "--commit"]).ok();
+    assert_eq!(unstaged(), " M other");
+    assert_ne!(w.outside("git checkout -q -b elsewhere HEAD~2").code, 0, "git overwrote it");
+    assert_eq!(w.read("other"), "222");
 }
 
 fn uncommitted_edits_of_the_same_file_stay_uncommitted(w: &World) {

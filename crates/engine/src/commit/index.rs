@@ -65,6 +65,9 @@ impl Index {
     ) -> Result<(), EngineError> {
         git.script("if [ -e \"$1\" ]; then cp -p -- \"$1\" \"$2\"; fi", &[&self.index, &self.staged])?;
         git.update_index(&self.staged, commit, parent, otherwise)?;
+        // By the time of its index git knows which files it must look at again: those that were written no earlier. Under a later
+        // time, an edit of the same second and size would be taken for what is staged.
+        git.script("if [ -e \"$1\" ]; then touch -r \"$1\" -- \"$2\"; fi", &[&self.index, &self.staged])?;
         git.script("sync -- \"$1\" || sync", &[&self.directory])
     }
 
