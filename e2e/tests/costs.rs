@@ -1,10 +1,11 @@
-//! What commands must not cost: flushes, each of which waits for the disk, and a look through everything that there is.
+//! What commands must not cost: flushes, each of which waits for the disk, a look through everything that there is, and asking
+//! about every directory above a path.
 
 use std::fs;
 
 use whatif_e2e::{World, as_root_and_user, needs};
 
-as_root_and_user!(a_fork_flushes_no_more_often_than_a_snapshot, a_diff_does_not_list_all_layers);
+as_root_and_user!(a_fork_flushes_no_more_often_than_a_snapshot, a_diff_does_not_list_all_layers, a_diff_of_a_deep_tree_is_quick);
 
 /// The calls of these names that `whatif …` makes itself, whatever is left to processes in the background.
 #[track_caller]
@@ -62,4 +63,19 @@ fn a_diff_does_not_list_all_layers(w: &World) {
     let opened = calls(w, "openat", &["diff", "a"]);
     let listed = |line: &&String| line.contains("/layers\"") && line.contains("O_DIRECTORY");
     assert_eq!(opened.iter().find(listed), None);
+}
+
+/// In time of the processor, which does not depend on what else the machine does.
+fn a_diff_of_a_deep_tree_is_quick(w: &World) {
+    needs!(w, "python3");
+    w.new_sandbox("a");
+    let make = "import os\nfor _ in range(1800):\n  os.mkdir('d'); os.chdir('d')\nopen('f', 'w').write('x')";
+    w.whatif(["exec", "a", "--", "/usr/bin/python3", "-c", make]).go().ok();
+    let timed = w.program("/bin/sh").args(["-c", "\"$0\" diff a --name-only > shown; times"]).args([&w.bin]).go().ok();
+    assert_eq!(w.read("shown").len(), 2 * 1800 + "f\n".len());
+    // Of the shell itself, then of what it ran: minutes and seconds for the program, and for the kernel.
+    let spent = timed.stdout.lines().nth(1).and_then(|line| line.split_whitespace().next()).and_then(|t| t.strip_suffix('s'));
+    let (minutes, seconds) = spent.and_then(|spent| spent.split_once('m')).expect("that is what it prints");
+    assert_eq!(minutes, "0", "{timed:?}");
+    assert!(seconds.parse::<f64>().expect("a number") < 1.0, "{timed:?}");
 }

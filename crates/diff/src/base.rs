@@ -12,6 +12,7 @@
 //! A frozen layer has a directory of its own for what was touched first while it was the head. So a stack has a chain of them,
 //! where a later directory replaces what an earlier one says; only the last one, the sandbox's own, is still written.
 
+mod above;
 mod arrived;
 mod closely;
 mod copied;
@@ -34,6 +35,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_sys::absence::OrAbsent;
 
+use self::above::Above;
 pub use self::arrived::distrust;
 pub use self::index::FILE as INDEX;
 use self::index::Line;
@@ -66,6 +68,8 @@ pub struct Bases {
     directories: Vec<PathBuf>,
     /// By path, as bytes: comparing paths by their components takes several times as long.
     records: HashMap<OsString, Placed>,
+    /// Where nothing was in reality.
+    absent: Above,
     /// Where it is written down which applies are undone, and what was read there, once a line asked for it.
     undone: (Option<PathBuf>, Option<Undone>),
 }
@@ -94,7 +98,7 @@ impl Bases {
     /// `undone` is the file that says which applies are undone; without one, none is.
     pub fn load_chain(directories: &[&Path], undone: Option<&Path>) -> io::Result<Self> {
         let directories = directories.iter().map(|d| d.to_path_buf()).collect();
-        let mut bases = Self { directories, records: HashMap::new(), undone: (undone.map(Path::to_owned), None) };
+        let mut bases = Self { directories, undone: (undone.map(Path::to_owned), None), ..Self::default() };
         for number in 0..bases.directories.len() {
             bases.read(number)?;
         }
@@ -123,6 +127,7 @@ impl Bases {
     }
 
     fn remember(&mut self, line: Line, directory: usize) {
+        self.absent.set(line.path(), matches!(&line, Line::Known(record) if record.absent));
         match line {
             Line::Known(record) => self.records.insert(record.path.clone().into_os_string(), Placed { record, directory }),
             Line::Forgotten { path, .. } => self.records.remove(path.as_os_str()),
@@ -141,7 +146,7 @@ impl Bases {
     /// Whether nothing was in reality at this path, or at one above it, when the sandbox made it.
     #[must_use]
     pub fn was_absent(&self, path: &Path) -> bool {
-        path.ancestors().any(|a| self.get(a).is_some_and(|r| r.absent))
+        self.absent.covers(path)
     }
 
     /// The device and inode of a directory that the sandbox is known to have seen at this path.
