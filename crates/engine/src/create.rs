@@ -356,6 +356,8 @@ impl Engine {
             updated_at: now(),
             project: validated.project.clone(),
             provider: provider.name().to_owned(),
+            owner: None,
+            node: None,
             details,
         };
         self.reserve(&sandbox, new).map_err(|e| unwind(Some(&booting), e))?;

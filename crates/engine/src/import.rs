@@ -242,6 +242,8 @@ impl Engine {
             updated_at: now(),
             project,
             provider: whatif_provider::native::NAME.to_owned(),
+            owner: None,
+            node: None,
             details,
         })
     }

@@ -88,6 +88,8 @@ impl Engine {
             updated_at: now(),
             project: like.project.clone(),
             provider: like.provider.clone(),
+            owner: None,
+            node: None,
             details,
         };
         let inserted = match origin {

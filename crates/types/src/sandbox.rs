@@ -40,6 +40,12 @@ pub struct Sandbox {
     #[serde(with = "text::path")]
     pub project: PathBuf,
     pub provider: String,
+    /// Who had it made, where several share the records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// The machine that it is on, where records are of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     #[serde(flatten)]
     pub details: Details,
 }

@@ -59,6 +59,11 @@ impl Status {
         }
     }
 
+    /// The states from which this one can be reached, itself included.
+    pub fn before(self) -> impl Iterator<Item = Status> {
+        ALL.into_iter().filter(move |from| from.check_move_to(self).is_ok())
+    }
+
     /// Checks a move; moving to the present state is always allowed.
     pub fn check_move_to(self, to: Status) -> Result<(), IllegalTransition> {
         if self == to || self.next().contains(&to) { Ok(()) } else { Err(IllegalTransition { from: self, to }) }

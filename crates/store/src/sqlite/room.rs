@@ -5,34 +5,19 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
-
-use super::SqliteStore;
-use crate::StoreError;
+use crate::{StoreError, Trouble};
 
 /// Enough for the log, its index and a few rows.
 const RESERVE: usize = 512 << 10;
 
-impl SqliteStore {
-    /// Does the work, and once more with the reserve released if the disk is full.
-    ///
-    /// A part of a transaction is not repeated: SQLite has taken back what was done before it, so that part alone would be
-    /// recorded. The transaction as a whole is.
-    pub(super) fn with_room<T>(&self, mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let is_part = self.connection.get().is_some_and(|connection| !connection.is_autocommit());
-        match work() {
-            Err(error) if !is_part && is_full(&error) => {
-                // If there is none, another command may have released it since.
-                let _ = std::fs::remove_file(reserve_of(&self.path));
-                work()
-            }
-            other => other,
-        }
-    }
+/// Whether there was no room. Without any even for its index, SQLite cannot open the log.
+pub(super) fn is_short(error: &StoreError) -> bool {
+    matches!(error, StoreError::Full) || error.trouble() == Some(Trouble::Io)
 }
 
-fn reserve_of(path: &Path) -> PathBuf {
-    path.with_file_name("reserve")
+/// If there is none, another command may have given it up since.
+pub(super) fn give_up_reserve(path: &Path) {
+    let _ = std::fs::remove_file(reserve_of(path));
 }
 
 /// One that cannot be made now is made by a later command. It never takes the room that was released for another one.
@@ -46,46 +31,38 @@ pub(super) fn keep_reserve(path: &Path) {
     }
 }
 
-fn is_full(error: &StoreError) -> bool {
-    match error {
-        StoreError::Full => true,
-        // Without room even for its index, SQLite cannot open the log.
-        StoreError::Database(error) => error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure),
-        _ => false,
-    }
+fn reserve_of(path: &Path) -> PathBuf {
+    path.with_file_name("reserve")
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::sql::{Database, Mode};
+    use crate::sqlite::SqliteStore;
+
     use super::*;
 
     #[test]
-    fn a_part_of_a_transaction_that_was_taken_back_is_not_repeated() {
+    fn a_transaction_that_found_no_room_is_done_again_as_a_whole() {
         let directory = std::env::temp_dir().join(format!("whatif-room-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir(&directory).unwrap();
-        let store = SqliteStore::at(directory.join("state.db"));
-        let full = || StoreError::from(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(13), None));
-
-        let mut times = 0;
-        let done = store.in_transaction(|connection| {
-            store.with_room(|| {
+        let path = directory.join("state.db");
+        let database = SqliteStore::at(path.clone()).database;
+        for (mode, expected) in [(Mode::Together, 2), (Mode::Once, 1)] {
+            let mut times = 0;
+            let done = database.run(mode, &mut |connection| {
                 times += 1;
-                // As SQLite does when there is no room in the middle of one.
-                connection.execute_batch("ROLLBACK")?;
-                Err::<(), _>(full())
-            })
-        });
-        assert!(done.is_err_and(|error| is_full(&error)));
-        assert_eq!(times, 1, "outside of its transaction it would be recorded by itself");
-
-        let mut times = 0;
-        let whole = store.with_room(|| {
-            times += 1;
-            if times == 1 { Err(full()) } else { Ok(()) }
-        });
-        assert!(whole.is_ok() && times == 2, "the whole is done again, with the reserve released");
-        assert!(!reserve_of(&store.path).exists());
+                connection.execute("INSERT INTO layers (id, facts) VALUES (?1, '{}')", &["a".into()])?;
+                if times == 1 { Err(StoreError::Full) } else { Ok(()) }
+            });
+            assert_eq!((done.is_ok(), times), (expected == 2, expected));
+            assert!(!reserve_of(&path).exists());
+            let clear = |connection: &mut dyn crate::sql::Connection| connection.execute("DELETE FROM layers", &[]);
+            let mut left = 0;
+            database.run(Mode::Single, &mut |connection| clear(connection).map(|rows| left = rows)).unwrap();
+            assert_eq!(left, u64::from(expected == 2), "what failed left nothing");
+        }
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

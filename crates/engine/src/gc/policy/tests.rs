@@ -25,6 +25,8 @@ fn candidate(name: &str, status: Status, days: u64, bytes: u64) -> Candidate {
         updated_at: NOW - days * DAY,
         project: PathBuf::from("/p"),
         provider: "native".to_owned(),
+        owner: None,
+        node: None,
         details: serde_json::from_value(details).unwrap(),
     };
     Candidate { sandbox, has_snapshots: false, bytes }
