@@ -20,7 +20,7 @@ enum Sign {
     PythonModule(&'static str),
 }
 
-const COMPONENTS: [Component; 30] = [
+const COMPONENTS: [Component; 31] = [
     program("bubblewrap", "bwrap"),
     program("fuse-overlayfs", "fuse-overlayfs"),
     program("strace", "strace"),
@@ -29,6 +29,8 @@ const COMPONENTS: [Component; 30] = [
     program("python3", "python3"),
     Component { package: "python3-venv", sign: Sign::PythonModule("ensurepip") },
     program("sqlite3", "sqlite3"),
+    // Its server is not in the search path.
+    Component { package: "postgresql", sign: Sign::File("/usr/lib/postgresql") },
     program("rsync", "rsync"),
     program("npm", "npm"),
     program("python3-pip", "pip3"),
