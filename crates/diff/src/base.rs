@@ -24,6 +24,7 @@ mod record;
 mod replace;
 mod start;
 mod undone;
+mod unshown;
 mod writer;
 
 use std::collections::HashMap;
@@ -46,6 +47,7 @@ pub use self::replace::NewBase;
 use self::start::{looks_changed, start_from};
 use self::undone::Undone;
 pub use self::undone::{Fate, note};
+pub use self::unshown::{Shareable, shareable};
 pub use self::writer::LONGEST_KEPT;
 pub(crate) use self::writer::make;
 use self::writer::{Kept, Writer};
@@ -72,6 +74,8 @@ pub struct Bases {
     absent: Above,
     /// Where it is written down which applies are undone, and what was read there, once a line asked for it.
     undone: (Option<PathBuf>, Option<Undone>),
+    /// What the sandbox is not shown as it is. No bytes of it are kept.
+    unshown: Vec<PathBuf>,
 }
 
 /// A record and the number of the directory it is in.
@@ -384,7 +388,9 @@ impl Bases {
         let Some(own) = self.directories.len().checked_sub(1) else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no directory for what files started from"));
         };
-        Ok((Writer::begin(&self.directories[own])?, own))
+        let mut writer = Writer::begin(&self.directories[own])?;
+        writer.unshown.clone_from(&self.unshown);
+        Ok((writer, own))
     }
 
     fn add(&mut self, writer: &mut Writer, own: usize, line: Line) {

@@ -12,13 +12,14 @@ use whatif_diff::{
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::boot::PROTOCOL_VERSION;
-use whatif_types::sandbox::is_given_up;
+use whatif_types::sandbox::{Details, is_given_up};
 use whatif_types::{Backend, LayerId, Sandbox, Snapshot};
 
 use crate::apply::written;
 use crate::git::Git;
 use crate::intact::{expected_heads, is_directory};
 use crate::lineage::Owner;
+use crate::secrets::Secrets;
 use crate::still::Binding;
 use crate::{Engine, EngineError, account, secrets, view};
 
@@ -174,12 +175,11 @@ impl Engine {
     fn scan_as_recorded(&self, sandbox: &Sandbox, view: View<'_>) -> Result<(Found, Bases), EngineError> {
         let directory = self.directory(sandbox)?;
         self.recover_rebase_if_free(sandbox, &directory)?;
-        let bases = self.bases_of(sandbox, view)?;
-        let config = self.context.config_for(&sandbox.project)?;
-        let secrets = secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed)?;
-        let mut masked = secrets.hidden;
+        let mut bases = self.bases_of(sandbox, view)?;
+        let secrets = self.secrets_of(&sandbox.project, &sandbox.details)?;
+        let (mut masked, rewritten) = (secrets.masked()?, secrets.rewritten()?);
+        bases.keep_no_bytes_of([masked.as_slice(), &rewritten].concat());
         masked.push(self.state.root().to_owned());
-        let rewritten: Vec<PathBuf> = secrets.rewrites.into_iter().map(|r| r.path).collect();
         let trees = self.trees(sandbox, &directory, view)?;
         let made_at = seconds(sandbox.details.position.began_at.unwrap_or(sandbox.created_at));
         let arrived_at = sandbox.details.position.arrived_at.map(seconds);
@@ -297,8 +297,13 @@ impl Engine {
 
     /// What a sandbox does not see of reality.
     pub(crate) fn masked_paths(&self, sandbox: &Sandbox) -> Result<Vec<PathBuf>, EngineError> {
-        let config = self.context.config_for(&sandbox.project)?;
-        Ok(secrets::of(&self.context, &config, &sandbox.details.masked, &sandbox.details.exposed)?.hidden)
+        Ok(self.secrets_of(&sandbox.project, &sandbox.details)?.hidden)
+    }
+
+    /// What is masked and what is shown rewritten in the sandboxes of a project that have these details.
+    pub(crate) fn secrets_of(&self, project: &Path, details: &Details) -> Result<Secrets, EngineError> {
+        let config = self.context.config_for(project)?;
+        Ok(secrets::of(&self.context, &config, &details.masked, &details.exposed)?)
     }
 }
 

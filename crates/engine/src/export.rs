@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use whatif_archive::{Layer, Marks};
+use whatif_diff::base;
 use whatif_layers::copy::Copied;
 use whatif_layers::parts;
 use whatif_types::copied;
@@ -86,12 +87,20 @@ impl Engine {
         let is_copied = |tree: &usize| details.backend == whatif_types::Backend::Copy || details.copied_trees.contains(tree);
         let copied: Vec<String> = (0..details.trees.len()).filter(is_copied).map(|tree| tree.to_string()).collect();
         self.own_everything();
+        let unshown = self.secrets_of(&about.project, &about.details)?.unshown()?;
         let mut layers = Vec::new();
         for id in &about.details.position.stack {
             let directory = self.state.layer_path(id);
-            let instead = inventories(&directory, &about.details.copied_trees)?;
+            let mut instead = inventories(&directory, &about.details.copied_trees)?;
+            let in_base = |name: &str| format!("{}/{name}", parts::BASE);
             // It names places of the state directory here.
-            let without = vec![format!("{}/{}", parts::BASE, whatif_diff::watch::FILE)];
+            let mut without = vec![in_base(whatif_diff::watch::FILE)];
+            let kept = directory.join(parts::BASE);
+            let shareable = base::shareable(&kept, &unshown).map_err(|e| EngineError::io("read", &kept, e))?;
+            if let Some(base::Shareable { index, withheld }) = shareable {
+                instead.push((in_base(base::INDEX), index));
+                without.extend(withheld.iter().map(|name| in_base(name)));
+            }
             layers.push(Layer { id: id.to_string(), directory, marks: self.marks(), copied: copied.clone(), instead, without });
         }
         let value = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &about.project, e.into()))?;

@@ -34,6 +34,9 @@ use crate::merge::{Collision, Content, Looks, Merged, REALITY, SANDBOX, merge};
 use crate::start::Why;
 use crate::{Engine, EngineError, now};
 
+/// Whatever reality has there, none of it may be seen inside.
+const UNSHOWN: &str = "reality's version is masked or shown rewritten in the sandbox, which keeps its own";
+
 #[derive(Debug)]
 pub struct Rebased {
     pub sandbox: Sandbox,
@@ -93,8 +96,11 @@ impl Engine {
         let layers = sandbox.details.position.stack.iter().rev().map(|id| self.state.layer_path(id)).collect();
         let mut head = Head { sandbox: &sandbox, directory: &directory, layers, versions: HashMap::new() };
         let (mut bases, following) = (Vec::new(), Following::of(&found.changes));
+        let unshown = self.secrets_of(&sandbox.project, &sandbox.details)?.unshown()?;
+        let is_unshown = |path: &Path| unshown.iter().any(|above| path.starts_with(above));
         for change in found.changes.iter().filter(|c| c.has_drifted()).chain(behind) {
             let outcome = match hold(&mut trees, &sandbox, &change.path)? {
+                _ if is_unshown(&change.path) => Outcome::Open(UNSHOWN),
                 Some(tree) => outcome(change, tree)?,
                 None => Outcome::Open("it lies outside what the sandbox shows"),
             };
@@ -110,7 +116,7 @@ impl Engine {
                 Done::Open(why) => rebased.open.push((change.path.clone(), why)),
             }
         }
-        for same in &found.agreed {
+        for same in found.agreed.iter().filter(|same| !is_unshown(&same.now.at)) {
             if let Some(tree) = hold(&mut trees, &sandbox, &same.now.at)? {
                 bases.extend(agreed(same, tree)?);
             }

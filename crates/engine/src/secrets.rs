@@ -4,6 +4,7 @@ use std::cell::LazyCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use whatif_diff::Unreadable;
 use whatif_layers::masks::Rewrite;
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
@@ -17,6 +18,41 @@ use crate::{Context, EngineError, git_identity, package_settings};
 pub(crate) struct Secrets {
     pub hidden: Vec<PathBuf>,
     pub rewrites: Vec<Rewrite>,
+}
+
+impl Secrets {
+    /// What is masked, under its own name and the one that links in it lead to: that is masked as well.
+    pub(crate) fn masked(&self) -> Result<Vec<PathBuf>, Unreadable> {
+        with_targets(self.hidden.iter())
+    }
+
+    /// What is shown rewritten, in the same way.
+    pub(crate) fn rewritten(&self) -> Result<Vec<PathBuf>, Unreadable> {
+        with_targets(self.rewrites.iter().map(|rewrite| &rewrite.path))
+    }
+
+    /// What a sandbox is not shown as it is.
+    pub(crate) fn unshown(&self) -> Result<Vec<PathBuf>, Unreadable> {
+        Ok([self.masked()?, self.rewritten()?].concat())
+    }
+}
+
+fn with_targets<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Result<Vec<PathBuf>, Unreadable> {
+    let mut names = Vec::new();
+    for path in paths {
+        match std::fs::canonicalize(path) {
+            Ok(target) if target != *path => names.push(target),
+            Ok(_) => {}
+            // What this user cannot reach, or what leads nowhere, has no other name.
+            Err(error) if error.means_absent() || Errno::from_io_error(&error) == Some(Errno::LOOP) => {}
+            Err(error) => match Unreadable::of(path, &error) {
+                closed if closed.is_closed() => {}
+                unreadable => return Err(unreadable),
+            },
+        }
+        names.push(path.clone());
+    }
+    Ok(names)
 }
 
 /// Shown without credentials, or installing packages would fail where the user has a mirror.

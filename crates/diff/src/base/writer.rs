@@ -12,6 +12,7 @@ use whatif_sys::absence::{self, MeansAbsent};
 
 use super::index::{self, Line};
 use super::record::Hash;
+use super::unshown;
 use crate::change::State;
 use crate::marks::Marks;
 use crate::node::Kind;
@@ -51,6 +52,8 @@ pub(super) struct Writer {
     index: File,
     lines: Vec<u8>,
     next: u64,
+    /// Of what lies here, nothing is kept.
+    pub(super) unshown: Vec<PathBuf>,
 }
 
 impl Writer {
@@ -76,11 +79,15 @@ impl Writer {
             index.set_len(whole as u64)?;
         }
         let next = numbers(directory)?.max().map_or(0, |n| n + 1);
-        Ok(Self { directory: directory.to_owned(), index, lines: Vec::new(), next })
+        Ok(Self { directory: directory.to_owned(), index, lines: Vec::new(), next, unshown: Vec::new() })
     }
 
     /// Keeps what a file or a link is: a copy if it is worth one, else what its bytes can be recognized by.
     pub(super) fn keep(&mut self, before: &State) -> io::Result<Kept> {
+        // By where it was read: the sandbox may have it under another name.
+        if unshown::is_among(&self.unshown, &before.at) {
+            return Ok(Kept::default());
+        }
         match before.node.kind {
             Kind::Link => Ok(Kept { content: self.keep_link(before)?, hash: None }),
             Kind::File => self.keep_file(before),
