@@ -11,6 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use whatif_keeper::Client;
 use whatif_keeper::protocol::{Access, Entry, EntryKind};
+use whatif_layers::copy::fill;
 use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::text;
 
@@ -176,9 +177,9 @@ impl Step {
         if !is_same {
             let (mut source, _) = client.open(&self.inside, Access::Read)?;
             let written = match there {
-                Some(there) if !is_written_to(&there) => self.put_in_place(&mut source, &there, options),
+                Some(there) if !is_written_to(&there) => self.put_in_place(&source, &there, options),
                 Some(_) => options.open(&self.outside).and_then(|mut target| io::copy(&mut source, &mut target)),
-                None => options.create_new(true).open(&self.outside).and_then(|mut target| io::copy(&mut source, &mut target)),
+                None => self.make(&source, options),
             };
             copied.bytes += written.map_err(failed)?;
         }
@@ -186,13 +187,22 @@ impl Step {
         Ok(())
     }
 
+    /// Whole or not at all.
+    fn make(&self, source: &File, mut options: fs::OpenOptions) -> io::Result<u64> {
+        let target = options.create_new(true).open(&self.outside)?;
+        fill(source, &target).inspect_err(|_| {
+            // What went wrong first is what has to be said.
+            let _ = fs::remove_file(&self.outside);
+        })
+    }
+
     /// What is in the way goes when the copy is complete. Where the sandbox has changed nothing it shows that very file: to write to it
     /// would be to write to the source.
-    fn put_in_place(&self, source: &mut File, there: &fs::Metadata, mut options: fs::OpenOptions) -> io::Result<u64> {
+    fn put_in_place(&self, source: &File, there: &fs::Metadata, mut options: fs::OpenOptions) -> io::Result<u64> {
         let name: String = self.outside.file_name().unwrap_or_default().to_string_lossy().chars().take(60).collect();
         let temporary = self.outside.with_file_name(format!(".{name}.whatif-{}", std::process::id()));
-        let mut target = options.create_new(true).open(&temporary)?;
-        let done = io::copy(source, &mut target).and_then(|bytes| {
+        let target = options.create_new(true).open(&temporary)?;
+        let done = fill(source, &target).and_then(|bytes| {
             if there.is_file() {
                 // It stays its owner's, where that is ours to say.
                 let _ = std::os::unix::fs::fchown(&target, Some(there.uid()), Some(there.gid()));
@@ -262,9 +272,13 @@ fn into(client: &mut Client, outside: &Path, inside: &Path, copied: &mut Copied)
             into(client, &entry.path(), &inside.join(entry.file_name()), copied)?;
         }
     } else if metadata.is_file() {
-        let mut source = File::open(outside).map_err(|e| EngineError::io("read", outside, e))?;
-        let (mut target, _) = client.open(inside, Access::Replace { mode })?;
-        copied.bytes += io::copy(&mut source, &mut target).map_err(|e| EngineError::io("copy", outside, e))?;
+        let source = File::open(outside).map_err(|e| EngineError::io("read", outside, e))?;
+        let (target, _) = client.open(inside, Access::Replace { mode })?;
+        let filled = fill(&source, &target).inspect_err(|_| {
+            // What came before the error takes no room. What went wrong first is what has to be said.
+            let _ = target.set_len(0);
+        });
+        copied.bytes += filled.map_err(|e| EngineError::io("copy", outside, e))?;
         copied.files += 1;
     } else if metadata.is_symlink() {
         let target = fs::read_link(outside).map_err(|e| EngineError::io("read", outside, e))?;
