@@ -22,6 +22,7 @@ mod inventory;
 mod join;
 mod record;
 mod replace;
+mod room;
 mod start;
 mod undone;
 mod unshown;
@@ -76,6 +77,8 @@ pub struct Bases {
     undone: (Option<PathBuf>, Option<Undone>),
     /// What the sandbox is not shown as it is. No bytes of it are kept.
     unshown: Vec<PathBuf>,
+    /// So many bytes are kept at most, if there is a limit.
+    most: Option<u64>,
 }
 
 /// A record and the number of the directory it is in.
@@ -390,6 +393,7 @@ impl Bases {
         };
         let mut writer = Writer::begin(&self.directories[own])?;
         writer.unshown.clone_from(&self.unshown);
+        writer.left = self.left()?;
         Ok((writer, own))
     }
 

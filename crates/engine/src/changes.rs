@@ -178,6 +178,8 @@ impl Engine {
         let mut bases = self.bases_of(sandbox, view)?;
         let secrets = self.secrets_of(&sandbox.project, &sandbox.details)?;
         let (mut masked, rewritten) = (secrets.masked()?, secrets.rewritten()?);
+        // It counts in frozen layers: what is kept must not be what fills the sandbox.
+        bases.keep_at_most(sandbox.details.limits.disk.map(|disk| disk.0 / 2));
         bases.keep_no_bytes_of([masked.as_slice(), &rewritten].concat());
         masked.push(self.state.root().to_owned());
         let trees = self.trees(sandbox, &directory, view)?;

@@ -54,6 +54,8 @@ pub(super) struct Writer {
     next: u64,
     /// Of what lies here, nothing is kept.
     pub(super) unshown: Vec<PathBuf>,
+    /// How many bytes of files may still be kept.
+    pub(super) left: u64,
 }
 
 impl Writer {
@@ -79,7 +81,7 @@ impl Writer {
             index.set_len(whole as u64)?;
         }
         let next = numbers(directory)?.max().map_or(0, |n| n + 1);
-        Ok(Self { directory: directory.to_owned(), index, lines: Vec::new(), next, unshown: Vec::new() })
+        Ok(Self { directory: directory.to_owned(), index, lines: Vec::new(), next, unshown: Vec::new(), left: u64::MAX })
     }
 
     /// Keeps what a file or a link is: a copy if it is worth one, else what its bytes can be recognized by.
@@ -111,12 +113,14 @@ impl Writer {
     /// Text of sensible length is copied, and git's index, which is merged by what it means.
     fn keep_file(&mut self, before: &State) -> io::Result<Kept> {
         let is_index = git_index::is_one(&before.at);
-        if before.node.size > if is_index { git_index::LONGEST } else { LONGEST_KEPT } {
+        let longest = if is_index { git_index::LONGEST } else { LONGEST_KEPT };
+        if before.node.size > longest.min(self.left) {
             return Ok(Kept { content: None, hash: hash_if_open(before, LONGEST_HASHED)? });
         }
         match content::read(&before.at) {
             Ok(bytes) if is_index || !whatif_patch::is_binary(&bytes) => {
                 let number = self.keep_bytes(&bytes)?;
+                self.left = self.left.saturating_sub(bytes.len() as u64);
                 attributes::copy(before.attributes()?, &self.directory.join(number.to_string()));
                 Ok(Kept { content: Some(number), hash: None })
             }
