@@ -4,13 +4,16 @@ mod executed;
 mod folded;
 mod manifest;
 mod named;
+mod names;
 mod repositories;
+mod ways;
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use whatif_types::mask::without_steps_up;
 
 use crate::attributes::{self, Attributes};
 use crate::change::{Base, Change, ChangeKind, State};
@@ -21,7 +24,9 @@ use crate::unreadable::Unreadable;
 
 pub use self::named::Account;
 use self::named::Places;
+use self::names::Names;
 use self::repositories::Repositories;
+use self::ways::Ways;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -101,15 +106,17 @@ impl Change {
 /// Gives every change that is `wanted` its flags, and says what could not be looked at well enough to know all of them. Where reality moved, those
 /// count that the sandbox's change has, and those of what would be written over reality: they need not be the same.
 pub(crate) fn flag(changes: &mut [Change], options: &Options<'_>, wanted: fn(&Change) -> bool) -> Vec<Unreadable> {
-    let (project, trees) = (options.project, options.trees);
+    let project = options.project;
     let mut repositories = Repositories::new(project, changes);
-    let paths = changes.iter().filter(|c| wanted(c)).map(|c| c.path.as_path());
-    let (places, unread_settings) = Places::of(options.account, project, paths);
-    let mut unreadable = Vec::from_iter(unread_settings);
+    let paths = || changes.iter().filter(|c| wanted(c)).map(|c| c.path.as_path());
+    let (places, unread_settings) = Places::of(options.account, project, paths());
+    let (names, unread_names) = Names::of(&options.account.homes, project, paths());
+    let around = Around { project, trees: options.trees, ways: Ways::after(changes, project), names };
+    let mut unreadable: Vec<Unreadable> = unread_settings.into_iter().chain(unread_names).collect();
     for change in changes.iter_mut().filter(|c| wanted(c)) {
-        let (mut flags, mut unread) = flags(change, project, trees);
+        let (mut flags, mut unread) = flags(change, &around);
         if let Some(over) = over_reality(change, options.written) {
-            let (more, also_unread) = self::flags(&over, project, trees);
+            let (more, also_unread) = self::flags(&over, &around);
             flags.extend(more);
             flags.sort();
             flags.dedup();
@@ -123,7 +130,7 @@ pub(crate) fn flag(changes: &mut [Change], options: &Options<'_>, wanted: fn(&Ch
             flags.sort();
             flags.dedup();
         }
-        if places.hold(change, project) && !flags.contains(&Flag::HostExecuted) {
+        if places.hold(change, &targets_of(change, &around.ways).0, project) && !flags.contains(&Flag::HostExecuted) {
             flags.insert(0, Flag::HostExecuted);
         }
         change.flags = flags;
@@ -132,6 +139,14 @@ pub(crate) fn flag(changes: &mut [Change], options: &Options<'_>, wanted: fn(&Ch
     }
     unreadable.append(&mut repositories.unreadable);
     unreadable
+}
+
+/// What the flags of a change depend on besides itself.
+struct Around<'a> {
+    project: &'a Path,
+    trees: &'a [PathBuf],
+    ways: Ways<'a>,
+    names: Names,
 }
 
 /// A change of reality as it is now to what would be written there, where reality is not what the sandbox started from.
@@ -161,13 +176,15 @@ fn of_repository(path: &Path, repository: &Path, project: &Path) -> Vec<Flag> {
 }
 
 /// Flags of one change. Reads the content where the name does not tell; what could not be read may have more flags than are found.
-fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> (Vec<Flag>, Option<Unreadable>) {
+fn flags(change: &Change, around: &Around<'_>) -> (Vec<Flag>, Option<Unreadable>) {
+    let project = around.project;
     let mut flags = Vec::new();
     // A link that cannot be read at first looks like one that leads outside, and must not pass for it.
     let link = change.after.as_ref().filter(|after| after.node.kind == Kind::Link);
     let mut unread = link.and_then(|link| link.target().err());
     let relative = change.path.strip_prefix(project).ok();
-    match executed::is_host_executed(change, project) {
+    let (targets, is_known) = targets_of(change, &around.ways);
+    match executed::is_host_executed(change, &targets, project, &around.names) {
         Ok(false) => {}
         Ok(true) => flags.push(Flag::HostExecuted),
         Err(error) => {
@@ -176,7 +193,11 @@ fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> (Vec<Flag>, Opti
         }
     }
     if let Some(after) = &change.after {
-        flags.extend(of_state(change, after, project));
+        flags.extend(of_state(change, after));
+        // A link that may lead anywhere may lead out.
+        if !is_known || targets.iter().any(|target| !target.starts_with(project)) {
+            flags.push(Flag::LinkOutside);
+        }
         let read = of_content(change, after).map(|found| flags.extend(found));
         let is_unknown = |u: &Unreadable| u.cause != Errno::NOENT;
         unread = unread.or(read.err()).filter(is_unknown).map(|u| Unreadable { path: change.path.clone(), ..u });
@@ -184,7 +205,7 @@ fn flags(change: &Change, project: &Path, trees: &[PathBuf]) -> (Vec<Flag>, Opti
     if relative.is_some_and(is_nested_repository) {
         flags.push(Flag::NestedRepository);
     }
-    if has_other_attributes(change) && is_top_directory(&change.path, project, trees) {
+    if has_other_attributes(change) && is_top_directory(&change.path, project, around.trees) {
         flags.push(Flag::TopDirectory);
     }
     if relative.is_none() {
@@ -215,7 +236,7 @@ fn is_top_directory(path: &Path, project: &Path, trees: &[PathBuf]) -> bool {
     project.starts_with(path) || trees.iter().any(|tree| tree == path) || path.components().count() <= 2
 }
 
-fn of_state(change: &Change, after: &State, project: &Path) -> Vec<Flag> {
+fn of_state(change: &Change, after: &State) -> Vec<Flag> {
     let mut flags = Vec::new();
     let before = change.before.as_ref();
     let became =
@@ -230,10 +251,6 @@ fn of_state(change: &Change, after: &State, project: &Path) -> Vec<Flag> {
         if became(0o111) {
             flags.push(Flag::Executable);
         }
-    }
-    let is_linked_outside = change.linked.as_ref().is_some_and(|linked| !linked.path().starts_with(project));
-    if after.node.kind == Kind::Link && leads_outside(change, after, project) || is_linked_outside {
-        flags.push(Flag::LinkOutside);
     }
     flags
 }
@@ -260,25 +277,20 @@ fn is_merged_with_reality(change: &Change) -> bool {
     change.kind == ChangeKind::Modify && change.base == Base::Kept && change.reality.is_some()
 }
 
-fn leads_outside(change: &Change, after: &State, project: &Path) -> bool {
-    target_of(change, after).is_none_or(|target| !target.starts_with(project))
-}
-
-/// Where a link leads, by its words alone; `None` if they cannot be read.
-fn target_of(change: &Change, after: &State) -> Option<PathBuf> {
-    let target = after.target().ok()?;
+/// What a link leads to and through, by its words and as it will stand after an apply, or the other name of a hard link; and whether
+/// that is all.
+fn targets_of(change: &Change, ways: &Ways<'_>) -> (Vec<PathBuf>, bool) {
+    let Some(link) = change.after.as_ref().filter(|after| after.node.kind == Kind::Link) else {
+        return (change.linked.iter().map(|linked| linked.path().to_owned()).collect(), true);
+    };
+    let Ok(target) = link.target() else { return (Vec::new(), false) };
     let above = change.path.parent().unwrap_or(Path::new("/"));
-    let mut resolved = if target.is_absolute() { PathBuf::new() } else { above.to_owned() };
-    for component in target.components() {
-        match component {
-            Component::ParentDir => {
-                resolved.pop();
-            }
-            Component::CurDir => {}
-            other => resolved.push(other),
-        }
-    }
-    Some(resolved)
+    let mut targets = vec![without_steps_up(&above.join(&target))];
+    let led = ways.lead(above, &target);
+    let is_known = led.is_ok();
+    targets.extend(led.into_iter().flat_map(|led| led.through.into_iter().chain(led.to)));
+    targets.dedup();
+    (targets, is_known)
 }
 
 /// Of build output only what is likely to hold a credential is read: there may be a lot of it.

@@ -3,34 +3,47 @@
 mod rules;
 mod table;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use self::rules::Rules;
 use super::folded::{self, is_short_for};
 use super::manifest::Manifest;
+use super::names::Names;
 use crate::change::Change;
 use crate::node::Kind;
 use crate::unreadable::Unreadable;
 
-/// Tools on the host run it, or obey it, without being asked. A link counts as what it stands for and as what it leads to: writing to
-/// it is writing there.
-pub(super) fn is_host_executed(change: &Change, project: &Path) -> Result<bool, Unreadable> {
+/// Tools on the host run it, or obey it, without being asked, under any of its names. A link counts as what it stands for and as what
+/// it leads to: writing to it is writing there.
+pub(super) fn is_host_executed(change: &Change, targets: &[PathBuf], project: &Path, names: &Names) -> Result<bool, Unreadable> {
     if change.is_directory() {
         return Ok(false);
     }
-    let link = change.after.as_ref().filter(|after| after.node.kind == Kind::Link);
-    let place = Place::of(&change.path, project);
-    let is_in_place = match (link, place.manifest()) {
-        (Some(_), _) => place.is_executed() || place.holds_executed(),
-        (None, Some(manifest)) => place.is_executed_by_name() || manifest.has_other_commands(change)?,
-        (None, None) => place.is_executed(),
+    let is_link = change.after.as_ref().is_some_and(|after| after.node.kind == Kind::Link);
+    for path in names.of_path(&change.path).iter().chain([&change.path]) {
+        let place = Place::of(path, project);
+        let is_in_place = match place.manifest() {
+            _ if is_link => place.is_executed() || place.holds_executed(),
+            Some(manifest) => place.is_executed_by_name() || manifest.has_other_commands(change)?,
+            None => place.is_executed(),
+        };
+        if is_in_place {
+            return Ok(true);
+        }
+    }
+    let is_executed = |path: &PathBuf| {
+        let place = Place::of(path, project);
+        place.is_executed() || place.holds_executed()
     };
-    let target = match link {
-        Some(link) => super::target_of(change, link),
-        None => change.linked.as_ref().map(|linked| linked.path().to_owned()),
-    };
-    let leads_to = target.as_deref().map(|target| Place::of(target, project));
-    Ok(is_in_place || leads_to.is_some_and(|place| place.is_executed() || place.holds_executed()))
+    let leads_to = || targets.iter().any(|target| is_executed(target) || names.of_path(target).iter().any(is_executed));
+    Ok(is_link && names.lead_through(&change.path) || leads_to())
+}
+
+/// Whether what is at a path, or something in it, can be executed for being called so.
+pub(super) fn could_be_executed(path: &Path, project: &Path) -> bool {
+    let place = Place::of(path, project);
+    // What enters a virtual environment is in it.
+    place.is_executed() || place.holds_executed() || place.parts.last().is_some_and(|name| name == "bin")
 }
 
 /// What git itself executes or obeys in a repository's own directory, which holds these.

@@ -7,11 +7,13 @@ mod work_tree;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use whatif_types::mask::without_steps_up;
 
 use self::words::Named;
-use self::work_tree::{Configured, leads_to, links_in};
+use self::work_tree::{Configured, links_in};
 use super::folded::{self, is_short_for};
+use super::ways::Ways;
 use crate::change::Change;
 use crate::node::Kind;
 use crate::unreadable::Unreadable;
@@ -49,27 +51,23 @@ enum Reach {
 impl Places {
     /// What counts for these paths. An error means that there may be more.
     pub(super) fn of<'a>(account: &Account, project: &Path, paths: impl Iterator<Item = &'a Path>) -> (Self, Option<Unreadable>) {
-        let mut finding = Finding { account, project, found: HashSet::new() };
-        finding.search_path();
-        let error = finding.git(paths).err();
+        let mut finding = Finding { account, project, ways: Ways::of_reality(project), found: HashSet::new() };
+        let error = finding.search_path().and_then(|()| finding.git(paths)).err();
         let places = finding.found.into_iter().map(|(path, reach)| Place { parts: folded::parts(&path), reach });
         (Self(places.collect()), error)
     }
 
     /// Whether the change is at such a path, or a link on the way to one or to what is in it.
-    pub(super) fn hold(&self, change: &Change, project: &Path) -> bool {
+    pub(super) fn hold(&self, change: &Change, targets: &[PathBuf], project: &Path) -> bool {
         if self.0.is_empty() || change.is_directory() {
             return false;
         }
-        let link = change.after.as_ref().filter(|after| after.node.kind == Kind::Link);
-        let target = match link {
-            Some(link) => super::target_of(change, link),
-            None => change.linked.as_ref().map(|linked| linked.path().to_owned()),
-        };
+        let is_link = change.after.as_ref().is_some_and(|after| after.node.kind == Kind::Link);
         let path = folded::parts(&change.path);
-        let target = target.filter(|target| !project.starts_with(target)).map(|target| folded::parts(&target));
-        let is_led_to = |place: &Place| target.as_ref().is_some_and(|target| place.has(target) || place.is_in(target));
-        self.0.iter().any(|place| place.has(&path) || link.is_some() && place.is_in(&path) || is_led_to(place))
+        let targets = targets.iter().filter(|target| !project.starts_with(target));
+        let targets: Vec<Vec<String>> = targets.map(|target| folded::parts(target)).collect();
+        let is_led_to = |place: &Place| targets.iter().any(|target| place.has(target) || place.is_in(target));
+        self.0.iter().any(|place| place.has(&path) || is_link && place.is_in(&path) || is_led_to(place))
     }
 }
 
@@ -97,20 +95,33 @@ fn are_same(place: &[String], path: &[String]) -> bool {
 struct Finding<'a> {
     account: &'a Account,
     project: &'a Path,
+    ways: Ways<'a>,
     found: HashSet<(PathBuf, Reach)>,
 }
 
 impl Finding<'_> {
     /// The caller's own programs, and those of the project, if they are called by their name. Those of the system are not: whoever
     /// applies a change to `/usr` wants it there.
-    fn search_path(&mut self) {
-        let (homes, project) = (&self.account.homes, self.project);
-        self.found.extend(homes.iter().map(|home| (home.join("bin"), Reach::All)));
+    fn search_path(&mut self) -> Result<(), Unreadable> {
+        let (account, project) = (self.account, self.project);
+        let homes = account.homes.iter().map(|home| (home.join("bin"), Reach::All));
         // With `.` in it every directory is one.
-        let directories = self.account.search_path.iter().map(|directory| without_steps_up(&project.join(directory)));
-        let is_own = |directory: &PathBuf| directory.starts_with(project) || homes.iter().any(|home| directory.starts_with(home));
-        let own = directories.filter(|directory| directory != project && is_own(directory));
-        self.found.extend(own.map(|directory| (directory, Reach::Entries)));
+        let searched = account.search_path.iter().map(|directory| (without_steps_up(&project.join(directory)), Reach::Entries));
+        for (directory, reach) in homes.chain(searched).filter(|(directory, _)| directory != project) {
+            self.add_own(self.leads_to(&directory)?, reach);
+            // One of the system's programs, too, may be a link to a file of the project.
+            for link in links_in(&directory)? {
+                self.add_own(self.leads_to(&link)?, Reach::Itself);
+            }
+            self.add_own(vec![directory], reach);
+        }
+        Ok(())
+    }
+
+    fn add_own(&mut self, paths: Vec<PathBuf>, reach: Reach) {
+        let (homes, project) = (&self.account.homes, self.project);
+        let is_own = |path: &PathBuf| path.starts_with(project) || homes.iter().any(|home| path.starts_with(home));
+        self.found.extend(paths.into_iter().filter(|path| path != project && is_own(path)).map(|path| (path, reach)));
     }
 
     fn git<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) -> Result<(), Unreadable> {
@@ -124,6 +135,11 @@ impl Finding<'_> {
             self.add_read(&general, &tree.root)?;
             self.add_read(&own, &tree.root)?;
             self.add_links(&tree.hooks, &tree.root)?;
+            // What is in the repository itself is known by its name.
+            for place in [&tree.hooks, &tree.attributes].into_iter().chain(&tree.settings) {
+                let real = self.leads_to(place)?.into_iter().filter(|real| !real.starts_with(&tree.common));
+                self.found.extend(real.map(|real| (real, Reach::All)));
+            }
         }
         Ok(())
     }
@@ -154,8 +170,10 @@ impl Finding<'_> {
     }
 
     fn add_links(&mut self, directory: &Path, root: &Path) -> Result<(), Unreadable> {
-        for path in links_in(directory)? {
-            self.add(&without_steps_up(&path), root, Reach::All)?;
+        for link in links_in(directory)? {
+            for path in self.leads_to(&link)? {
+                self.add(&path, root, Reach::All)?;
+            }
         }
         Ok(())
     }
@@ -166,12 +184,21 @@ impl Finding<'_> {
     }
 
     fn add_whatever_it_holds(&mut self, path: &Path, reach: Reach) -> Result<(), Unreadable> {
-        if self.found.insert((path.to_owned(), reach))
-            && let Some(real) = leads_to(path)?
-        {
-            self.found.insert((real, reach));
+        if self.found.insert((path.to_owned(), reach)) {
+            let real = self.leads_to(path)?;
+            self.found.extend(real.into_iter().map(|real| (real, reach)));
         }
         Ok(())
+    }
+
+    /// What else a path is in reality, through links, whether or not something is there already.
+    fn leads_to(&self, path: &Path) -> Result<Vec<PathBuf>, Unreadable> {
+        match self.ways.lead(Path::new("/"), path) {
+            Ok(led) => Ok(led.through.into_iter().chain(led.to).filter(|real| real != path).collect()),
+            // What is closed to the caller is closed to their tools, and not every word is a path.
+            Err(error) if error.is_closed() || matches!(error.cause, Errno::NAMETOOLONG | Errno::LOOP) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     fn is_above(&self, path: &Path, root: &Path) -> bool {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use whatif_sys::absence::{self, OrAbsent};
+use whatif_sys::absence::OrAbsent;
 use whatif_types::mask::without_steps_up;
 
 use super::settings::{self, Setting};
@@ -22,6 +22,9 @@ const DEEPEST_INCLUDE: usize = 10;
 #[derive(Debug)]
 pub(super) struct WorkTree {
     pub root: PathBuf,
+    /// The repository.
+    pub common: PathBuf,
+    pub attributes: PathBuf,
     /// Where hooks are if nothing else is configured.
     pub hooks: PathBuf,
     /// Its configuration, and what only this one of several work trees has.
@@ -58,7 +61,8 @@ impl WorkTree {
         };
         let common = text(&own.join("commondir"))?.map_or_else(|| own.clone(), |path| own.join(path.trim()));
         let settings = [common.join("config"), own.join("config.worktree")];
-        Ok(Some(Self { root: root.to_owned(), hooks: common.join("hooks"), settings }))
+        let (hooks, attributes) = (common.join("hooks"), common.join("info/attributes"));
+        Ok(Some(Self { root: root.to_owned(), common, attributes, hooks, settings }))
     }
 }
 
@@ -98,35 +102,24 @@ impl Configured {
     }
 }
 
-/// Links in a directory of hooks lead to what is really run.
+/// Links in a directory of programs: they lead to what is really run.
 pub(super) fn links_in(directory: &Path) -> Result<Vec<PathBuf>, Unreadable> {
     let failed = |error: io::Error| Unreadable::of(directory, &error);
     let entries = match std::fs::read_dir(directory).or_absent() {
         Ok(entries) => entries,
         Err(error) if is_closed(&error) => None,
+        // Not every word is a path.
+        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::NAMETOOLONG | Errno::LOOP | Errno::INVAL)) => None,
         Err(error) => return Err(failed(error)),
     };
     let mut links = Vec::new();
     for entry in entries.into_iter().flatten() {
         let entry = entry.map_err(failed)?;
         if entry.file_type().map_err(failed)?.is_symlink() {
-            let target = std::fs::read_link(entry.path()).or_absent().map_err(failed)?;
-            links.extend(target.map(|target| directory.join(target)));
+            links.push(entry.path());
         }
     }
     Ok(links)
-}
-
-/// Where a path leads in reality, if there is something.
-pub(super) fn leads_to(path: &Path) -> Result<Option<PathBuf>, Unreadable> {
-    let led = absence::look(path).and_then(|found| found.map(|_| path.canonicalize()).transpose().or_absent().map(Option::flatten));
-    match led {
-        Ok(path) => Ok(path),
-        Err(error) if is_closed(&error) => Ok(None),
-        // Not every word is a path.
-        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::NAMETOOLONG | Errno::LOOP | Errno::INVAL)) => Ok(None),
-        Err(error) => Err(Unreadable::of(path, &error)),
-    }
 }
 
 /// The text of a regular file. Git would wait for a pipe, and `/dev/null` is how a file is configured away.
