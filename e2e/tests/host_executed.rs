@@ -16,7 +16,13 @@ as_root_and_user!(
     sessions_and_version_managers_are_known_in_a_home,
 );
 
-const OBEYED: [&str; 37] = [
+const OBEYED: [&str; 43] = [
+    "rakefile.rb",
+    "x.nimble",
+    "project/Build.scala",
+    "project/build.properties",
+    "Directory.Packages.props",
+    "Directory.Build.rsp",
     ".local/state/whatif/transient/apply-x/journal",
     ".config/whatif/config.toml",
     ".GIT/hooks/pre-commit",

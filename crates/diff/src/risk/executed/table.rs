@@ -57,7 +57,7 @@ pub(super) const OBEYED: &[&[&str]] = &[
     &["build.rs", ".cargo/config*", "rust-toolchain", "rust-toolchain.toml"],
     // make and its like.
     &["makefile", "gnumakefile", "makefile.am", "makefile.in", "*.mk", "*.mak", "justfile", ".justfile", "*.just", "rakefile"],
-    &["bsdmakefile", "build.ninja"],
+    &["bsdmakefile", "build.ninja", "rakefile.rb"],
     &["taskfile.yml", "taskfile.yaml", "taskfile.dist.yml", "taskfile.dist.yaml", "magefile.go", "build.zig"],
     &[
         "cmakelists.txt",
@@ -74,10 +74,11 @@ pub(super) const OBEYED: &[&[&str]] = &[
     // Java, .NET, Ruby, Elixir, Haskell, Nix.
     &["gradlew", "gradlew.bat", "*.gradle", "*.gradle.kts", "gradle.properties", "gradle/wrapper/", "buildsrc/"],
     &["mvnw", "mvnw.cmd", ".mvn/", "pom.xml", "*.sbt", "build.xml", ".jvmopts", ".sbtopts", "project.clj"],
+    &["project/*.scala", "project/build.properties"],
     &[
-        "directory.build.props",
-        "directory.build.targets",
-        "directory.build.rsp",
+        "directory.build.*",
+        "directory.packages.props",
+        "directory.solution.*",
         "*.targets",
         "*.csproj",
         "*.fsproj",
@@ -99,7 +100,7 @@ pub(super) const OBEYED: &[&[&str]] = &[
         "setup.hs",
         "setup.lhs",
     ],
-    &[".bundle/config", "package.swift", "config.nims", "*.nims", "ansible.cfg"],
+    &[".bundle/config", "package.swift", "config.nims", "*.nims", "*.nimble", "ansible.cfg"],
     &["build.sc", "build.mill", ".bsp/", "deps.edn", "rebar.config", "rebar.config.script", "makefile.pl", "build.pl", "hie.yaml"],
     // What interpreters and typesetters read where they are started.
     &[".ocamlinit", ".iex.exs", ".proverc", ".perldb"],
