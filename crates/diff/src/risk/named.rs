@@ -109,8 +109,9 @@ impl Finding<'_> {
         let searched = account.search_path.iter().map(|directory| (without_steps_up(&project.join(directory)), Reach::Entries));
         for (directory, reach) in homes.chain(searched).filter(|(directory, _)| directory != project) {
             self.add_own(self.leads_to(&directory)?, reach);
-            // One of the system's programs, too, may be a link to a file of the project.
-            for link in links_in(&directory)? {
+            // There are thousands of the system's, and who makes links there decides what is run anyway.
+            let links = if self.is_own(&directory) { links_in(&directory)? } else { Vec::new() };
+            for link in links {
                 self.add_own(self.leads_to(&link)?, Reach::Itself);
             }
             self.add_own(vec![directory], reach);
@@ -119,9 +120,12 @@ impl Finding<'_> {
     }
 
     fn add_own(&mut self, paths: Vec<PathBuf>, reach: Reach) {
-        let (homes, project) = (&self.account.homes, self.project);
-        let is_own = |path: &PathBuf| path.starts_with(project) || homes.iter().any(|home| path.starts_with(home));
-        self.found.extend(paths.into_iter().filter(|path| path != project && is_own(path)).map(|path| (path, reach)));
+        let own: Vec<PathBuf> = paths.into_iter().filter(|path| path != self.project && self.is_own(path)).collect();
+        self.found.extend(own.into_iter().map(|path| (path, reach)));
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        path.starts_with(self.project) || self.account.homes.iter().any(|home| path.starts_with(home))
     }
 
     fn git<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) -> Result<(), Unreadable> {

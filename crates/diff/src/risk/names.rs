@@ -15,10 +15,15 @@ use super::folded;
 use super::ways::Ways;
 use crate::unreadable::Unreadable;
 
-/// Entries that are looked at in directories that may hold what is executed, or that something was changed in.
-const MOST_LIKELY: usize = 200_000;
+/// Entries that are looked at in directories that may hold what is executed, or that something was changed in. Every look at a sandbox
+/// pays for this.
+const MOST_LIKELY: usize = 5_000;
 /// Entries in the rest of the project, which may be of any size: those at the top come first.
-const MOST_OTHERS: usize = 20_000;
+const MOST_OTHERS: usize = 500;
+/// Directories that may hold what is executed are looked into so far below a project's directory, and below a home, which has a lot of
+/// them.
+const DEPTH: usize = 2;
+const DEPTH_AT_HOME: usize = 1;
 /// Links to directories that a name goes through. They may lead round in circles.
 const MOST_LINKS: usize = 4;
 
@@ -39,13 +44,14 @@ impl Names {
             Err(error) => return (Self::default(), Some(Unreadable::of(project, &error))),
         };
         let mut search = Search::new(project, device);
-        for directory in homes.iter().map(PathBuf::as_path).chain([project]) {
-            search.add_likely(directory);
-        }
+        search.add_likely(project, DEPTH);
         for path in paths {
             // Who has been here has been further up as well.
-            let new = path.ancestors().skip(1).take_while(|above| above.starts_with(project) && search.add_likely(above));
+            let new = path.ancestors().skip(1).take_while(|above| above.starts_with(project) && search.add_likely(above, DEPTH));
             new.for_each(drop);
+        }
+        for home in homes {
+            search.add_likely(home, DEPTH_AT_HOME);
         }
         search.go();
         (search.found, search.unreadable)
@@ -96,6 +102,8 @@ struct Directory {
     /// Its name, if links lead to it.
     called: PathBuf,
     links: usize,
+    /// How much further down it is looked.
+    depth: usize,
 }
 
 impl<'a> Search<'a> {
@@ -113,10 +121,10 @@ impl<'a> Search<'a> {
     }
 
     /// Whether it is a new one.
-    fn add_likely(&mut self, directory: &Path) -> bool {
+    fn add_likely(&mut self, directory: &Path, depth: usize) -> bool {
         let is_new = self.seen.insert(directory.to_owned());
         if is_new {
-            self.likely.push_back(Directory { at: directory.to_owned(), called: directory.to_owned(), links: 0 });
+            self.likely.push_back(Directory { at: directory.to_owned(), called: directory.to_owned(), links: 0, depth });
         }
         is_new
     }
@@ -155,7 +163,7 @@ impl<'a> Search<'a> {
             let is_likely = executed::could_be_executed(&called, self.project);
             if kind.is_symlink() {
                 if is_likely {
-                    self.follow(&called, &directory.at, Path::new(&entry.file_name()), directory.links)?;
+                    self.follow(&called, directory, Path::new(&entry.file_name()))?;
                 }
                 continue;
             }
@@ -163,9 +171,9 @@ impl<'a> Search<'a> {
             // What was reached by another name is looked at again for the sake of that name.
             let is_new = directory.links > 0 || self.seen.insert(at.clone());
             let is_other = directory.links == 0 && at.starts_with(self.project);
-            let found = Directory { at, called, links: directory.links };
+            let found = Directory { at, called, links: directory.links, depth: directory.depth.saturating_sub(1) };
             match (is_new, is_likely) {
-                (true, true) => self.likely.push_back(found),
+                (true, true) if directory.depth > 0 => self.likely.push_back(found),
                 (true, false) if is_other && self.is_of_the_project(&found.at)? => self.others.push_back(found),
                 _ => {}
             }
@@ -184,8 +192,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn follow(&mut self, called: &Path, directory: &Path, name: &Path, links: usize) -> Result<(), Unreadable> {
-        let led = match self.ways.lead(directory, name) {
+    fn follow(&mut self, called: &Path, from: &Directory, name: &Path) -> Result<(), Unreadable> {
+        let led = match self.ways.lead(&from.at, name) {
             Ok(led) => led,
             // It leads nowhere.
             Err(unreadable) if unreadable.cause == Errno::LOOP => return Ok(()),
@@ -195,9 +203,9 @@ impl<'a> Search<'a> {
         for target in led.through.iter().skip(1).chain(&led.to) {
             self.found.add(called, target, self.project);
         }
-        if links < MOST_LINKS {
-            let directories = led.to.into_iter().map(|at| Directory { at, called: called.to_owned(), links: links + 1 });
-            self.likely.extend(directories);
+        if from.links < MOST_LINKS {
+            let (links, depth) = (from.links + 1, from.depth);
+            self.likely.extend(led.to.into_iter().map(|at| Directory { at, called: called.to_owned(), links, depth }));
         }
         Ok(())
     }
