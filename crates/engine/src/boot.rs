@@ -13,6 +13,7 @@ use whatif_keeper::client::{self, ClientError};
 use whatif_keeper::protocol::{Exec, Reason, Reply, Request};
 use whatif_keeper::{Channel, Client};
 use whatif_layers::copy::{self, Depth};
+use whatif_layers::links::Links;
 use whatif_layers::plan::{self, Inputs};
 use whatif_layers::shift::{SPARE_WORK, UNFINISHED_HEAD};
 use whatif_layers::state_dir::AliveLock;
@@ -373,7 +374,7 @@ impl Engine {
         }
         // A file that is a mount of its own (as containers have them) cannot be rewritten by a layer; it is hidden instead.
         let known = wish.secrets.get()?;
-        let mut secrets = known.hidden.clone();
+        let mut secrets = known.targets.clone();
         secrets.extend(survey.kernel_views.iter().cloned());
         secrets.extend(known.rewrites.iter().map(|r| r.path.clone()).filter(|p| survey.file_mounts.contains(p)));
         let failed = RefCell::new(None);
@@ -409,14 +410,16 @@ impl Engine {
         }
         let were_exposed = secrets::resolved(&self.context, wish.veiled)?;
         let known = wish.secrets.get()?;
-        let masked = known.hidden.iter().chain(known.rewrites.iter().map(|rewrite| &rewrite.path));
+        let rewritten = known.rewrites.iter().map(|rewrite| &rewrite.path);
+        let masked = known.hidden.iter().chain(&known.nicknames).chain(rewritten);
+        let mut links = Links::default();
         let mut veiled = Vec::new();
         for path in masked.filter(|path| were_exposed.iter().any(|exposed| path.starts_with(exposed))) {
             // A link hides what it leads to as well.
-            let real = fs::canonicalize(path).or_absent().map_err(|e| EngineError::io("follow", path, e))?;
-            veiled.extend(real.filter(|real| real != path));
-            veiled.push(path.clone());
+            veiled.extend(links.follow(path)?.places());
         }
+        veiled.sort();
+        veiled.dedup();
         Ok(veiled)
     }
 

@@ -177,7 +177,7 @@ impl Engine {
         self.recover_rebase_if_free(sandbox, &directory)?;
         let mut bases = self.bases_of(sandbox, view)?;
         let secrets = self.secrets_of(&sandbox.project, &sandbox.details)?;
-        let (mut masked, rewritten) = (secrets.masked()?, secrets.rewritten()?);
+        let (mut masked, rewritten) = (secrets.masked(), secrets.rewritten.clone());
         // It counts in frozen layers: what is kept must not be what fills the sandbox.
         bases.keep_at_most(sandbox.details.limits.disk.map(|disk| disk.0 / 2));
         bases.keep_no_bytes_of([masked.as_slice(), &rewritten].concat());
@@ -299,7 +299,7 @@ impl Engine {
 
     /// What a sandbox does not see of reality.
     pub(crate) fn masked_paths(&self, sandbox: &Sandbox) -> Result<Vec<PathBuf>, EngineError> {
-        Ok(self.secrets_of(&sandbox.project, &sandbox.details)?.hidden)
+        Ok(self.secrets_of(&sandbox.project, &sandbox.details)?.masked())
     }
 
     /// What is masked and what is shown rewritten in the sandboxes of a project that have these details.

@@ -96,7 +96,7 @@ impl Engine {
         let layers = sandbox.details.position.stack.iter().rev().map(|id| self.state.layer_path(id)).collect();
         let mut head = Head { sandbox: &sandbox, directory: &directory, layers, versions: HashMap::new() };
         let (mut bases, following) = (Vec::new(), Following::of(&found.changes));
-        let unshown = self.secrets_of(&sandbox.project, &sandbox.details)?.unshown()?;
+        let unshown = self.secrets_of(&sandbox.project, &sandbox.details)?.unshown();
         let is_unshown = |path: &Path| unshown.iter().any(|above| path.starts_with(above));
         for change in found.changes.iter().filter(|c| c.has_drifted()).chain(behind) {
             let outcome = match hold(&mut trees, &sandbox, &change.path)? {

@@ -4,8 +4,8 @@ use std::cell::LazyCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
 use whatif_diff::Unreadable;
+use whatif_layers::links::{Links, Real};
 use whatif_layers::masks::Rewrite;
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_types::config::UserConfig;
@@ -14,45 +14,29 @@ use whatif_types::credentials;
 use crate::{Context, EngineError, git_identity, package_settings};
 
 /// The paths and rewrites for one sandbox.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Secrets {
+    /// Where they really lie: a name is in the directory that holds it, and what a link leads to is there as well.
     pub hidden: Vec<PathBuf>,
+    /// Those of them that are not links.
+    pub targets: Vec<PathBuf>,
+    /// Other names by which they are known, across links.
+    pub nicknames: Vec<PathBuf>,
     pub rewrites: Vec<Rewrite>,
+    /// Every name of what is shown rewritten.
+    pub rewritten: Vec<PathBuf>,
 }
 
 impl Secrets {
-    /// What is masked, under its own name and the one that links in it lead to: that is masked as well.
-    pub(crate) fn masked(&self) -> Result<Vec<PathBuf>, Unreadable> {
-        with_targets(self.hidden.iter())
-    }
-
-    /// What is shown rewritten, in the same way.
-    pub(crate) fn rewritten(&self) -> Result<Vec<PathBuf>, Unreadable> {
-        with_targets(self.rewrites.iter().map(|rewrite| &rewrite.path))
+    /// What is masked, under all its names.
+    pub(crate) fn masked(&self) -> Vec<PathBuf> {
+        [self.hidden.as_slice(), &self.nicknames].concat()
     }
 
     /// What a sandbox is not shown as it is.
-    pub(crate) fn unshown(&self) -> Result<Vec<PathBuf>, Unreadable> {
-        Ok([self.masked()?, self.rewritten()?].concat())
+    pub(crate) fn unshown(&self) -> Vec<PathBuf> {
+        [self.masked(), self.rewritten.clone()].concat()
     }
-}
-
-fn with_targets<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Result<Vec<PathBuf>, Unreadable> {
-    let mut names = Vec::new();
-    for path in paths {
-        match std::fs::canonicalize(path) {
-            Ok(target) if target != *path => names.push(target),
-            Ok(_) => {}
-            // What this user cannot reach, or what leads nowhere, has no other name.
-            Err(error) if error.means_absent() || Errno::from_io_error(&error) == Some(Errno::LOOP) => {}
-            Err(error) => match Unreadable::of(path, &error) {
-                closed if closed.is_closed() => {}
-                unreadable => return Err(unreadable),
-            },
-        }
-        names.push(path.clone());
-    }
-    Ok(names)
 }
 
 /// Shown without credentials, or installing packages would fail where the user has a mirror.
@@ -123,15 +107,52 @@ pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose
     hidden.extend(credentials::resolve_all(&homes, &masked));
     hidden.retain(|p| !is_exposed(p));
     hidden.extend(credentials::resolve_all(&homes, &config.files.masked_by_project));
-    hidden.sort();
-    hidden.dedup();
-    rewrites.retain(|r| !is_exposed(&r.path) && !hidden.contains(&r.path));
-    Ok(Secrets { hidden, rewrites })
+    rewrites.retain(|r| !is_exposed(&r.path));
+    Secrets::at_their_places(hidden, rewrites)
 }
 
-/// The paths that options such as `--expose` name.
+impl Secrets {
+    fn at_their_places(named: Vec<PathBuf>, rewrites: Vec<Rewrite>) -> Found {
+        let mut links = Links::default();
+        let mut secrets = Self::default();
+        for name in named {
+            let real = follow(&mut links, &name)?;
+            if name != real.entry {
+                secrets.nicknames.push(name);
+            }
+            secrets.targets.extend(real.target.clone());
+            secrets.hidden.extend(real.places());
+        }
+        for paths in [&mut secrets.hidden, &mut secrets.targets, &mut secrets.nicknames] {
+            paths.sort();
+            paths.dedup();
+        }
+        // What is hidden is not shown in another form.
+        for rewrite in rewrites {
+            let real = follow(&mut links, &rewrite.path)?;
+            let places: Vec<PathBuf> = real.places().collect();
+            if !places.iter().any(|place| secrets.hidden.contains(place)) {
+                secrets.rewritten.extend(places.into_iter().chain([rewrite.path.clone()]));
+                secrets.rewrites.push(rewrite);
+            }
+        }
+        Ok(secrets)
+    }
+}
+
+fn follow(links: &mut Links, path: &Path) -> Result<Real, Unreadable> {
+    links.follow(path).map_err(|error| Unreadable::of(&error.path, &error.source))
+}
+
+/// The paths that options such as `--expose` name, and where these really lie.
 pub(crate) fn resolved(context: &Context, entries: &[String]) -> Result<Vec<PathBuf>, Unreadable> {
-    Ok(credentials::resolve_all(&homes(context)?, entries))
+    let mut links = Links::default();
+    let mut paths = Vec::new();
+    for named in credentials::resolve_all(&homes(context)?, entries) {
+        let real = follow(&mut links, &named)?;
+        paths.extend(real.places().chain([named]));
+    }
+    Ok(paths)
 }
 
 fn exists(path: &Path) -> Result<bool, Unreadable> {

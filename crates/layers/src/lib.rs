@@ -8,6 +8,7 @@
 pub mod assemble;
 pub mod copy;
 pub mod durable;
+pub mod links;
 pub mod masks;
 pub mod measure;
 pub mod parts;

@@ -25,7 +25,7 @@ pub struct Rewrite {
     pub content: fn(&Path, &Path) -> io::Result<String>,
 }
 
-/// Describes the mask layers for a plan. `cache` is a directory in which a rewrite may remember what was costly to find out.
+/// Describes the mask layers for a plan. `hidden` are real paths (see `links`): no directory on the way to them is a link. `cache` is a directory in which a rewrite may remember what was costly to find out.
 pub fn describe(
     plan: &Plan,
     mounts: &[Mount],
@@ -37,12 +37,6 @@ pub fn describe(
     let mut masks = Described { plan, identity, layers: BTreeMap::new(), files: Vec::new() };
     for path in hidden {
         masks.hide(path)?;
-        // A link to the secret must not leave the secret itself in the open.
-        if reachable(fs::symlink_metadata(path), path)?.is_some_and(|m| m.is_symlink())
-            && let Some(real) = reachable(fs::canonicalize(path), path)?
-        {
-            masks.hide(&real)?;
-        }
         for alias in aliases_of(mounts, path) {
             masks.hide(&alias)?;
         }

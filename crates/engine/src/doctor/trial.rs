@@ -87,7 +87,7 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool, net: NetMode) -> R
         let project = directory.join("project");
         std::fs::create_dir(&project).map_err(|e| EngineError::io("create", &project, e))?;
         let provider = whatif_provider::by_name(whatif_provider::native::NAME)?;
-        let secrets = Lazy::new(|| Ok(Secrets { hidden: Vec::new(), rewrites: Vec::new() }));
+        let secrets = Lazy::new(|| Ok(Secrets::default()));
         let wish = Wish {
             id: &id,
             directory: &directory,

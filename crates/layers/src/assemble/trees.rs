@@ -49,14 +49,12 @@ pub(super) fn mount_place(
     let shown = place.path.display();
     let target = match mounts::target(root, path) {
         Ok(target) => target,
-        Err(Errno::NOENT) => match place.kind {
-            // Not there, so there is nothing to hide.
-            PlaceKind::Hidden => return Ok(()),
-            _ => {
-                mounts::make_directories(root.as_fd(), path, 0o755).map_err(step(format!("make {shown}")))?;
-                mounts::target(root, path).map_err(step(format!("open {shown}")))?
-            }
-        },
+        // Not there, so there is nothing to hide.
+        Err(Errno::NOENT | Errno::NOTDIR) if place.kind == PlaceKind::Hidden => return Ok(()),
+        Err(Errno::NOENT) => {
+            mounts::make_directories(root.as_fd(), path, 0o755).map_err(step(format!("make {shown}")))?;
+            mounts::target(root, path).map_err(step(format!("open {shown}")))?
+        }
         Err(errno) => return Err(step(format!("open {shown} to mount on it"))(errno)),
     };
     match &place.kind {
