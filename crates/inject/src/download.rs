@@ -11,7 +11,7 @@ use crate::response::{self, Framing, ResponseError};
 use crate::upload::{Incoming, write};
 
 /// The longest secret, cut into chunks of a few bytes each.
-const MOST_HELD: usize = 256 * 1024;
+pub(crate) const MOST_HELD: usize = 256 * 1024;
 /// A server that says nothing for so long may be waiting for an answer, so nothing is held back any longer. Shorter than what
 /// people notice, longer than most pauses within one message.
 pub(crate) const QUIET: Duration = Duration::from_millis(100);

@@ -18,6 +18,7 @@ mod authority;
 mod destination;
 mod download;
 pub mod fields;
+mod frames;
 mod injector;
 mod known;
 mod mask;

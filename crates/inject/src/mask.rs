@@ -36,6 +36,9 @@ pub(crate) enum Part {
     Aside,
     /// In what says where a chunk ends.
     Frame,
+    /// In the payload of a WebSocket message. It is aside as well, as all that a WebSocket carries: a server may speak something
+    /// else than it agreed to.
+    Message,
 }
 
 impl Masks {
@@ -145,27 +148,32 @@ impl<'m> Masker<'m> {
     }
 
     pub(crate) fn push(&mut self, part: Part, bytes: &[u8]) {
-        let follower = match part {
-            Part::Text => &mut self.text,
-            Part::Aside => &mut self.aside,
-            Part::Frame => return self.held.extend_from_slice(bytes),
+        let start = self.passed + count(self.held.len());
+        self.held.extend_from_slice(bytes);
+        let followers = match part {
+            Part::Text => [Some(&mut self.text), None],
+            Part::Aside => [None, Some(&mut self.aside)],
+            Part::Frame => [None, None],
+            Part::Message => [Some(&mut self.text), Some(&mut self.aside)],
         };
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let at = self.passed + count(self.held.len());
-            let is_within = follower.fits.iter().any(|fits| *fits > 0);
-            let plain = if is_within { 0 } else { rest.iter().position(|b| self.starts[usize::from(*b)]).unwrap_or(rest.len()) };
-            let taken = plain.max(1);
-            self.held.extend_from_slice(&rest[..taken]);
-            follower.extend(at, taken, self.tail);
-            if plain == 0 {
-                follower.step(rest[0], &self.masks.patterns, &mut self.held, self.passed);
+        for follower in followers.into_iter().flatten() {
+            let (mut rest, mut at) = (bytes, start);
+            while !rest.is_empty() {
+                let is_within = follower.fits.iter().any(|fits| *fits > 0);
+                let plain =
+                    if is_within { 0 } else { rest.iter().position(|b| self.starts[usize::from(*b)]).unwrap_or(rest.len()) };
+                let taken = plain.max(1);
+                follower.extend(at, taken, self.tail);
+                if plain == 0 {
+                    follower.step(rest[0], &self.masks.patterns, &mut self.held, self.passed);
+                }
+                rest = &rest[taken..];
+                at += count(taken);
             }
-            rest = &rest[taken..];
-        }
-        // No secret has a line break, so none can begin before the last one. Events and lines are passed on at once this way.
-        if let Some(last) = bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')) {
-            follower.keep(bytes.len() - last - 1);
+            // No secret has a line break, so none can begin before the last one. Events and lines are passed on at once this way.
+            if let Some(last) = bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')) {
+                follower.keep(bytes.len() - last - 1);
+            }
         }
     }
 
@@ -194,10 +202,13 @@ impl<'m> Masker<'m> {
 
     /// The end of a head or a body: what is held back is no secret.
     pub(crate) fn finish(&mut self) {
-        for follower in [&mut self.text, &mut self.aside] {
-            follower.fits.fill(0);
-            follower.runs.clear();
-        }
+        self.text.finish();
+        self.aside.finish();
+    }
+
+    /// The end of a WebSocket message.
+    pub(crate) fn finish_message(&mut self) {
+        self.text.finish();
     }
 }
 
@@ -223,6 +234,11 @@ impl Follower {
                 self.runs.pop_front();
             }
         }
+    }
+
+    fn finish(&mut self) {
+        self.fits.fill(0);
+        self.runs.clear();
     }
 
     /// The first place that is remembered, from this one on.

@@ -15,9 +15,10 @@ use whatif_netpolicy::http::{Body, Head, Upgrade};
 
 use crate::answer::{self, Refusal};
 use crate::destination::Destination;
-use crate::download::{self, After, Asked, DownloadError, QUIET};
+use crate::download::{self, After, Asked, DownloadError, MOST_HELD, QUIET};
+use crate::frames::Frames;
 use crate::known::Known;
-use crate::mask::{Masker, Masks, Part};
+use crate::mask::{Masker, Masks};
 use crate::request::{self, Request};
 use crate::rewrite;
 use crate::totals::{Outcome, Totals};
@@ -377,10 +378,16 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
+    let mut frames = Frames::default();
     loop {
-        masker.push(Part::Text, &from.buffer);
+        frames.push(&from.buffer, &mut masker);
         from.buffer.clear();
         *counted += pass_ready(&mut masker, to).await?;
+        // A message that does not end must not take up all memory.
+        if masker.held() > MOST_HELD {
+            masker.release();
+            *counted += pass_ready(&mut masker, to).await?;
+        }
         let filled = match timeout(QUIET, from.fill()).await {
             Ok(filled) => filled?,
             Err(_) => {

@@ -190,6 +190,18 @@ fn a_websocket_becomes_a_plain_tunnel() {
 }
 
 #[test]
+fn a_secret_in_two_frames_of_a_websocket_is_crossed_out() {
+    let stage = Stage::new();
+    let mut stream = stage.connect();
+    let fields = format!("Connection: Upgrade\r\nUpgrade: websocket\r\nX-Key: {}\r\n", stage.placeholder(0));
+    stream.write_all(request("GET /frames", &fields).as_bytes()).unwrap();
+    assert!(read_answer(&mut stream).starts_with("HTTP/1.1 101"));
+    let mut message = [0; b"\x01\x04s3cr\x89\x00\x80\x08et-value".len()];
+    stream.read_exact(&mut message).unwrap();
+    assert_eq!(message, *b"\x01\x04****\x89\x00\x80\x08********");
+}
+
+#[test]
 fn a_server_that_does_not_agree_leaves_it_http() {
     let stage = Stage::new();
     let hidden = request("GET /hidden", &format!("Host: {HOST}\r\n"));

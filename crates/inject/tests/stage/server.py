@@ -129,6 +129,12 @@ def serve(connection):
             while piece := connection.recv(65536):
                 connection.sendall(piece)
             return
+        elif path == b"/frames":
+            # A message in two frames, with a ping between them.
+            value = fields[b"x-key"]
+            connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+            connection.sendall(b"\x01\x04" + value[:4] + b"\x89\x00\x80" + bytes([len(value) - 4]) + value[4:])
+            return
         elif path == b"/garbage":
             connection.sendall(b"220 mail.example ESMTP\r\n")
             return
