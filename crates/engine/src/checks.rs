@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use whatif_diff::pattern::{Patterns, Scope};
+use whatif_types::Sandbox;
 use whatif_types::config::Check;
 
 use crate::apply::{ApplyRequest, Prepared};
 use crate::captured::{Heard, Pipes};
 use crate::create::Created;
 use crate::exec::{CommandSpec, Surroundings, hand_over};
+use crate::network::secrets::is_secret;
 use crate::{Engine, EngineError};
 
 /// So much of what a check said is kept, from the end.
@@ -48,7 +50,7 @@ impl Engine {
         let mut results = Vec::new();
         let mut outcome = Ok(());
         for check in &config.apply.checks {
-            let result = match self.run_check(&mut created, &config, check) {
+            let result = match self.run_check(&mut created, &prepared.sandbox, &config, check) {
                 Ok(result) => result,
                 Err(error) => {
                     outcome = Err(error);
@@ -75,6 +77,7 @@ impl Engine {
     fn run_check(
         &self,
         created: &mut Created,
+        judged: &Sandbox,
         config: &whatif_types::config::UserConfig,
         check: &Check,
     ) -> Result<CheckResult, EngineError> {
@@ -89,7 +92,9 @@ impl Engine {
             called: None,
         };
         let sandbox = &created.sandbox;
-        let request = self.request(config, Surroundings::of(sandbox, &sandbox.project), &spec, false);
+        let mut request = self.request(config, Surroundings::of(sandbox, &sandbox.project), &spec, false);
+        // A check runs what the sandbox made, and that was not given its secrets.
+        request.environment.retain(|(name, _)| !is_secret(&judged.details.network, name.as_bytes()));
         hand_over(sandbox.details.identity, &pipes.descriptors());
         created.client.exec(request, &pipes.descriptors())?;
         let mut output = Vec::new();

@@ -39,9 +39,15 @@ pub(crate) fn environment(network: &NetWish) -> Vec<(String, String)> {
 
 /// Whether a variable of the user's may not go inside: it is a secret, or says whom to trust, which is another matter there.
 pub(crate) fn stays_outside(network: &NetWish, name: &str) -> bool {
-    let is_source = |secret: &SecretWish| matches!(&secret.source, SecretSource::Environment(variable) if variable == name);
-    let is_secret = network.secrets.iter().any(|secret| secret.name == name || is_source(secret));
-    is_secret || (!network.secrets.is_empty() && trust::variables(Path::new(BUNDLE)).any(|(variable, _)| variable == name))
+    is_secret(network, name.as_bytes())
+        || (!network.secrets.is_empty() && trust::variables(Path::new(BUNDLE)).any(|(variable, _)| variable == name))
+}
+
+/// Whether a variable of the user's is a secret of the sandbox, or what one is made of.
+pub(crate) fn is_secret(network: &NetWish, name: &[u8]) -> bool {
+    let is_source =
+        |secret: &SecretWish| matches!(&secret.source, SecretSource::Environment(variable) if variable.as_bytes() == name);
+    network.secrets.iter().any(|secret| secret.name.as_bytes() == name || is_source(secret))
 }
 
 /// From `--secret NAME=…` and `--for HOST`: each secret is for the host at the same place; one of either goes with all others.
