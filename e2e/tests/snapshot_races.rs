@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use whatif_e2e::{Detail, Tree, World, as_root_and_user, eventually, wait_for};
 
 as_root_and_user!(
     commands_run_while_snapshots_are_taken,
+    what_commands_make_while_snapshots_are_taken_was_never_in_reality,
     commands_start_while_the_sandbox_is_rolled_back,
     a_command_right_after_stands_on_the_new_layers,
     whoever_changes_layers_is_killed_or_held_up,
@@ -188,6 +190,35 @@ fn commands_run_while_snapshots_are_taken(w: &World) {
         let count = w.exec(&name, "ls | wc -l").ok();
         assert_eq!(count.text(), (3 * (round + 1)).to_string(), "round {round}: nothing is lost");
     }
+}
+
+/// An apply has changed the directory, so its times do not tell any more what reality had in it. Only a look in time does, and a
+/// snapshot freezes nothing unseen.
+fn what_commands_make_while_snapshots_are_taken_was_never_in_reality(w: &World) {
+    let name = w.new_sandbox("s");
+    w.exec(&name, "echo 0 > f0").ok();
+    w.apply(&[&name]).ok();
+    let rounds = 4 * rounds();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                // One that finds the sandbox busy is refused, which is no matter here.
+                end(start(w, &["snapshot", &name]), "snapshot");
+            }
+        });
+        let made: Vec<(i32, String)> = (1..=rounds)
+            .map(|round| {
+                let script = format!("echo {round} > f{round}; [ {round} -le 3 ] || echo again >> f$(({round} - 3))");
+                end(start(w, &["exec", &name, "--", "/bin/sh", "-c", &script]), "exec")
+            })
+            .collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(made.iter().all(|(code, _)| *code == 0), "{made:?}");
+    });
+    assert_eq!(w.json(["diff", &name])["drift"], json!([]), "nothing happened in reality");
+    w.apply(&[&name]).ok();
+    assert_eq!(w.outside("ls | wc -l").ok().text(), (rounds + 1).to_string());
 }
 
 /// A rollback ends what runs, and what comes at the same moment runs before it or after it, or is ended by it.

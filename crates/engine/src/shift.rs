@@ -239,6 +239,7 @@ struct Moving<'a> {
 impl Moving<'_> {
     /// Nothing is mounted, so there is nobody to mind.
     fn at_rest(&mut self, sandbox: &mut Sandbox) -> Result<Moved, EngineError> {
+        self.keep_last_bases(sandbox)?;
         let shift = self.begin(sandbox)?;
         let frozen = shift.freeze(NextHead::Bare).and_then(|()| shift.flush()).map_err(EngineError::from);
         let done = frozen.and_then(|()| self.record(sandbox, Vec::new()));
@@ -271,6 +272,7 @@ impl Moving<'_> {
             ended = client.end_all()?;
             running.clear();
         }
+        self.keep_last_bases(sandbox)?;
         // From here on a crash is noticed, and leads to a sandbox that is stopped.
         let mut shift = self.begin(sandbox)?;
         let in_the_way = match running.is_empty() {
@@ -354,6 +356,12 @@ impl Moving<'_> {
                 Ok(Moved { stopped: Some(Stopped::HalfWay), ..moved })
             }
         }
+    }
+
+    /// The callers kept what the files of the head started from, but commands went on until now. What one of them made since then
+    /// would be frozen unseen, and nobody could tell later whether reality ever had it.
+    fn keep_last_bases(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        self.engine.keep_bases_locked(sandbox).map(|_| ())
     }
 
     /// What is in layers now counts as much as it did in the head.
