@@ -9,6 +9,7 @@ as_root_and_user!(
     what_was_moved_out_of_sight_stays_over_fuse,
     what_was_moved_out_of_sight_stays_over_a_copy,
     what_was_moved_to_a_path_that_is_refused_stays,
+    a_wildcard_does_not_take_one_end_of_a_move,
     a_review_does_not_take_one_end_of_a_move,
     a_deletion_that_is_named_is_taken,
     a_copy_of_what_was_deleted_is_no_move,
@@ -102,6 +103,34 @@ fn what_was_moved_to_a_path_that_is_refused_stays(w: &World) {
             "{name}"
         );
         w.whatif(["rm", name, "--yes"]).go().ok();
+    }
+}
+
+/// What a pattern fits is asked for, but nobody has named the only copy of a file to be deleted.
+fn a_wildcard_does_not_take_one_end_of_a_move(w: &World) {
+    let ways = [
+        ("file", "mv d/b bb", "d/b → bb"),
+        ("over-another", "mv d/b other", "d/b → other"),
+        ("directory", "mv d e", "d/b → e/b"),
+        ("within-another", "mkdir e; mv d e/f", "d/b → e/f/b"),
+    ];
+    for backend in ["overlay", "copy"] {
+        for (case, inside, moved) in ways {
+            let name = format!("{case}-{backend}");
+            w.outside("rm -rf *; mkdir -p d/in; seq 20 > d/b; echo x > d/in/x; echo other > other; echo d > d2").ok();
+            let before = w.outside("cat d/b d/in/x other").ok();
+            w.whatif(["new", &name, "--backend", backend]).go().ok();
+            w.exec(&name, &format!("{inside}; echo more >> d2")).ok();
+            w.apply(&[&name, "--files", "d*"]).ok().says("moved to a path that is left out").says(moved);
+            assert_eq!(w.outside("cat d/b d/in/x other").ok().text(), before.text(), "{name}");
+            assert_eq!(w.read("d2"), "d\nmore\n", "{name}: the rest of what was asked for is taken");
+            // Both ends together are a move like any other, and the old one alone goes where it is named.
+            w.apply(&[&name, "--files", "d/b"]).ok();
+            assert!(!w.project.join("d/b").exists(), "{name}");
+            w.apply(&[&name]).ok();
+            assert_eq!(w.whatif(["diff", &name, "--name-only"]).go().ok().text(), "", "{name}");
+            w.whatif(["rm", &name, "--yes"]).go().ok();
+        }
     }
 }
 

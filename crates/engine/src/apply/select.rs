@@ -216,7 +216,7 @@ impl Rules<'_> {
         // A rename is a guess, made for reading. What was not asked for does not come along because of it.
         // A move is none.
         let (old, new) = match (self.verdict(change, &deletion.path, given), verdict) {
-            (Ok(_), Err(Reason::Excluded)) if change.is_move() => (Ok(None), Err(Reason::Excluded)),
+            (Ok(_), Err(reason @ (Reason::NotChosen | Reason::Excluded))) if change.is_move() => (Ok(None), Err(reason)),
             (Ok(_), Err(Reason::NotChosen | Reason::Excluded)) => (Ok(None), Err(Reason::OtherHalf)),
             (Err(Reason::NotChosen | Reason::Excluded), Ok(hunks)) => (Err(Reason::OtherHalf), Ok(hunks)),
             (Err(old), Err(new)) if old == new => {
