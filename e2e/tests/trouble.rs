@@ -1,6 +1,6 @@
 //! A full disk, a read-only one, a keeper that does not answer, configuration that is no file: the tool stays usable and says why.
 
-use whatif_e2e::{World, as_root, as_root_and_user};
+use whatif_e2e::{World, as_root, as_root_and_user, needs};
 
 as_root_and_user!(
     a_keeper_that_is_stopped_can_still_be_ended,
@@ -8,7 +8,12 @@ as_root_and_user!(
     a_project_file_that_is_no_file_is_refused,
     output_that_cannot_be_written_is_no_success
 );
-as_root!(a_full_state_directory_can_be_emptied, an_import_on_a_full_disk_leaves_nothing, a_read_only_state_directory_can_be_read,);
+as_root!(
+    a_full_state_directory_can_be_emptied,
+    an_import_on_a_full_disk_leaves_nothing,
+    a_disk_that_is_nearly_full_is_told,
+    a_read_only_state_directory_can_be_read,
+);
 
 fn with_small_disk(w: &World, script: &str) -> String {
     let text = format!(
@@ -40,6 +45,28 @@ fn an_import_on_a_full_disk_leaves_nothing(w: &World) {
          $W import ../a.whatif --name i >/dev/null 2>&1; echo then $?; $W diff i --name-only | wc -l; $W rm --all -y >/dev/null 2>&1",
     );
     assert!(said.contains("code 125\ns\nthen 0\n200\n") && said.contains("hint: the disk is full"), "{said}");
+}
+
+/// The records are mapped into memory in pages, and the blocks of a small disk are smaller than those: what has no block cannot be
+/// written, and nobody returns an error for it.
+fn a_disk_that_is_nearly_full_is_told(w: &World) {
+    needs!(w, "mkfs.ext4");
+    let script = format!(
+        "truncate -s 40M ../disk && mkfs.ext4 -q -F -m 0 -b 1024 ../disk && mount -o loop ../disk {state} && export WHATIF_HOME={state}/s; \
+         for left in $(seq 4 4 120); do \
+             free=$(df -k --output=avail {state} | tail -1); \
+             dd if=/dev/zero of={state}/filler bs=1k count=$((free - left)) 2>/dev/null; \
+             {bin} new t > ../said 2>&1; code=$?; rm {state}/filler; \
+             case $code in 0) echo made;; 125) grep -q 'the disk is full' ../said && echo told;; *) echo $left: $code; cat ../said;; esac; \
+             {bin} rm --all --yes > /dev/null 2>&1; rm -rf $WHATIF_HOME; \
+         done",
+        state = w.state.display(),
+        bin = w.bin.display()
+    );
+    let said = w.program("/usr/bin/unshare").args(["--mount", "--propagation", "private", "/bin/sh", "-c", &script]).go().stdout;
+    let ends: Vec<&str> = said.lines().collect();
+    assert!(ends.len() == 30 && ends.iter().all(|end| ["told", "made"].contains(end)), "{said}");
+    assert_eq!((ends.first(), ends.last()), (Some(&"told"), Some(&"made")), "{said}");
 }
 
 fn a_read_only_state_directory_can_be_read(w: &World) {

@@ -43,6 +43,7 @@ fn open_in_turn(path: &Path) -> Result<Connection, StoreError> {
 fn open_once(path: &Path) -> Result<Connection, StoreError> {
     // Before SQLite makes it with the modes of the umask. What it cannot be made for, SQLite will say.
     let fresh = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).is_ok();
+    room::require_room_for_index(path)?;
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;
     // Flushing and removing the log when the last connection closes would put two disk flushes at the end of every command.

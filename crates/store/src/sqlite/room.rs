@@ -2,13 +2,20 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::{StoreError, Trouble};
 
 /// Enough for the log, its index and a few rows.
 const RESERVE: usize = 512 << 10;
+/// The index of a log, unless that has grown very long.
+const INDEX: u64 = 32 << 10;
+/// What SQLite writes to new records before it makes the index.
+const BEFORE_INDEX: u64 = 32 << 10;
 
 /// Whether there was no room. Without any even for its index, SQLite cannot open the log.
 pub(super) fn is_short(error: &StoreError) -> bool {
@@ -28,6 +35,27 @@ pub(super) fn keep_reserve(path: &Path) {
         && (!rustix::fs::fstatvfs(&file).is_ok_and(has_room) || file.write_all(&vec![0; RESERVE]).is_err())
     {
         let _ = std::fs::remove_file(&reserve);
+    }
+}
+
+/// Refuses to open records whose index finds no room. SQLite writes to it in memory, and the kernel ends a process by SIGBUS that
+/// writes where the disk has no block. SQLite itself makes sure of the last block of each page only, and a block may be smaller.
+pub(super) fn require_room_for_index(path: &Path) -> Result<(), StoreError> {
+    let mut index = path.as_os_str().to_owned();
+    index.push("-shm");
+    // What cannot be looked at here, SQLite will say. The first to open an index gives its room back before taking it again.
+    let held = std::fs::metadata(index).map_or(0, |index| index.blocks() * 512);
+    if held >= INDEX {
+        return Ok(());
+    }
+    let nameless = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let Some(Ok(probe)) = path.parent().map(|directory| rustix::fs::open(directory, nameless, Mode::RUSR | Mode::WUSR)) else {
+        return Ok(());
+    };
+    match rustix::fs::fallocate(probe, FallocateFlags::empty(), 0, INDEX + BEFORE_INDEX - held) {
+        Err(Errno::NOSPC | Errno::DQUOT) => Err(StoreError::Full),
+        // A file system that cannot tell it in this way.
+        _ => Ok(()),
     }
 }
 
