@@ -1,8 +1,9 @@
 //! Taking an apply back, and the list of all of them.
 
 use serde_json::Value;
-use whatif_e2e::{Detail, Terminal, Tree, World, as_root_and_user, needs};
+use whatif_e2e::{Detail, Terminal, Tree, World, as_root, as_root_and_user, needs};
 
+as_root!(a_directory_comes_back_with_what_no_sandbox_has_a_say_about);
 as_root_and_user!(
     an_open_database_is_not_put_back,
     undo_restores_every_detail,
@@ -30,6 +31,30 @@ fn tree(w: &World) -> Tree {
 
 fn id_of(document: &Value) -> String {
     document["apply"]["id"].as_str().unwrap_or_else(|| panic!("no id: {document}")).to_owned()
+}
+
+/// A file's are on the inode that was kept; of a directory there is none.
+fn a_directory_comes_back_with_what_no_sandbox_has_a_say_about(w: &World) {
+    needs!(w, "setfattr", "getfattr", "chattr", "lsattr");
+    let cases = [("removed", "rm -r o"), ("emptied", "rm -r o/in"), ("replaced", "rm -r o; echo file > o")];
+    for (name, inside) in cases {
+        w.outside("rm -rf *; mkdir -p o/in; echo 2 > o/in/y; echo x > o/x").ok();
+        w.outside("for d in o o/in; do setfattr -n trusted.foo -v bar $d; setfattr -n security.sx -v v $d; done").ok();
+        w.outside("chattr +dA o; chattr +d o/in").ok();
+        let look =
+            || w.outside("getfattr -d -m 'trusted|security' o o/in; lsattr -d o o/in; stat -c '%n %Y %a' o o/in").ok().stdout;
+        let before = look();
+        assert!(before.contains("trusted.foo=\"bar\"") && before.contains("security.sx=\"v\""), "{before}");
+        w.sandbox_with(name, inside);
+        w.apply(&[name]).ok();
+        w.whatif(["undo", "--yes"]).go().ok();
+        assert_eq!(look(), before, "{name}");
+        // Once more, from what the undo made.
+        w.apply(&[name]).ok();
+        w.whatif(["undo", "--yes"]).go().ok();
+        assert_eq!(look(), before, "{name}, again");
+        w.whatif(["rm", name, "--yes"]).go().ok();
+    }
 }
 
 fn history_counts_what_an_undo_says_it_restored(w: &World) {

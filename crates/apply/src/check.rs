@@ -20,6 +20,7 @@ use crate::look::{Seen, look, look_at};
 use crate::permission::Who;
 use crate::plan::{Change, Existing, Identity, Kind, Operation, Plan, Source};
 use crate::space::Needs;
+use crate::unmanaged::Unmanaged;
 
 /// Whether the plan could be applied now, with backups in `backups`. Lists everything that is against it; writes nothing.
 pub fn check(plan: &Plan, backups: &Path) -> Result<(), ApplyError> {
@@ -64,6 +65,8 @@ pub(crate) enum Wanted {
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     pub xattrs: BTreeMap<usize, Xattrs>,
+    /// What else the directories have that go, by operation.
+    pub unmanaged: BTreeMap<usize, Unmanaged>,
     pub parents: Vec<Parent>,
     pub copied: Vec<usize>,
 }

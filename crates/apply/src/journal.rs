@@ -19,6 +19,7 @@ use crate::error::{ApplyError, Fault, Problem, on};
 use crate::fingerprint::Hash;
 use crate::layout::{Layout, Staging};
 use crate::plan::{Identity, Plan, Time};
+use crate::unmanaged::Unmanaged;
 
 /// 2 added where each directory's new versions are staged; in 1 all of them lie next to their targets. 3 added further names of
 /// files that are there already, 4 files of a sandbox that must be what was approved, 5 applies whose caller decides.
@@ -60,6 +61,9 @@ pub(crate) struct Header {
     /// Extended attributes, before, of what is changed in place or cannot be kept as it is.
     #[serde(with = "numbered_xattrs")]
     pub xattrs: BTreeMap<usize, Xattrs>,
+    /// What else the directories had that go. Earlier versions did not write it down.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unmanaged: BTreeMap<usize, Unmanaged>,
     pub parents: Vec<Parent>,
     /// Operations whose earlier version is copied, since `old` lies on another file system.
     pub copied: Vec<usize>,
@@ -326,7 +330,17 @@ impl Header {
             }
         }
         let version = if decider == Decider::Caller { VERSION } else { USUAL };
-        Self { version, id, plan, roots: Vec::new(), xattrs: BTreeMap::new(), parents: Vec::new(), copied: Vec::new(), decider }
+        Self {
+            version,
+            id,
+            plan,
+            roots: Vec::new(),
+            xattrs: BTreeMap::new(),
+            unmanaged: BTreeMap::new(),
+            parents: Vec::new(),
+            copied: Vec::new(),
+            decider,
+        }
     }
 }
 

@@ -45,3 +45,4 @@ pub use recover::{Outcome, Recovered, begun_in, recover, recover_in};
 pub use transaction::{Applied, Conduct, Progress, Stage, Verdict, apply, apply_in};
 pub use turn::Turn;
 pub use undo::{Changed, Record, RecordedOperation, State, read, undo_plan, undo_plan_without};
+pub use unmanaged::Unmanaged;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use whatif_types::text;
 
 use crate::approved::Approved;
+use crate::unmanaged::Unmanaged;
 
 /// Seconds and nanoseconds since 1970.
 pub type Time = (i64, u32);
@@ -155,6 +156,9 @@ pub struct Attributes {
     /// every name in the directory. `None` if it does not matter.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_named_values")]
     pub xattrs_now: Option<Vec<(OsString, Vec<u8>)>>,
+    /// Of a directory that comes back: what else it had. `None` if that was nothing, or is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmanaged: Option<Unmanaged>,
 }
 
 impl Identity {
@@ -236,7 +240,15 @@ impl Identity {
     /// The attributes that `lstat` shows, with these extended ones.
     #[must_use]
     pub fn attributes(&self, xattrs: Vec<(OsString, Vec<u8>)>) -> Attributes {
-        Attributes { mode: self.mode, uid: self.uid, gid: self.gid, mtime: Some(self.mtime), xattrs, xattrs_now: None }
+        Attributes {
+            mode: self.mode,
+            uid: self.uid,
+            gid: self.gid,
+            mtime: Some(self.mtime),
+            xattrs,
+            xattrs_now: None,
+            unmanaged: None,
+        }
     }
 }
 

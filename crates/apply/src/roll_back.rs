@@ -16,8 +16,9 @@ use rustix::fs::{AtFlags, Mode, RenameFlags};
 use rustix::io::Errno;
 use whatif_sys::absence::OrAbsent;
 
-use crate::attributes::{ACL, Xattrs, hold, set_acl, set_mode, set_mtime, settle};
+use crate::attributes::{ACL, hold, set_acl, set_mode, set_mtime, settle};
 use crate::backup::{move_out, names_in, remove_tree};
+use crate::content::open_file;
 use crate::error::{Fault, on};
 use crate::flush;
 use crate::held::in_the_way;
@@ -248,7 +249,9 @@ fn unremove(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fau
     let before = tx.header.plan.operations[n].before();
     if let Some(before) = before.filter(|b| b.kind == Kind::Directory) {
         let xattrs = tx.header.xattrs.get(&n).cloned().unwrap_or_default();
-        let anew = unremove_directory(&step, before, xattrs, &aside_directory, &parent).map_err(on("restore", path))?;
+        let wanted = Attributes { unmanaged: tx.header.unmanaged.get(&n).cloned(), ..before.attributes(xattrs) };
+        let (anew, lost) = unremove_directory(&step, before, wanted, &aside_directory, &parent).map_err(on("restore", path))?;
+        notes.reported.extend(lost.into_iter().map(|what| (path.to_owned(), format!("could not keep {what}"))));
         if anew {
             tx.held.forget(step.target.root, &step.target.directory.join(&step.target.name));
         }
@@ -265,12 +268,22 @@ fn unremove(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fau
     }
 }
 
-/// The directory itself comes back, or one like it if it could not be kept. Says whether it is another one.
-fn unremove_directory(step: &Step, before: &Identity, xattrs: Xattrs, aside: &OwnedFd, parent: &OwnedFd) -> io::Result<bool> {
+/// The directory itself comes back, or one like it if it could not be kept. Says whether it is another one, and what that lacks.
+fn unremove_directory(
+    step: &Step,
+    before: &Identity,
+    wanted: Attributes,
+    aside: &OwnedFd,
+    parent: &OwnedFd,
+) -> io::Result<(bool, Vec<String>)> {
+    let mut lost = Vec::new();
     if look(parent, &step.target.name)?.is_none() {
         match rustix::fs::mkdirat(aside, &step.temporary.name, Mode::RWXU) {
             Ok(()) => {
-                let open = Attributes { mode: before.mode | 0o700, ..before.attributes(xattrs) };
+                let open = Attributes { mode: before.mode | 0o700, ..wanted };
+                if let Some(unmanaged) = &open.unmanaged {
+                    lost = unmanaged.give(&open_file(aside, &step.temporary.name)?)?;
+                }
                 settle(&hold(aside, &step.temporary.name)?, &open)?;
             }
             Err(Errno::EXIST) => {}
@@ -278,7 +291,7 @@ fn unremove_directory(step: &Step, before: &Identity, xattrs: Xattrs, aside: &Ow
         }
         rename(aside, &step.temporary.name, parent, &step.target.name)?;
     }
-    Ok(!look(parent, &step.target.name)?.is_some_and(|now| before.same_inode(&now.identity)))
+    Ok((!look(parent, &step.target.name)?.is_some_and(|now| before.same_inode(&now.identity)), lost))
 }
 
 /// A directory that was opened for what was in it, when all that is back.

@@ -267,18 +267,21 @@ impl Staging<'_> {
         }
     }
 
-    fn directory(&self, tx: &mut Transaction, n: usize) -> Result<Identity, Fault> {
+    fn directory(&mut self, tx: &mut Transaction, n: usize) -> Result<Identity, Fault> {
         let step = &tx.layout.steps[n];
         let path = step.path.as_path();
         let parent = directory_of(&mut tx.held, &step.temporary, path)?;
         let Some(wanted) = tx.header.plan.operations[n].attributes() else { return Err(on("stage", path)(Errno::INVAL)) };
-        let complete = || -> io::Result<Identity> {
+        let complete = || -> io::Result<(Identity, Vec<String>)> {
             // It is still ours alone, so it can be opened.
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let opened = rustix::fs::openat(&*parent, &step.temporary.name, flags, Mode::empty())?;
-            self.complete(&opened, wanted)
+            let lost = wanted.unmanaged.as_ref().map(|unmanaged| unmanaged.give(&opened)).transpose()?;
+            Ok((self.complete(&opened, wanted)?, lost.unwrap_or_default()))
         };
-        complete().map_err(on("stage", path))
+        let (identity, lost) = complete().map_err(on("stage", path))?;
+        self.lost.extend(lost.into_iter().map(|what| (path.to_owned(), format!("could not keep {what}"))));
+        Ok(identity)
     }
 
     /// Further names of an inode change what it shows of itself.

@@ -142,11 +142,12 @@ fn attempt(plan: &Plan, directory: &Path, conduct: &mut Conduct<'_>, wanted: Wan
     // 2. The journal comes before the first temporary file, so none can be left behind that it does not know.
     let old = store.part("old")?;
     let roots = held.roots.iter().map(|r| r.seen.identity.ino).collect();
-    let (xattrs, parents, copied) = (surveyed.xattrs, surveyed.parents, surveyed.copied);
+    let (xattrs, unmanaged) = (surveyed.xattrs, surveyed.unmanaged);
+    let (parents, copied) = (surveyed.parents, surveyed.copied);
     held.add_stage(&store)?;
     let decider = if conduct.decide.is_some() { Decider::Caller } else { Decider::Journal };
     let (mut journal, header) =
-        Journal::create(directory, Header { roots, xattrs, parents, copied, ..Header::new(id, plan, decider) })?;
+        Journal::create(directory, Header { roots, xattrs, unmanaged, parents, copied, ..Header::new(id, plan, decider) })?;
     let staged = vec![None; plan.operations.len()];
     let layout = header.layout().map_err(ApplyError::Problems)?;
     let mut tx = Transaction { layout, held, store, old, header, staged };

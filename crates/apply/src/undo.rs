@@ -19,6 +19,7 @@ use crate::layout::{Layout, Role, Spot, Step, link_base, spot};
 use crate::look::look_at;
 use crate::plan::{Attributes, Change, Existing, Expected, FurtherName, Identity, Kind, Operation, Plan, Source};
 use crate::swap::look_here;
+use crate::unmanaged::Unmanaged;
 
 /// How an apply stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +126,7 @@ pub fn undo_plan_without(
                 given: left_behind(&header.plan, n),
                 further_name_of: existing_of(&header.plan, n),
             });
-            undo.operation(n, operation, step, after.as_ref(), header.xattrs.get(&n))?;
+            undo.operation(n, operation, step, after.as_ref(), header.xattrs.get(&n), header.unmanaged.get(&n))?;
         }
     }
     undo.filled(&header.plan.roots);
@@ -195,6 +196,7 @@ impl Undo {
         step: &Step,
         after: Option<&After<'_>>,
         xattrs: Option<&Xattrs>,
+        unmanaged: Option<&Unmanaged>,
     ) -> Result<(), ApplyError> {
         let mut changed = None;
         let (now, unreachable) = match self.held.directory(operation.root, &step.target.directory) {
@@ -236,7 +238,8 @@ impl Undo {
                 Change::Set { attributes: Attributes { mtime: untouched.then_some(before.mtime), ..attributes(before) } }
             }
             Some(before) if before.kind == Kind::Directory => {
-                Change::Put { source: Source::Directory, attributes: attributes(before) }
+                let attributes = Attributes { unmanaged: unmanaged.cloned(), ..attributes(before) };
+                Change::Put { source: Source::Directory, attributes }
             }
             Some(before) => {
                 let (original, is_kept) = (self.store.old(n), self.store.has_old(n)?);

@@ -1,7 +1,9 @@
-//! What a file has besides the attributes that are compared: `trusted.*` and most of `security.*`, and inode flags (`chattr`).
+//! What a file or directory has besides the attributes that are compared: `trusted.*` and most of `security.*`, and inode flags
+//! (`chattr`).
 //!
 //! A sandbox has no say about them, but its version of a file takes the place of another inode. So the new one gets those of the
-//! one it replaces, and what cannot be given is told. What the kernel or a security module keeps for each inode is left to them.
+//! one it replaces, and what cannot be given is told. Of a directory that goes they are written down, as no inode is kept that
+//! would have them. What the kernel or a security module keeps for each inode is left to them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,24 +12,30 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{IFlags, XattrFlags};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::attributes::{Xattrs, by_descriptor, hold, is_managed, list_names};
 use crate::content::open_file;
 
 /// Locked files are refused before anything is written.
-const FLAGS: [(IFlags, &str); 6] = [
+const FLAGS: [(IFlags, &str); 8] = [
     (IFlags::NODUMP, "d"),
     (IFlags::NOATIME, "A"),
     (IFlags::SYNC, "S"),
     (IFlags::COMPRESSED, "c"),
     (IFlags::NOCOW, "C"),
     (IFlags::JOURNALING, "j"),
+    (IFlags::DIRSYNC, "D"),
+    (IFlags::TOPDIR, "T"),
 ];
 
-/// Of one file.
-pub(crate) struct Unmanaged {
+/// Of one file or directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unmanaged {
+    #[serde(with = "crate::plan::named_values")]
     xattrs: Xattrs,
-    flags: IFlags,
+    /// As the kernel numbers them.
+    flags: u32,
 }
 
 impl Unmanaged {
@@ -53,10 +61,15 @@ impl Unmanaged {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => IFlags::empty(),
             Err(error) => return Err(error),
         };
-        Ok(Self { xattrs, flags })
+        Ok(Self { xattrs, flags: flags.bits() })
     }
 
-    /// Gives them to a new, empty file: some flags cannot be given to any other. Returns what it did not take.
+    /// Most have nothing of the kind.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.xattrs.is_empty() && self.flags == 0
+    }
+
+    /// Gives them to a new, empty file, or to a directory: some flags cannot be given to any other. Returns what it did not take.
     pub(crate) fn give(&self, to: &OwnedFd) -> io::Result<Vec<String>> {
         let mut lost = Vec::new();
         for (name, value) in &self.xattrs {
@@ -68,10 +81,8 @@ impl Unmanaged {
                 Err(errno) => return Err(errno.into()),
             }
         }
-        if self.flags.is_empty() {
-            return Ok(lost);
-        }
-        for (flag, letter) in FLAGS.iter().filter(|(flag, _)| self.flags.contains(*flag)) {
+        let flags = IFlags::from_bits_retain(self.flags);
+        for (flag, letter) in FLAGS.iter().filter(|(flag, _)| flags.contains(*flag)) {
             let given = rustix::fs::ioctl_getflags(to).and_then(|now| rustix::fs::ioctl_setflags(to, now | *flag));
             match given {
                 Ok(()) => {}

@@ -13,6 +13,7 @@ use crate::error::Problem;
 use crate::held::in_the_way;
 use crate::look::{Seen, look, look_at};
 use crate::plan::{Attributes, Identity, Kind, Operation};
+use crate::unmanaged::Unmanaged;
 
 /// Reality is not what the plan was made for.
 const LOOK_AGAIN: &str = "nothing was written; reality changed meanwhile. See what it has now (whatif status), then apply again";
@@ -65,6 +66,11 @@ impl Surveyor<'_> {
         }
         match attributes::hold(parent, name).and_then(|held| attributes::xattrs(&held)) {
             Ok(xattrs) => drop(self.found.xattrs.insert(n, xattrs)),
+            Err(error) => self.problem(path, format!("cannot be examined: {error}"), ""),
+        }
+        match Unmanaged::of(parent, name) {
+            Ok(unmanaged) if unmanaged.is_empty() => {}
+            Ok(unmanaged) => drop(self.found.unmanaged.insert(n, unmanaged)),
             Err(error) => self.problem(path, format!("cannot be examined: {error}"), ""),
         }
     }

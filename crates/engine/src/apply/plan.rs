@@ -406,6 +406,7 @@ impl<'a> Planner<'a> {
             mtime: timed.filter(|_| keeps_time).map(|n| n.mtime),
             xattrs: looks.xattrs().into_iter().collect(),
             xattrs_now: None,
+            unmanaged: None,
         }
     }
 
