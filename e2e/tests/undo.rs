@@ -7,6 +7,7 @@ as_root!(a_directory_comes_back_with_what_no_sandbox_has_a_say_about);
 as_root_and_user!(
     an_open_database_is_not_put_back,
     undo_restores_every_detail,
+    a_project_file_that_cannot_be_used_is_taken_back,
     undo_needs_no_sandbox,
     an_apply_is_undone_by_its_id,
     an_earlier_apply_can_be_undone_if_nothing_depends_on_it,
@@ -53,6 +54,25 @@ fn a_directory_comes_back_with_what_no_sandbox_has_a_say_about(w: &World) {
         w.apply(&[name]).ok();
         w.whatif(["undo", "--yes"]).go().ok();
         assert_eq!(look(), before, "{name}, again");
+        w.whatif(["rm", name, "--yes"]).go().ok();
+    }
+}
+
+/// The sandbox shows reality's files in a directory that it renamed, and what it shows of them is up to the project's file.
+fn a_project_file_that_cannot_be_used_is_taken_back(w: &World) {
+    let cases = [("modified", "echo oops >> .whatif.toml"), ("added", "echo oops > .whatif.toml")];
+    for (name, inside) in cases {
+        w.outside("rm -rf * .whatif.toml; mkdir d; echo x > d/x; echo y > d/y").ok();
+        if name != "added" {
+            w.outside(r#"printf '[policy]\ndeny = ["x"]\n' > .whatif.toml"#).ok();
+        }
+        let before = tree(w);
+        w.sandbox_with(name, &format!("mv d e; {inside}"));
+        w.apply(&[name, "--files", ".whatif.toml"]).ok();
+        w.whatif(["diff", name]).go().exits(125).says(".whatif.toml");
+        w.whatif(["undo", "--yes"]).go().ok();
+        tree(w).assert_is(&before, name);
+        assert_eq!(w.exec(name, "cat e/x e/y").ok().text(), "x\ny", "{name}");
         w.whatif(["rm", name, "--yes"]).go().ok();
     }
 }

@@ -12,6 +12,7 @@ use whatif_diff::{
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::boot::PROTOCOL_VERSION;
+use whatif_types::config::UserConfig;
 use whatif_types::sandbox::{Details, is_given_up};
 use whatif_types::{Backend, LayerId, Sandbox, Snapshot};
 
@@ -159,8 +160,22 @@ impl Engine {
         self.scan(sandbox, View::Past(stack)).map(|(found, _)| found)
     }
 
+    /// The same by the configuration that a project is about to have.
+    pub(crate) fn changes_in_by(&self, sandbox: &Sandbox, stack: &[LayerId], config: &UserConfig) -> Result<Found, EngineError> {
+        self.scan_by(sandbox, View::Past(stack), config).map(|(found, _)| found)
+    }
+
+    /// Looks at everything by that.
+    pub(crate) fn look_by(&self, sandbox: &Sandbox, config: &UserConfig) -> Result<Found, EngineError> {
+        self.look_at_by(sandbox, View::Whole, config)
+    }
+
     fn look_at(&self, sandbox: &Sandbox, view: View<'_>) -> Result<Found, EngineError> {
-        let (mut found, mut bases) = self.scan(sandbox, view)?;
+        self.look_at_by(sandbox, view, &self.context.config_for(&sandbox.project)?)
+    }
+
+    fn look_at_by(&self, sandbox: &Sandbox, view: View<'_>, config: &UserConfig) -> Result<Found, EngineError> {
+        let (mut found, mut bases) = self.scan_by(sandbox, view, config)?;
         found.forget_origins(&self.directory(sandbox)?.join("head"), &bases);
         // Without room for it, a later merge has no base; what is to be shown now is not affected.
         let _ = bases.keep(&found.changes);
@@ -169,14 +184,18 @@ impl Engine {
     }
 
     fn scan(&self, sandbox: &Sandbox, view: View<'_>) -> Result<(Found, Bases), EngineError> {
-        self.look_while_it_moves(sandbox, |now| self.scan_as_recorded(now, view))
+        self.scan_by(sandbox, view, &self.context.config_for(&sandbox.project)?)
     }
 
-    fn scan_as_recorded(&self, sandbox: &Sandbox, view: View<'_>) -> Result<(Found, Bases), EngineError> {
+    fn scan_by(&self, sandbox: &Sandbox, view: View<'_>, config: &UserConfig) -> Result<(Found, Bases), EngineError> {
+        self.look_while_it_moves(sandbox, |now| self.scan_as_recorded(now, view, config))
+    }
+
+    fn scan_as_recorded(&self, sandbox: &Sandbox, view: View<'_>, config: &UserConfig) -> Result<(Found, Bases), EngineError> {
         let directory = self.directory(sandbox)?;
         self.recover_rebase_if_free(sandbox, &directory)?;
         let mut bases = self.bases_of(sandbox, view)?;
-        let secrets = self.secrets_of(&sandbox.project, &sandbox.details)?;
+        let secrets = secrets::of(&self.context, config, &sandbox.details.masked, &sandbox.details.exposed)?;
         let (mut masked, rewritten) = (secrets.masked(), secrets.rewritten.clone());
         // It counts in frozen layers: what is kept must not be what fills the sandbox.
         bases.keep_at_most(sandbox.details.limits.disk.map(|disk| disk.0 / 2));

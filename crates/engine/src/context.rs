@@ -49,8 +49,13 @@ impl Context {
 
     /// The user's configuration as this project tightens it.
     pub(crate) fn config_for(&self, project: &Path) -> Result<UserConfig, EngineError> {
+        self.config_by(project, &project.join(PROJECT_CONFIG))
+    }
+
+    /// The same with a file that lies elsewhere.
+    pub(crate) fn config_by(&self, project: &Path, file: &Path) -> Result<UserConfig, EngineError> {
         let path = project.join(PROJECT_CONFIG);
-        let Some(text) = config_file::read(&path).map_err(|source| EngineError::io("read", &path, source))? else {
+        let Some(text) = config_file::read(file).map_err(|source| EngineError::io("read", file, source))? else {
             return Ok(self.config.clone());
         };
         let told = |message| EngineError::Config { path: path.clone(), message };

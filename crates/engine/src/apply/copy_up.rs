@@ -18,15 +18,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps};
-use whatif_apply::{Change as Act, Expected, Operation, Plan};
+use whatif_apply::{Change as Act, Expected, Operation, Plan, Source};
 use whatif_diff::{Found, Renamed, Through};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_layers::{copy, remove};
 use whatif_sys::absence::OrAbsent;
+use whatif_types::config::UserConfig;
 use whatif_types::{LayerId, Sandbox, Status};
 
 use super::About;
 use super::marks::{REDIRECT, cut_off, has_marks, in_tree, value};
+use crate::context::PROJECT_CONFIG;
 use crate::still::Still;
 use crate::{Engine, EngineError};
 
@@ -65,6 +67,8 @@ impl AllHeld {
 struct Leaving {
     paths: HashSet<PathBuf>,
     about: About,
+    /// Project files that an undo puts back, and where they lie until then; nothing of one that goes.
+    restored: HashMap<PathBuf, Option<PathBuf>>,
 }
 
 /// One path that would vanish.
@@ -81,7 +85,7 @@ impl Engine {
         let paths: HashSet<PathBuf> = plan.operations.iter().filter(|o| takes_away(o)).map(|o| o.absolute(&plan.roots)).collect();
         let about = serde_json::from_value::<About>(plan.about.clone());
         let (true, false, Ok(about)) = (self.context.is_root(), paths.is_empty(), about) else { return Ok(AllHeld::default()) };
-        let leaving = Leaving { paths, about };
+        let leaving = Leaving { paths, about, restored: restored(plan) };
         let mut copying =
             CopyUp { engine: self, leaving, marked: HashMap::new(), place: None, alone: Vec::new(), has_copied: false };
         let held = copying.everywhere()?;
@@ -147,7 +151,7 @@ impl CopyUp<'_> {
         if !self.is_marked(stack)? {
             return Ok(());
         }
-        let found = self.engine.changes_in(sandbox, stack)?;
+        let found = self.engine.changes_in_by(sandbox, stack, &self.config(sandbox)?)?;
         let carried = self.leaving.carried(&found, |_| true);
         for one in &carried {
             self.copy(sandbox, &found, one)?;
@@ -165,7 +169,11 @@ impl CopyUp<'_> {
         let Some(head) = engine.state.find(&sandbox.id)?.map(|directory| directory.join("head")) else { return Ok(None) };
         let is_marked = self.is_marked(&sandbox.details.position.stack)? || has_marks_in(&head)?;
         // Only those that have something to lose are locked: two applies at once would wait for each other's sandboxes.
-        if !is_marked || !self.leaving.takes_from(sandbox, &engine.look(sandbox)?) {
+        if !is_marked {
+            return Ok(None);
+        }
+        let config = self.config(sandbox)?;
+        if !self.leaving.takes_from(sandbox, &engine.look_by(sandbox, &config)?) {
             return Ok(None);
         }
         // An apply has locked and stopped its own sandbox itself.
@@ -173,7 +181,7 @@ impl CopyUp<'_> {
         let sandbox = &if is_own { sandbox.clone() } else { engine.refresh(sandbox)? };
         let still = if is_own { None } else { Some(engine.hold_still(sandbox)?) };
         let mut held = Held { sandbox: sandbox.clone(), lock, still, is_outdated: false };
-        let found = engine.look(sandbox)?;
+        let found = engine.look_by(sandbox, &config)?;
         // What becomes real as a whole is shown by reality itself afterwards.
         let stays = |renamed: &Renamed| !is_own || !self.leaving.drops(sandbox, renamed);
         let carried = self.leaving.carried(&found, stays);
@@ -204,6 +212,16 @@ impl CopyUp<'_> {
         }
         self.alone.extend(alone.into_iter().map(|renamed| (sandbox.clone(), renamed)));
         Ok(Some(held))
+    }
+
+    /// The project's file may be what is wrong with the apply that is taken back. Then the one that comes back counts.
+    fn config(&self, sandbox: &Sandbox) -> Result<UserConfig, EngineError> {
+        let (context, project) = (&self.engine.context, &sandbox.project);
+        match (context.config_for(project), self.leaving.restored.get(&project.join(PROJECT_CONFIG))) {
+            (Err(_), Some(Some(restored))) => context.config_by(project, restored),
+            (Err(_), Some(None)) => Ok(context.config.clone()),
+            (config, _) => config,
+        }
     }
 
     /// Copies to where nothing is mounted for writing. A name appears with everything it stands for, or not at all.
@@ -292,6 +310,20 @@ impl Leaving {
 /// Whether an operation takes away what is there now.
 fn takes_away(operation: &Operation) -> bool {
     operation.expected != Expected::Absent && !matches!(operation.change, Act::Set { .. })
+}
+
+/// The files of projects that a plan puts back or removes.
+fn restored(plan: &Plan) -> HashMap<PathBuf, Option<PathBuf>> {
+    let of = |operation: &Operation| {
+        let path = operation.absolute(&plan.roots);
+        let from = match &operation.change {
+            Act::Put { source: Source::Original(from), .. } => Some(from.clone()),
+            Act::Remove => None,
+            _ => return None,
+        };
+        path.ends_with(PROJECT_CONFIG).then_some((path, from))
+    };
+    plan.operations.iter().filter_map(of).collect()
 }
 
 /// Whether any directory in a head or a layer was renamed.
