@@ -6,6 +6,7 @@ as_root_and_user!(
     what_a_linked_place_of_git_leads_to_needs_its_own_approval,
     every_flagged_place_may_be_a_link,
     a_home_may_link_into_the_project,
+    a_sandbox_cannot_distract_from_links,
     a_search_path_may_lead_through_links,
     a_link_is_judged_by_where_it_leads_in_the_end,
     nobody_is_spared_the_question_by_a_detour,
@@ -78,6 +79,14 @@ fn a_home_may_link_into_the_project(w: &World) {
     let document = w.json(["diff", "s"]);
     expect_flag(&document, "host_executed", &["dots/bash", "dots/nvim/init.lua"]);
     expect_none(&document, "host_executed", &["dots/other"]);
+}
+
+/// The search for links is bounded, and what a sandbox touches must not use it up.
+fn a_sandbox_cannot_distract_from_links(w: &World) {
+    w.outside("mkdir -p dots gh .github; ln -s ~/project/dots/bash ~/.bashrc; ln -s ../gh .github/workflows").ok();
+    w.outside("for d in + a b c; do mkdir $d; (cd $d; seq 2000 | xargs touch); done").ok();
+    w.sandbox_with("s", "for d in + a b c; do echo x > $d/1; done; echo x > .github/x; echo x > dots/bash; echo x > gh/ci.yml");
+    expect_flag(&w.json(["diff", "s"]), "host_executed", &["dots/bash", "gh/ci.yml"]);
 }
 
 fn a_search_path_may_lead_through_links(w: &World) {

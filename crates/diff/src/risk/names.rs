@@ -44,14 +44,14 @@ impl Names {
             Err(error) => return (Self::default(), Some(Unreadable::of(project, &error))),
         };
         let mut search = Search::new(project, device);
-        search.add_likely(project, DEPTH);
+        search.add_first(project, DEPTH);
+        for home in homes {
+            search.add_first(home, DEPTH_AT_HOME);
+        }
         for path in paths {
             // Who has been here has been further up as well.
             let new = path.ancestors().skip(1).take_while(|above| above.starts_with(project) && search.add_likely(above, DEPTH));
             new.for_each(drop);
-        }
-        for home in homes {
-            search.add_likely(home, DEPTH_AT_HOME);
         }
         search.go();
         (search.found, search.unreadable)
@@ -90,6 +90,8 @@ struct Search<'a> {
     project: &'a Path,
     device: Option<u64>,
     ways: Ways<'a>,
+    /// The project, the homes and what they hold. The sandbox does not choose these, so it cannot use up what they may take.
+    first: VecDeque<Directory>,
     likely: VecDeque<Directory>,
     others: VecDeque<Directory>,
     seen: HashSet<PathBuf>,
@@ -104,6 +106,7 @@ struct Directory {
     links: usize,
     /// How much further down it is looked.
     depth: usize,
+    is_first: bool,
 }
 
 impl<'a> Search<'a> {
@@ -112,6 +115,7 @@ impl<'a> Search<'a> {
             project,
             device,
             ways: Ways::of_reality(project),
+            first: VecDeque::new(),
             likely: VecDeque::new(),
             others: VecDeque::new(),
             seen: HashSet::new(),
@@ -124,21 +128,34 @@ impl<'a> Search<'a> {
     fn add_likely(&mut self, directory: &Path, depth: usize) -> bool {
         let is_new = self.seen.insert(directory.to_owned());
         if is_new {
-            self.likely.push_back(Directory { at: directory.to_owned(), called: directory.to_owned(), links: 0, depth });
+            self.likely.push_back(Directory {
+                at: directory.to_owned(),
+                called: directory.to_owned(),
+                links: 0,
+                depth,
+                is_first: false,
+            });
         }
         is_new
     }
 
+    fn add_first(&mut self, directory: &Path, depth: usize) {
+        if self.seen.insert(directory.to_owned()) {
+            let (at, called) = (directory.to_owned(), directory.to_owned());
+            self.first.push_back(Directory { at, called, links: 0, depth, is_first: true });
+        }
+    }
+
+    fn add(&mut self, found: Directory) {
+        if found.is_first { self.first.push_back(found) } else { self.likely.push_back(found) }
+    }
+
     fn go(&mut self) {
-        let (mut likely, mut others) = (MOST_LIKELY, MOST_OTHERS);
+        let (mut first, mut likely, mut others) = (MOST_LIKELY, MOST_LIKELY, MOST_OTHERS);
         loop {
-            let (directory, left) = match (self.likely.pop_front(), likely) {
-                (Some(directory), 1..) => (directory, &mut likely),
-                _ => match (self.others.pop_front(), others) {
-                    (Some(directory), 1..) => (directory, &mut others),
-                    _ => return,
-                },
-            };
+            let queues = [(&mut self.first, &mut first), (&mut self.likely, &mut likely), (&mut self.others, &mut others)];
+            let next = queues.into_iter().filter(|(_, left)| **left > 0).find_map(|(queue, left)| Some((queue.pop_front()?, left)));
+            let Some((directory, left)) = next else { return };
             match self.look_into(&directory, *left) {
                 Ok(looked_at) => *left = left.saturating_sub(looked_at + 1),
                 // What is closed to the caller is closed to their tools, and so is a path that is too long.
@@ -168,12 +185,19 @@ impl<'a> Search<'a> {
                 continue;
             }
             let at = entry.path();
-            // What was reached by another name is looked at again for the sake of that name.
-            let is_new = directory.links > 0 || self.seen.insert(at.clone());
+            // What was reached by another name is looked at again for the sake of that name, and what waits for its turn among the
+            // changes comes first if it is one of the first.
+            let is_new = self.seen.insert(at.clone()) || directory.links > 0 || directory.is_first && is_likely;
             let is_other = directory.links == 0 && at.starts_with(self.project);
-            let found = Directory { at, called, links: directory.links, depth: directory.depth.saturating_sub(1) };
+            let found = Directory {
+                at,
+                called,
+                links: directory.links,
+                depth: directory.depth.saturating_sub(1),
+                is_first: directory.is_first,
+            };
             match (is_new, is_likely) {
-                (true, true) if directory.depth > 0 => self.likely.push_back(found),
+                (true, true) if directory.depth > 0 => self.add(found),
                 (true, false) if is_other && self.is_of_the_project(&found.at)? => self.others.push_back(found),
                 _ => {}
             }
@@ -205,7 +229,9 @@ impl<'a> Search<'a> {
         }
         if from.links < MOST_LINKS {
             let (links, depth) = (from.links + 1, from.depth);
-            self.likely.extend(led.to.into_iter().map(|at| Directory { at, called: called.to_owned(), links, depth }));
+            for at in led.to {
+                self.add(Directory { at, called: called.to_owned(), links, depth, is_first: from.is_first });
+            }
         }
         Ok(())
     }
