@@ -11,6 +11,7 @@ as_root_and_user!(
     settings_across_links_are_shown_rewritten_and_never_applied,
     what_was_exposed_across_links_is_hidden_again,
     links_that_lead_in_circles_or_nowhere_are_no_obstacle,
+    a_step_up_from_a_link_is_one_from_where_it_leads,
 );
 on_other_backends!(
     a_mask_across_a_linked_directory_holds_at_every_level,
@@ -21,6 +22,7 @@ on_other_backends!(
     settings_across_links_are_shown_rewritten_and_never_applied,
     what_was_exposed_across_links_is_hidden_again,
     links_that_lead_in_circles_or_nowhere_are_no_obstacle,
+    a_step_up_from_a_link_is_one_from_where_it_leads,
 );
 
 /// `real/a/b/deep` in the project, and ways to it: a link, a link to a link, one from within, and one at the end.
@@ -143,4 +145,14 @@ fn what_was_exposed_across_links_is_hidden_again(w: &World) {
 fn links_that_lead_in_circles_or_nowhere_are_no_obstacle(w: &World) {
     w.outside("set -e; rm -rf ~/.local; ln -s .local ~/.local; ln -s nowhere/at/all ~/.docker; ln -s ../../absent ~/.netrc; echo > ~/.cargo").ok();
     assert_eq!(w.inside("echo ran").ok().stdout, "ran\n");
+}
+
+fn a_step_up_from_a_link_is_one_from_where_it_leads(w: &World) {
+    w.write("other/token", "canary\n");
+    w.outside("mkdir other/directory; ln -s other/directory link").ok();
+    let options: [&[&str]; 2] = [&["--mask", "link/../token"], &["--secret", "T=@link/../token", "--for", "http://host.example"]];
+    for named in options {
+        let run = w.whatif(["run", "--rm", "--quiet"]).args(named).args(["--", "/bin/sh", "-c", "cat link/../token other/token"]);
+        assert_eq!(run.go().stdout, "", "{named:?}");
+    }
 }

@@ -42,11 +42,16 @@ impl NetworkOptions {
             new.secrets = secrets::wishes(&self.secret, &self.secret_for, &self.field, cwd)?;
         }
         // Inside, the file would be as good as the secret.
-        let files = new.secrets.iter().filter_map(|secret| match &secret.source {
-            SecretSource::File(path) => Some(path_rule::without_steps_up(path).to_string_lossy().into_owned()),
-            SecretSource::Environment(_) => None,
-        });
-        new.mask.extend(files.collect::<Vec<_>>());
+        for secret in &new.secrets {
+            if let SecretSource::File(path) = &secret.source {
+                let file = path_rule::stepped_up(path).map_err(|source| EngineError::Io {
+                    action: "examine",
+                    path: path.clone(),
+                    source,
+                })?;
+                new.mask.push(file.to_string_lossy().into_owned());
+            }
+        }
         Ok(())
     }
 }
