@@ -10,7 +10,7 @@ use whatif_e2e::{World, as_root, as_root_and_user, on_other_backends};
 
 as_root_and_user!(a_rebase_brings_no_real_bytes_in, an_export_carries_no_real_bytes_away, no_real_bytes_are_kept,);
 on_other_backends!(a_rebase_brings_no_real_bytes_in, an_export_carries_no_real_bytes_away,);
-as_root!(no_hash_of_a_password_comes_in_or_leaves);
+as_root!(no_hash_of_a_password_comes_in_or_leaves, another_name_of_the_home_makes_no_difference,);
 
 /// Settings with credentials, one of them behind a link; one without any; and a file that is masked by name.
 fn prepare(w: &World) {
@@ -49,8 +49,8 @@ fn a_rebase_brings_no_real_bytes_in(w: &World) {
     assert!(!seen.contains("canary"), "{seen}\n{said:#}");
     assert_eq!(seen.matches("# mine").count(), 3, "the sandbox keeps what it wrote: {seen}");
     assert!(seen.contains("one\n2\n3\n4\nfive\n"), "everything else is merged: {seen}");
-    let open = said["open"].to_string();
-    assert!([".npmrc", "pip.conf", "dotfiles/gitconfig"].iter().all(|name| open.contains(name)), "{said:#}");
+    let kept = said["kept"].to_string();
+    assert!([".npmrc", "pip.conf", "dotfiles/gitconfig"].iter().all(|name| kept.contains(name)), "{said:#}");
 }
 
 fn an_export_carries_no_real_bytes_away(w: &World) {
@@ -127,4 +127,24 @@ fn no_hash_of_a_password_comes_in_or_leaves(w: &World) {
     assert!(outcome.stdout.contains("eve:!:"), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("canary"), "{}", outcome.stdout);
     assert_eq!(in_archive(w, "canary"), [] as [PathBuf; 0]);
+}
+
+/// A bind mount shows the home a second time. What is written there is written to another tree.
+fn another_name_of_the_home_makes_no_difference(w: &World) {
+    w.write("../.npmrc", "registry=https://mirror.example/\n//mirror.example/:_authToken=canary\n");
+    let alias = w.dir.join("alias");
+    w.mkdir(&alias);
+    let script = "set -e; mount --bind ~ \"$1\"
+        \"$0\" run -q --keep --name s --backend overlay -- sh -c 'echo \"# mine\" >> \"$0/.npmrc\"' \"$1\"
+        echo '//other.example/:_authToken=canary' >> ~/.npmrc
+        \"$0\" export s -o ../s.whatif
+        \"$0\" rebase s || true
+        \"$0\" exec s -- cat \"$1/.npmrc\"
+        \"$0\" apply s --outside --yes || true
+        \"$0\" rm -y s";
+    let unshare = ["--mount", "--propagation", "private", "/bin/sh", "-c", script];
+    let outcome = w.program("/usr/bin/unshare").args(unshare).args([&w.bin, &alias]).go().ok();
+    assert!(outcome.stdout.contains("# mine") && !outcome.stdout.contains("canary"), "{}", outcome.stdout);
+    assert_eq!(in_archive(w, "canary"), [] as [PathBuf; 0]);
+    assert_eq!(w.read("../.npmrc").matches("canary").count(), 2, "reality's is not replaced by what was shown");
 }

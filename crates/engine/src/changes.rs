@@ -20,7 +20,7 @@ use crate::apply::written;
 use crate::git::Git;
 use crate::intact::{expected_heads, is_directory};
 use crate::lineage::Owner;
-use crate::secrets::Secrets;
+use crate::secrets::{Secrets, Unshown};
 use crate::still::Binding;
 use crate::{Engine, EngineError, account, secrets, view};
 
@@ -196,10 +196,11 @@ impl Engine {
         self.recover_rebase_if_free(sandbox, &directory)?;
         let mut bases = self.bases_of(sandbox, view)?;
         let secrets = secrets::of(&self.context, config, &sandbox.details.masked, &sandbox.details.exposed)?;
-        let (mut masked, rewritten) = (secrets.masked(), secrets.rewritten.clone());
+        let unshown = secrets.unshown()?;
         // It counts in frozen layers: what is kept must not be what fills the sandbox.
         bases.keep_at_most(sandbox.details.limits.disk.map(|disk| disk.0 / 2));
-        bases.keep_no_bytes_of([masked.as_slice(), &rewritten].concat());
+        bases.keep_no_bytes_of(unshown.all());
+        let Unshown { mut masked, rewritten } = unshown;
         masked.push(self.state.root().to_owned());
         let trees = self.trees(sandbox, &directory, view)?;
         let made_at = seconds(sandbox.details.position.began_at.unwrap_or(sandbox.created_at));

@@ -87,7 +87,7 @@ impl Engine {
         let is_copied = |tree: &usize| details.backend == whatif_types::Backend::Copy || details.copied_trees.contains(tree);
         let copied: Vec<String> = (0..details.trees.len()).filter(is_copied).map(|tree| tree.to_string()).collect();
         self.own_everything();
-        let unshown = self.secrets_of(&about.project, &about.details)?.unshown();
+        let unshown = self.secrets_of(&about.project, &about.details)?.unshown()?.all();
         let mut layers = Vec::new();
         for id in &about.details.position.stack {
             let directory = self.state.layer_path(id);

@@ -34,8 +34,9 @@ use crate::merge::{Collision, Content, Looks, Merged, REALITY, SANDBOX, merge};
 use crate::start::Why;
 use crate::{Engine, EngineError, now};
 
-/// Whatever reality has there, none of it may be seen inside.
-const UNSHOWN: &str = "reality's version is masked or shown rewritten in the sandbox, which keeps its own";
+const SETTLED: &str = "reality's version was chosen, the sandbox still has its own";
+/// Whatever reality has there, none of it may be seen inside, and nothing of the sandbox's is ever applied there.
+const UNSHOWN: &str = "reality's version is masked or shown rewritten, the sandbox has its own";
 
 #[derive(Debug)]
 pub struct Rebased {
@@ -44,8 +45,8 @@ pub struct Rebased {
     pub merged: Vec<PathBuf>,
     /// Both sides are in the sandbox, between markers.
     pub marked: Vec<PathBuf>,
-    /// The sandbox has its own version still, though reality's was chosen in an apply.
-    pub kept: Vec<PathBuf>,
+    /// The sandbox has its own version still, though reality's was chosen in an apply, or may not be seen inside.
+    pub kept: Vec<(PathBuf, &'static str)>,
     /// Nothing could be done; an apply will still say so.
     pub open: Vec<(PathBuf, &'static str)>,
 }
@@ -89,18 +90,21 @@ impl Engine {
         let known = self.bases(&sandbox)?;
         let is_settled = |change: &&Change| known.get(&change.path).is_some_and(Record::is_settled);
         let (settled, behind): (Vec<&Change>, Vec<&Change>) = found.behind.iter().partition(is_settled);
-        let mut kept: Vec<PathBuf> = settled.into_iter().map(|change| change.path.clone()).collect();
+        let unshown = self.secrets_of(&sandbox.project, &sandbox.details)?.unshown()?.all();
+        let is_unshown = |path: &Path| unshown.iter().any(|above| path.starts_with(above));
+        let drifted = found.changes.iter().filter(|c| c.has_drifted()).chain(behind);
+        let (hidden, drifted): (Vec<&Change>, Vec<&Change>) = drifted.partition(|change| is_unshown(&change.path));
+        let because = |why: &'static str| move |change: &Change| (change.path.clone(), why);
+        let settled = settled.into_iter().map(because(SETTLED));
+        let mut kept: Vec<(PathBuf, &'static str)> = settled.chain(hidden.into_iter().map(because(UNSHOWN))).collect();
         kept.sort();
         let mut rebased = Rebased { sandbox: sandbox.clone(), merged: Vec::new(), marked: Vec::new(), kept, open: Vec::new() };
         let mut trees: HashMap<PathBuf, Tree> = HashMap::new();
         let layers = sandbox.details.position.stack.iter().rev().map(|id| self.state.layer_path(id)).collect();
         let mut head = Head { sandbox: &sandbox, directory: &directory, layers, versions: HashMap::new() };
         let (mut bases, following) = (Vec::new(), Following::of(&found.changes));
-        let unshown = self.secrets_of(&sandbox.project, &sandbox.details)?.unshown();
-        let is_unshown = |path: &Path| unshown.iter().any(|above| path.starts_with(above));
-        for change in found.changes.iter().filter(|c| c.has_drifted()).chain(behind) {
+        for change in drifted {
             let outcome = match hold(&mut trees, &sandbox, &change.path)? {
-                _ if is_unshown(&change.path) => Outcome::Open(UNSHOWN),
                 Some(tree) => outcome(change, tree)?,
                 None => Outcome::Open("it lies outside what the sandbox shows"),
             };

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use whatif_diff::Unreadable;
 use whatif_layers::links::{Links, Real};
 use whatif_layers::masks::Rewrite;
+use whatif_layers::survey;
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_types::config::UserConfig;
 use whatif_types::credentials;
+use whatif_types::mountinfo::aliases_of;
 
 use crate::{Context, EngineError, git_identity, package_settings};
 
@@ -33,9 +35,24 @@ impl Secrets {
         [self.hidden.as_slice(), &self.nicknames].concat()
     }
 
-    /// What a sandbox is not shown as it is.
-    pub(crate) fn unshown(&self) -> Vec<PathBuf> {
-        [self.masked(), self.rewritten.clone()].concat()
+    pub(crate) fn unshown(&self) -> Result<Unshown, Unreadable> {
+        let mounts = survey::mounts().map_err(|error| Unreadable::of(&error.path, &error.source))?;
+        let all_names = |names: &[PathBuf]| names.iter().flat_map(|name| aliases_of(&mounts, name)).chain(names.to_vec()).collect();
+        Ok(Unshown { masked: all_names(&self.masked()), rewritten: all_names(&self.rewritten) })
+    }
+}
+
+/// What a sandbox is not shown as it is, under every name that it has, those that bind mounts give it as well: masks hold at all of
+/// them.
+#[derive(Debug)]
+pub(crate) struct Unshown {
+    pub masked: Vec<PathBuf>,
+    pub rewritten: Vec<PathBuf>,
+}
+
+impl Unshown {
+    pub(crate) fn all(&self) -> Vec<PathBuf> {
+        [self.masked.as_slice(), &self.rewritten].concat()
     }
 }
 
@@ -174,7 +191,7 @@ fn homes(context: &Context) -> Result<Vec<PathBuf>, Unreadable> {
     let mut homes = vec![context.home.clone()];
     if context.is_root() {
         homes.push(PathBuf::from("/root"));
-        let all = whatif_layers::survey::subdirectories(Path::new("/home"));
+        let all = survey::subdirectories(Path::new("/home"));
         homes.extend(all.map_err(|error| Unreadable::of(&error.path, &error.source))?);
         let passwd = Path::new("/etc/passwd");
         let text = std::fs::read(passwd).or_absent().map_err(|error| Unreadable::of(passwd, &error))?;

@@ -39,10 +39,15 @@ pub struct Scope<'a> {
 const PARENTS_OF_WRITABLE: [&str; 5] = ["/", "/srv", "/opt", "/mnt", "/media"];
 const OFTEN_WRITABLE: [&str; 2] = ["/var/tmp", "/usr/local"];
 
-pub fn take(scope: &Scope<'_>) -> Result<Survey, PathError> {
+/// What is mounted now.
+pub fn mounts() -> Result<Vec<Mount>, PathError> {
     let table = Path::new("/proc/self/mountinfo");
     let text = fs::read(table).map_err(on("read", table))?;
-    let mounts = mountinfo::parse(&text).map_err(|e| on("understand", table)(std::io::Error::other(e)))?;
+    mountinfo::parse(&text).map_err(|e| on("understand", table)(std::io::Error::other(e)))
+}
+
+pub fn take(scope: &Scope<'_>) -> Result<Survey, PathError> {
+    let mounts = mounts()?;
     let real = || mounts.iter().filter(|m| !m.is_pseudo() && m.mount_point != Path::new("/"));
     let mut file_mounts = Vec::new();
     for mount in real() {

@@ -23,7 +23,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         "sandbox": rebased.sandbox.name,
         "merged": texts(&rebased.merged),
         "conflicts": texts(&rebased.marked),
-        "kept": texts(&rebased.kept),
+        "kept": rebased.kept.iter().map(|(p, _)| Text::from(shown_path(p, project))).collect::<Vec<_>>(),
         "open": rebased.open.iter().map(|(p, why)| json!({ "path": Text::from(shown_path(p, project)), "why": why })).collect::<Vec<_>>(),
     }));
     for path in &rebased.merged {
@@ -32,9 +32,8 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     for path in &rebased.marked {
         output.line(format!("{}  {}", output.paint(Style::Red, "conflict"), visible_path(shown_path(path, project))));
     }
-    for path in &rebased.kept {
-        let path = visible_path(shown_path(path, project));
-        output.line(format!("kept      {path}: reality's version was chosen, the sandbox still has its own"));
+    for (path, why) in &rebased.kept {
+        output.line(format!("kept      {}: {why}", visible_path(shown_path(path, project))));
     }
     for (path, why) in &rebased.open {
         output.line(format!("{}  {}: {why}", output.paint(Style::Red, "open    "), visible_path(shown_path(path, project))));

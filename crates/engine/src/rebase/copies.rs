@@ -29,7 +29,7 @@ impl Engine {
                 _ => None,
             });
             let mut excluded = self.hidden(wish)?;
-            excluded.extend(wish.secrets.get()?.unshown());
+            excluded.extend(wish.secrets.get()?.unshown()?.all());
             // They are shown where they are, each by itself.
             excluded.extend(plan.places.iter().map(|place| place.path.clone()));
             Ok((depths.collect::<Vec<_>>(), excluded))
