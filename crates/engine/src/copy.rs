@@ -275,8 +275,9 @@ fn into(client: &mut Client, outside: &Path, inside: &Path, copied: &mut Copied)
         let source = File::open(outside).map_err(|e| EngineError::io("read", outside, e))?;
         let (target, _) = client.open(inside, Access::Replace { mode })?;
         let filled = fill(&source, &target).inspect_err(|_| {
-            // What came before the error takes no room. What went wrong first is what has to be said.
-            let _ = target.set_len(0);
+            // Emptied by the keeper, since fuse lets only those inside do it: what came before the error takes no room. What went wrong
+            // first is what has to be said.
+            let _ = client.open(inside, Access::Replace { mode });
         });
         copied.bytes += filled.map_err(|e| EngineError::io("copy", outside, e))?;
         copied.files += 1;
