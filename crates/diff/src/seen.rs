@@ -110,8 +110,10 @@ impl<'a> Seen<'a> {
     pub(crate) fn outlived_reality(&self, place: Place<'_>, made: &MadeInside<'_>) -> bool {
         let since = self.since(made.at);
         let Some(directory) = made.path.parent().filter(|_| made.node.kind != Kind::Directory) else { return false };
+        // File systems tell time in ticks: what reality did since the view is fresh may bear the tick that it became so in.
+        let stayed = |ctime: Time| if since == self.fresh_at { ctime < self.tick } else { ctime <= since };
         // One that this sandbox's apply made or changed has what was applied; the rest is still only the sandbox's.
-        if changed_at(directory).is_none_or(|ctime| ctime <= since) || place.bases.made(directory) >= Made::Real {
+        if changed_at(directory).is_none_or(stayed) || place.bases.made(directory) >= Made::Real {
             return false;
         }
         // What cannot be looked at proves nothing. The kernel marks no copy of a file that was deleted.
