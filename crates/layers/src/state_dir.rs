@@ -23,7 +23,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::XattrFlags;
+use rustix::fs::{CWD, RenameFlags, XattrFlags, renameat_with};
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_types::{LayerId, SandboxId};
 
@@ -475,7 +475,7 @@ impl StateDir {
         make_private(&hidden)?;
         let lock = SandboxLock::take(&hidden)?.ok_or_else(|| on("lock", &hidden)(io::Error::from(io::ErrorKind::WouldBlock)))?;
         let path = self.transient().join(name);
-        fs::rename(&hidden, &path).map_err(on("create", &path))?;
+        rename_to_free(&hidden, &path).map_err(on("create", &path))?;
         Ok((path, lock))
     }
 
@@ -566,5 +566,14 @@ pub(crate) fn make_private(path: &Path) -> Result<(), PathError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other.map_err(on("create", path)),
+    }
+}
+
+/// Renames a directory to a name that nobody has. One that its holder has emptied and is about to remove is still theirs.
+fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Not every file system can.
+        Err(rustix::io::Errno::INVAL) => fs::rename(from, to),
+        other => Ok(other?),
     }
 }
