@@ -15,6 +15,7 @@ as_root_and_user!(
     another_living_sandbox_keeps_what_it_renamed,
     a_snapshot_keeps_what_was_renamed_before_it,
     a_fork_and_a_template_keep_what_was_renamed,
+    copies_of_one_in_use_have_what_became_real,
     an_undo_takes_nothing_from_another_sandbox,
     what_replaces_the_source_does_not_change_the_destination,
     what_was_deleted_in_it_is_not_listed,
@@ -206,6 +207,23 @@ fn a_fork_and_a_template_keep_what_was_renamed(w: &World) {
     has_src_at(w, "fork", "lib");
     w.json(["new", "made", "--template", "start"]);
     has_src_at(w, "made", "lib");
+}
+
+/// The mark of a directory that became real leads nowhere, and stays in the head as long as something runs.
+fn copies_of_one_in_use_have_what_became_real(w: &World) {
+    w.outside(SRC).ok();
+    w.new_sandbox("s");
+    w.whatif(["exec", "s", "-d", "--", "sleep", "1000"]).go().ok();
+    w.exec("s", RENAME).ok();
+    w.apply(&["s", "--all"]).ok();
+    w.whatif(["snapshot", "s", "point"]).go().ok();
+    for (from, name) in [("s", "of-head"), ("s@point", "of-snapshot")] {
+        w.whatif(["fork", from, name]).go().ok();
+        assert_eq!(shown(w, name, "lib"), SHOWN, "{name}");
+    }
+    w.whatif(["stop", "s"]).go().ok();
+    w.whatif(["start", "s"]).go().ok();
+    assert_eq!(shown(w, "s", "lib"), SHOWN);
 }
 
 fn an_undo_takes_nothing_from_another_sandbox(w: &World) {

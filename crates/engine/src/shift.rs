@@ -241,7 +241,8 @@ impl Moving<'_> {
     fn at_rest(&mut self, sandbox: &mut Sandbox) -> Result<Moved, EngineError> {
         self.keep_last_bases(sandbox)?;
         let shift = self.begin(sandbox)?;
-        let frozen = shift.freeze(NextHead::Bare).and_then(|()| shift.flush()).map_err(EngineError::from);
+        let frozen = shift.freeze(NextHead::Bare).map_err(EngineError::from).and_then(|()| self.drop_marks(sandbox));
+        let frozen = frozen.and_then(|()| Ok(shift.flush()?));
         let done = frozen.and_then(|()| self.record(sandbox, Vec::new()));
         self.settle(sandbox, shift, done)?;
         Ok(Moved::at_once(self.frozen()))
@@ -303,7 +304,8 @@ impl Moving<'_> {
             }
             Ok(Some(because)) => {
                 self.engine.own_everything();
-                let done = shift.freeze_copy(whatif_diff::base::copy).and_then(|()| shift.flush()).map_err(EngineError::from);
+                let copied = shift.freeze_copy(whatif_diff::base::copy).map_err(EngineError::from);
+                let done = copied.and_then(|()| self.drop_marks(sandbox)).and_then(|()| Ok(shift.flush()?));
                 let done = done.and_then(|()| self.record_copy(sandbox));
                 let settled = self.settle(sandbox, shift, done);
                 client.thaw()?;
@@ -325,7 +327,7 @@ impl Moving<'_> {
         trees: Vec<PathBuf>,
     ) -> Result<Moved, EngineError> {
         let stack = self.to.stack(sandbox, self.layer);
-        let frozen = shift.freeze(NextHead::Laid).map_err(EngineError::from);
+        let frozen = shift.freeze(NextHead::Laid).map_err(EngineError::from).and_then(|()| self.drop_marks(sandbox));
         let prepared = frozen.and_then(|()| self.engine.prepare_heads(sandbox, boot, &stack));
         let prepared = prepared.and_then(|()| Ok(shift.flush()?));
         let done = prepared.and_then(|()| {
@@ -362,6 +364,11 @@ impl Moving<'_> {
     /// would be frozen unseen, and nobody could tell later whether reality ever had it.
     fn keep_last_bases(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         self.engine.keep_bases_locked(sandbox).map(|_| ())
+    }
+
+    /// Marks of renamed directories that are real by now lead nowhere, and wait in the head to be taken away.
+    fn drop_marks(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        self.layer.map_or(Ok(()), |layer| self.engine.drop_marks_in(sandbox, layer))
     }
 
     /// What is in layers now counts as much as it did in the head.

@@ -120,6 +120,24 @@ impl Engine {
         write(&directory, &later)
     }
 
+    /// Takes the noted marks out of what has just become a layer, on top of the sandbox's others: whoever else stands on it, as a fork
+    /// or a snapshot, knows of no note.
+    pub(crate) fn drop_marks_in(&self, sandbox: &Sandbox, layer: &LayerId) -> Result<(), EngineError> {
+        let top = Place { layer: Some(layer.clone()), root: self.state.layer_path(layer) };
+        let below = self.places(sandbox)?.into_iter().filter(|place| place.layer.as_ref().is_some_and(|below| below != layer));
+        let places: Vec<Place> = std::iter::once(top).chain(below).collect();
+        let noted = noted(&self.directory(sandbox)?)?;
+        let mut here = Vec::new();
+        for mark in &noted {
+            if mark.oldest(&places)?.is_some_and(|place| place.root == places[0].root)
+                && mark.fits(&places[0].root, Wanted::Gone)?
+            {
+                here.push(mark);
+            }
+        }
+        change(&places[0].root, &here, Wanted::Gone)
+    }
+
     fn change_marks(&self, sandbox: &mut Sandbox, marks: &[Mark], wanted: Wanted) -> Result<(), EngineError> {
         let places = self.places(sandbox)?;
         for place in places.iter().rev() {
