@@ -110,10 +110,8 @@ impl<'a> Seen<'a> {
     pub(crate) fn outlived_reality(&self, place: Place<'_>, made: &MadeInside<'_>) -> bool {
         let since = self.since(made.at);
         let Some(directory) = made.path.parent().filter(|_| made.node.kind != Kind::Directory) else { return false };
-        // File systems tell time in ticks: what reality did since the view is fresh may bear the tick that it became so in.
-        let stayed = |ctime: Time| if since == self.fresh_at { ctime < self.tick } else { ctime <= since };
         // One that this sandbox's apply made or changed has what was applied; the rest is still only the sandbox's.
-        if changed_at(directory).is_none_or(stayed) || place.bases.made(directory) >= Made::Real {
+        if changed_at(directory).is_none_or(|ctime| self.is_before(ctime, since)) || place.bases.made(directory) >= Made::Real {
             return false;
         }
         // What cannot be looked at proves nothing. The kernel marks no copy of a file that was deleted.
@@ -155,6 +153,12 @@ impl<'a> Seen<'a> {
         if touched.is_some_and(|at| at >= self.tick) { self.fresh_at } else { self.made_at }
     }
 
+    /// Whether something was changed for the last time before that moment. File systems tell time in ticks: what reality did since the
+    /// view is fresh may bear the tick in which it became so.
+    fn is_before(&self, ctime: Time, since: Time) -> bool {
+        if since == self.fresh_at { ctime < self.tick } else { ctime <= since }
+    }
+
     /// Whether the sandbox saw what reality has.
     pub(crate) fn shows(&self, place: Place<'_>, touched: &Touched<'_>) -> bool {
         let since = self.since(touched.at);
@@ -162,7 +166,9 @@ impl<'a> Seen<'a> {
         if touched.now.kind == Kind::Directory {
             return self.is_same_directory(place, touched.path, since);
         }
-        let stayed = touched.now.ctime <= since || changed_at(directory).is_some_and(|ctime| ctime <= since);
+        // Of a deletion nothing else tells which file it was of, so that one in the same tick counts as seen.
+        let is_before = |ctime: Time| if touched.after.is_some() { self.is_before(ctime, since) } else { ctime <= since };
+        let stayed = is_before(touched.now.ctime) || changed_at(directory).is_some_and(is_before);
         (stayed && self.is_same_directory(place, directory, since)) || self.was_copied_from(place.tree, touched)
     }
 
