@@ -278,8 +278,8 @@ fn what_cannot_be_moved_between_directories_is_applied_all_the_same(w: &World) {
     let swaps = renames(&w.points_of(&w.project, &APPLY));
     let after = Tree::of(&w.project, Detail::Content);
     w.whatif(UNDO).go().ok();
-    // The first one gives the journal its name, the second one is the first to swap anything.
-    for (error, swap) in [("EXDEV", &swaps[1]), ("EACCES", &swaps[4])] {
+    // The first two give the transaction its place and the journal its name; the third one is the first to swap anything.
+    for (error, swap) in [("EXDEV", &swaps[2]), ("EACCES", &swaps[5])] {
         w.with_fault(swap, Fault::Error(error), &APPLY).go().ok();
         Tree::of(&w.project, Detail::Content).assert_is(&after, error);
         w.whatif(UNDO).go().ok();

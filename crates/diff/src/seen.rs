@@ -4,7 +4,7 @@
 //! editors, git and an apply do it) may still be seen, and copied up, as it was. So what is in reality when a base is to be kept
 //! counts only where nothing was put in its place since the view was fresh:
 //!
-//! - A name was not given to another file since a moment if the change time of its file or of its directory is not later. (A rename
+//! - A name was not given to another file since a moment if the change time of its file or of its directory is earlier. (A rename
 //!   moves both. Exchanging two files on xfs moves only the directory's.)
 //! - That holds for every directory on the way, too: one that is swapped brings old files with old times along.
 //! - Where times leave a doubt, the mark of a copy-up tells which file it was of (sandboxes of root), and the view itself says which
@@ -34,10 +34,9 @@ const MOST_ASKED: usize = 8;
 
 /// What is known about a sandbox's view of reality.
 pub struct Seen<'a> {
-    /// Everything in the present view was looked up after this.
+    /// Everything in the present view was looked up after this. What the layers got from this moment on came through that view; what
+    /// they got before, through an earlier one.
     pub fresh_at: Time,
-    /// What the layers got from this moment on came through the present view; what came before, through an earlier one.
-    pub tick: Time,
     /// The same for all views there ever were: the sandbox was made then.
     pub made_at: Time,
     /// The project's directory, and its device and inode when the view was fresh.
@@ -85,16 +84,15 @@ pub(crate) struct Place<'a> {
 impl<'a> Seen<'a> {
     #[must_use]
     pub fn new(
-        fresh: Option<(Time, Time)>,
+        fresh_at: Option<Time>,
         made_at: Time,
         project: Option<(&'a Path, (u64, u64))>,
         roots: &'a [(&'a Path, (u64, u64))],
         enter: &'a (dyn Fn() -> Option<OwnedFd> + Sync),
     ) -> Self {
-        let (fresh_at, tick) = fresh.unwrap_or((made_at, made_at));
+        let fresh_at = fresh_at.unwrap_or(made_at);
         Self {
             fresh_at,
-            tick,
             made_at: made_at.min(fresh_at),
             project,
             roots,
@@ -111,7 +109,7 @@ impl<'a> Seen<'a> {
         let since = self.since(made.at);
         let Some(directory) = made.path.parent().filter(|_| made.node.kind != Kind::Directory) else { return false };
         // One that this sandbox's apply made or changed has what was applied; the rest is still only the sandbox's.
-        if changed_at(directory).is_none_or(|ctime| self.is_before(ctime, since)) || place.bases.made(directory) >= Made::Real {
+        if changed_at(directory).is_none_or(|ctime| ctime < since) || place.bases.made(directory) >= Made::Real {
             return false;
         }
         // What cannot be looked at proves nothing. The kernel marks no copy of a file that was deleted.
@@ -150,13 +148,7 @@ impl<'a> Seen<'a> {
 
     /// Everything that the sandbox saw when it touched something was looked up after this.
     fn since(&self, touched: Option<Time>) -> Time {
-        if touched.is_some_and(|at| at >= self.tick) { self.fresh_at } else { self.made_at }
-    }
-
-    /// Whether something was changed for the last time before that moment. File systems tell time in ticks: what reality did since the
-    /// view is fresh may bear the tick in which it became so.
-    fn is_before(&self, ctime: Time, since: Time) -> bool {
-        if since == self.fresh_at { ctime < self.tick } else { ctime <= since }
+        if touched.is_some_and(|at| at >= self.fresh_at) { self.fresh_at } else { self.made_at }
     }
 
     /// Whether the sandbox saw what reality has.
@@ -166,9 +158,7 @@ impl<'a> Seen<'a> {
         if touched.now.kind == Kind::Directory {
             return self.is_same_directory(place, touched.path, since);
         }
-        // Of a deletion nothing else tells which file it was of, so that one in the same tick counts as seen.
-        let is_before = |ctime: Time| if touched.after.is_some() { self.is_before(ctime, since) } else { ctime <= since };
-        let stayed = is_before(touched.now.ctime) || changed_at(directory).is_some_and(is_before);
+        let stayed = touched.now.ctime < since || changed_at(directory).is_some_and(|ctime| ctime < since);
         (stayed && self.is_same_directory(place, directory, since)) || self.was_copied_from(place.tree, touched)
     }
 
@@ -215,7 +205,7 @@ impl<'a> Seen<'a> {
         if let Some((_, known)) = self.project.filter(|(project, _)| *project == path && since == self.fresh_at) {
             return (now.dev, now.ino) == known;
         }
-        let stayed = now.ctime <= since || changed_at(parent).is_some_and(|ctime| ctime <= since);
+        let stayed = now.ctime < since || changed_at(parent).is_some_and(|ctime| ctime < since);
         if stayed && self.is_same_directory(place, parent, since) {
             return true;
         }
@@ -230,7 +220,7 @@ impl<'a> Seen<'a> {
     /// A file that was not moved since lies in the same directory as then; if the view has it, it has that directory.
     fn has_old_file_of(&self, directory: &Path, since: Time) -> bool {
         let Ok(entries) = std::fs::read_dir(directory) else { return false };
-        let is_old = |n: &Node| n.kind == Kind::File && n.nlink == 1 && n.ctime <= since;
+        let is_old = |n: &Node| n.kind == Kind::File && n.nlink == 1 && n.ctime < since;
         let paths = entries.take(MOST_LISTED).filter_map(|e| Some(e.ok()?.path()));
         let mut old = paths.filter_map(|path| node(&path).filter(is_old).map(|node| (path, node))).take(MOST_ASKED);
         old.any(|(path, node)| self.look_inside(&path).is_some_and(|inside| inside.has_same_file_as(&node)))

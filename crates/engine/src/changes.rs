@@ -209,8 +209,8 @@ impl Engine {
         let enter = || view::enter(sandbox);
         let project = viewed.as_ref().and_then(|v| v.project).map(|known| (sandbox.project.as_path(), known));
         let roots: Vec<(&Path, (u64, u64))> = view::roots::mounted(sandbox).map(|(path, root)| (path.as_path(), root.id)).collect();
-        let fresh = viewed.as_ref().map(|v| (v.at, v.tick));
-        let seen = Seen::new(fresh, arrived_at.map_or(made_at, |_| LONG_AGO), project, &roots, &enter);
+        let fresh_at = viewed.as_ref().map(|v| v.since);
+        let seen = Seen::new(fresh_at, arrived_at.map_or(made_at, |_| LONG_AGO), project, &roots, &enter);
         let last_look = matches!(view, View::News).then(|| LastLook::remembered(&directory.join("base")));
         let reach = match (view, &last_look) {
             (_, Some(last_look)) => Reach::News(last_look),

@@ -159,7 +159,6 @@ impl Engine {
         self.prepare_to_hold(&sandbox);
         log.name(pid)?;
         self.bound_logs(&sandbox)?;
-        self.await_next_tick(&sandbox);
         Ok((sandbox, pid))
     }
 

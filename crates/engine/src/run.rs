@@ -214,7 +214,6 @@ impl Engine {
             self.prepare_to_hold(&sandbox);
         }
         drop(lock);
-        self.await_next_tick(&sandbox);
         if let Some(gone @ EngineError::Incomplete { .. }) = unseen {
             return Err(gone);
         }

@@ -6,6 +6,7 @@
 //! stands, so only a view that nobody uses meanwhile counts as fresh afterwards. A mount holds on to the directory that it was made
 //! of: where reality has put another in its place, the sandbox has to be mounted again.
 
+mod moment;
 pub(crate) mod roots;
 
 use std::fs::{self, File};
@@ -14,10 +15,8 @@ use std::iter;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::time::{ClockId, Timespec, clock_gettime};
 use whatif_apply::Plan;
 use whatif_diff::Node;
 use whatif_keeper::Client;
@@ -35,9 +34,6 @@ use crate::{Engine, EngineError};
 const FILE: &str = "viewed.json";
 /// Longer than what is written there ever is: it is written over.
 const NOTE_LENGTH: usize = 256;
-/// Longer than a tick of any kernel.
-const MOST_TICKS: u32 = 12;
-const TICK: Duration = Duration::from_millis(1);
 
 /// What became of a view that was to be made fresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,16 +46,10 @@ pub(crate) enum Freshened {
 
 /// The present moment, for a view of these trees that is about to be put together.
 pub(crate) fn viewed_now<'a>(project: &Path, trees: impl Iterator<Item = (usize, &'a Path)>) -> Viewed {
-    let time = |id| {
-        let Timespec { tv_sec, tv_nsec } = clock_gettime(id);
-        (tv_sec, tv_nsec as u32)
-    };
-    // In this order: nothing is later than it says.
-    let tick = time(ClockId::RealtimeCoarse);
     // Without it, the project's directory is one like the others.
     let project = Node::of(project).ok().flatten().map(|n| (n.dev, n.ino));
     let roots = roots::of(trees);
-    Viewed { at: time(ClockId::Realtime), tick, project, roots }
+    Viewed { since: moment::now(), project, roots }
 }
 
 /// Since when everything that the sandbox sees was looked up.
@@ -68,7 +58,7 @@ pub(crate) fn viewed(sandbox: &Sandbox, directory: &Path) -> Option<Viewed> {
     let refreshed = fs::read(directory.join(FILE)).ok().and_then(|text| serde_json::from_slice::<Viewed>(&text).ok());
     let roots = made.as_ref().map(|made| made.roots.clone()).unwrap_or_default();
     // Looking up again what lies in a tree gives it no other root.
-    made.into_iter().chain(refreshed).max_by_key(|v| v.at).map(|latest| Viewed { roots, ..latest })
+    made.into_iter().chain(refreshed).max_by_key(|v| v.since).map(|latest| Viewed { roots, ..latest })
 }
 
 /// The root directory of a living sandbox, to look at what it sees. Only the kernel's own overlays answer by themselves: what is
@@ -99,7 +89,6 @@ impl Engine {
             s.status == Status::Active && s.details.trees.iter().any(overlaps)
         };
         for sandbox in all.iter().filter(is_meant) {
-            self.await_next_tick(sandbox);
             // What cannot be kept is unknown afterwards, and treated so.
             let _ = self.keep_bases(sandbox);
         }
@@ -151,15 +140,11 @@ impl Engine {
         }
     }
 
-    /// After a command. Where its view is used on, or nobody could keep what it touched, what reality does next must be seen to come
-    /// after that view.
+    /// After a command.
     pub fn settle_command(&self, sandbox: &Sandbox, exited: &Exited) -> Result<(), EngineError> {
         let kept = self.keep_bases(sandbox);
         if exited.others_alive {
             self.prepare_to_hold(sandbox);
-        }
-        if exited.others_alive || !matches!(kept, Ok(true)) {
-            self.await_next_tick(sandbox);
         }
         match kept {
             // Of a sandbox that another command removes, nothing is missed.
@@ -173,17 +158,5 @@ impl Engine {
 
     fn is_wanted(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         Ok(self.store.get(&sandbox.id)?.is_some() && !self.state.is_being_deleted(&sandbox.id))
-    }
-
-    /// File systems tell time in ticks. What changes within the tick that a view began with would seem older than the view.
-    pub(crate) fn await_next_tick(&self, sandbox: &Sandbox) {
-        let Some(viewed) = self.directory(sandbox).ok().and_then(|directory| viewed(sandbox, &directory)) else { return };
-        for _ in 0..MOST_TICKS {
-            let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::RealtimeCoarse);
-            if (tv_sec, tv_nsec as u32) > viewed.at {
-                return;
-            }
-            std::thread::sleep(TICK);
-        }
     }
 }

@@ -177,10 +177,10 @@ pub struct Position {
 /// reality replaces later may still be seen as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Viewed {
-    /// Nothing that is seen was looked up before this. Seconds and nanoseconds.
-    pub at: (i64, u32),
-    /// The same in the clock of file systems, which lags by up to a tick.
-    pub tick: (i64, u32),
+    /// Nothing that is seen was looked up before this, in the clock of file systems: what bears an earlier time was changed before,
+    /// what bears this or a later one, after. Seconds and nanoseconds.
+    #[serde(alias = "tick")]
+    pub since: (i64, u32),
     /// Device and inode of the project's directory then.
     pub project: Option<(u64, u64)>,
     /// The directories that its trees were mounted over. A mount holds on to its own, whatever reality puts in that place.
