@@ -24,6 +24,7 @@ as_root!(
     rights_that_reality_gave_to_new_content_are_approved,
     a_capability_that_a_write_dropped_is_dropped,
     a_file_replaced_inside_keeps_its_owner_for_good,
+    what_a_sandbox_made_is_the_trees_after_a_squash,
     a_directory_given_to_root_on_purpose_is_roots,
     a_renamed_directory_that_reality_closed,
 );
@@ -377,6 +378,19 @@ fn a_file_replaced_inside_keeps_its_owner_for_good(w: &World) {
         let said = c.whatif(&["diff", c.backend]).ok().stdout;
         assert!(said.contains("d/f") && !said.contains("owner"), "{}: {said}", c.backend);
     });
+}
+
+fn what_a_sandbox_made_is_the_trees_after_a_squash(w: &World) {
+    w.outside("mkdir d; chown 4321:1234 d").ok();
+    w.sandbox_with("s", "echo 1 > d/f");
+    w.whatif(["snapshot", "s", "one"]).go().ok();
+    w.whatif(["exec", "s", "--", "/bin/sh", "-c", "echo 2 >> d/f"]).go().ok();
+    w.whatif(["snapshot", "s", "two"]).go().ok();
+    w.apply(&["s"]).ok();
+    w.whatif(["rollback", "s", "two"]).go().ok();
+    w.whatif(["squash", "s"]).go().ok();
+    assert_eq!(w.whatif(["diff", "s", "--name-only"]).go().ok().stdout, "");
+    assert_eq!(w.outside("stat -c %u:%g d/f").ok().text(), "4321:1234");
 }
 
 fn a_directory_given_to_root_on_purpose_is_roots(w: &World) {

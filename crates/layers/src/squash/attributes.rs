@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, lgetxattr, lgetxattr_query,
-    llistxattr, llistxattr_query, lsetxattr, utimensat,
+    llistxattr, llistxattr_query, lremovexattr, lsetxattr, utimensat,
 };
 use rustix::io::Errno;
 use whatif_sys::access_list;
@@ -80,6 +80,10 @@ pub(super) fn get(entry: At<'_>, name: &OsStr) -> io::Result<Option<Vec<u8>>> {
             Err(errno) => return Err(errno.into()),
         }
     }
+}
+
+pub(super) fn remove(entry: At<'_>, name: &OsStr) -> Result<(), Errno> {
+    lremovexattr(entry.path(), name)
 }
 
 fn list(entry: At<'_>) -> io::Result<Vec<OsString>> {

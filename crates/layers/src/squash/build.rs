@@ -73,7 +73,13 @@ impl Build<'_> {
                     self.bring_whiteout(&leaf, &name, &to, visit)?;
                     has_whiteouts = true;
                 }
-                Entry::Other(leaf) => self.bring(&leaf, &to)?,
+                Entry::Other(leaf) => {
+                    self.bring(&leaf, &to)?;
+                    if self.run.is_of_the_run(&held, &leaf)? {
+                        let made = self.run.format.forget_origin(At::new(&*to, &name));
+                        made.map_err(|error| on("mark", &self.path(visit).join(&name))(error))?;
+                    }
+                }
                 Entry::Directory(place) => {
                     let made = mkdirat(&*to, &name, Mode::RWXU);
                     made.map_err(|errno| on("create", &self.path(visit).join(&name))(errno))?;

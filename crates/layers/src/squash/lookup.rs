@@ -158,6 +158,24 @@ impl<'a> Run<'a> {
         Ok(if parts.is_empty() { Entry::Nothing } else { Entry::Directory(Place { parts, below: below.join(&name) }) })
     }
 
+    /// Whether a leaf is a copy of what the run itself has made, further below.
+    pub(super) fn is_of_the_run(&self, place: &[Held], leaf: &Leaf<'_>) -> Result<bool, PathError> {
+        let older = place.iter().skip_while(|held| !std::ptr::eq(*held, leaf.held)).skip(1);
+        for held in older {
+            match self.look(held, &leaf.name)? {
+                Seen::Nothing => {}
+                Seen::Whiteout(_) | Seen::Directory(_) => return Ok(false),
+                Seen::Other(older) => {
+                    let is_copy = self.format.is_copy(At::new(&*held.directory, &older.name));
+                    if !is_copy.map_err(|error| self.unseen(held, &older.name, error))? {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// The directory at a path in the layers from this one on. It ends: each redirect on the way leads to fewer layers.
     fn resolve(&self, path: &Trail, from: usize) -> Result<Place, PathError> {
         let mut place = self.top_from(from);

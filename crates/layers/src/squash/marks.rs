@@ -107,6 +107,23 @@ impl Format {
         self.get(At::itself(directory), "origin")
     }
 
+    /// Whether a file says that it was copied up.
+    pub(super) fn is_copy(self, entry: At<'_>) -> io::Result<bool> {
+        Ok(self.get(entry, "origin")?.is_some())
+    }
+
+    /// What it was copied up from is not below any more: from here on it counts as made where it lies. Other layers that have the
+    /// same file have what it was copied up from, too. Where that cannot be said it stays in doubt.
+    pub(super) fn forget_origin(self, entry: At<'_>) -> io::Result<()> {
+        for prefix in self.prefixes() {
+            match attributes::remove(entry, OsStr::new(&format!("{prefix}origin"))) {
+                Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::PERM | Errno::ACCESS) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// In both forms, as fuse-overlayfs does: the file is there for file systems without attributes.
     fn write_opaque(self, directory: &OwnedFd) -> io::Result<()> {
         if self == Self::Fuse {
