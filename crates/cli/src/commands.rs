@@ -1,7 +1,6 @@
 //! One file a command: its arguments (the doc comments are the help text) and what it does.
 
 pub mod apply;
-pub mod checks;
 pub mod completions;
 pub mod cp;
 pub mod diff;

@@ -11,6 +11,7 @@ mod ending;
 mod foreground;
 mod interrupt;
 mod output;
+mod person;
 mod progress;
 mod race;
 mod review;

@@ -69,8 +69,4 @@ impl Progress {
         };
         self.line.show(&format!("{} of {}", progress.done, progress.total));
     }
-
-    pub fn clear(&mut self) {
-        self.line.clear();
-    }
 }

@@ -53,8 +53,7 @@ use crate::turn::Turn;
 use crate::{Engine, EngineError, Trouble, now};
 
 /// How the caller follows a transaction, and stops it.
-#[expect(missing_debug_implementations, reason = "closures have nothing to show")]
-pub struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     pub progress: &'a mut dyn FnMut(Progress),
     /// Once it says so, a transaction that is not committed is taken back. One that is committed is finished.
     pub is_cancelled: &'a dyn Fn() -> bool,
@@ -257,7 +256,7 @@ pub struct Applied {
 
 impl Engine {
     /// The same for an apply that follows at once: until then no other one comes between.
-    pub fn prepare_apply_in_turn(&self, request: &ApplyRequest, watch: &mut Watch<'_>) -> Result<Prepared, EngineError> {
+    pub(crate) fn prepare_apply_in_turn(&self, request: &ApplyRequest, watch: &mut Watch<'_>) -> Result<Prepared, EngineError> {
         let sandbox = self.resolve(request.name.as_deref())?;
         let turn = self.take_turn_in_project(&sandbox, watch)?;
         let named = ApplyRequest { name: Some(sandbox.id.to_string()), ..request.clone() };
@@ -265,7 +264,7 @@ impl Engine {
     }
 
     /// Finds out what an apply would do. Conflicts are part of the answer.
-    pub fn prepare_apply(&self, request: &ApplyRequest) -> Result<Prepared, EngineError> {
+    pub(crate) fn prepare_apply(&self, request: &ApplyRequest) -> Result<Prepared, EngineError> {
         let sandbox = self.resolve(request.name.as_deref())?;
         let lock = self.lock(&sandbox)?;
         let sandbox = self.refresh(&sandbox)?;
@@ -395,12 +394,12 @@ impl Engine {
     }
 
     /// Checks everything an apply needs, without writing.
-    pub fn check_apply(&self, prepared: &Prepared) -> Result<(), EngineError> {
+    pub(crate) fn check_apply(&self, prepared: &Prepared) -> Result<(), EngineError> {
         Ok(whatif_apply::check(&prepared.plan, self.state.root())?)
     }
 
     /// Makes it real. Whatever fails, reality is then as it was before or as it is to be, never between.
-    pub fn apply(&self, prepared: Prepared, watch: &mut Watch<'_>) -> Result<Applied, EngineError> {
+    pub(crate) fn apply(&self, prepared: Prepared, watch: &mut Watch<'_>) -> Result<Applied, EngineError> {
         self.apply_with(prepared, None, watch)
     }
 
@@ -516,7 +515,7 @@ impl Engine {
 
 impl Prepared {
     /// Lets the sandbox go on while somebody is asked.
-    pub fn let_go_on(&mut self) {
+    pub(crate) fn let_go_on(&mut self) {
         self.still = None;
     }
 

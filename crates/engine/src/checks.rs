@@ -35,13 +35,17 @@ impl CheckResult {
 
 impl Engine {
     /// Whether checks are configured for the project of this apply.
-    pub fn has_checks(&self, request: &ApplyRequest) -> Result<bool, EngineError> {
+    pub(crate) fn has_checks(&self, request: &ApplyRequest) -> Result<bool, EngineError> {
         let sandbox = self.resolve(request.name.as_deref())?;
         Ok(!self.context.config_for(&sandbox.project)?.apply.checks.is_empty())
     }
 
     /// Runs the configured checks in a sandbox of what reality would become. The first required one that fails is an error.
-    pub fn run_checks(&self, prepared: &Prepared, tell: &mut dyn FnMut(&CheckResult)) -> Result<Vec<CheckResult>, EngineError> {
+    pub(crate) fn run_checks(
+        &self,
+        prepared: &Prepared,
+        tell: &mut dyn FnMut(&CheckResult),
+    ) -> Result<Vec<CheckResult>, EngineError> {
         let config = self.context.config_for(&prepared.sandbox.project)?;
         if config.apply.checks.is_empty() || prepared.plan.operations.is_empty() {
             return Ok(Vec::new());
@@ -116,7 +120,7 @@ impl Engine {
     }
 
     /// Whether the user's policy approves this apply without anybody's word.
-    pub fn is_auto_approved(&self, prepared: &Prepared) -> Result<bool, EngineError> {
+    pub(crate) fn is_auto_approved(&self, prepared: &Prepared) -> Result<bool, EngineError> {
         // The user's own policy: a project cannot approve itself.
         let Some(rule) = &self.context.config.policy.auto_approve else { return Ok(false) };
         let paths = Patterns::new(&rule.paths, Scope::of_rules(&[&prepared.sandbox.project]))?;

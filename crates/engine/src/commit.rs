@@ -53,7 +53,7 @@ pub struct CommitOptions {
 
 /// A repository and who commits to it.
 #[derive(Debug)]
-pub struct Committer {
+pub(crate) struct Committer {
     git: Git,
     /// `Name <address>`.
     author: String,
@@ -75,7 +75,7 @@ const DEFAULT_MESSAGE: &str = "{summary}";
 
 impl Engine {
     /// Finds out who commits and where, before anything is applied.
-    pub fn prepare_commit(&self, project: &Path) -> Result<Committer, EngineError> {
+    pub(crate) fn prepare_commit(&self, project: &Path) -> Result<Committer, EngineError> {
         let git = Git::find(project, &self.context.home, self.context.is_root())?;
         let author = self.author(&git)?;
         let signing = Signing::asked_for(&git)?;
@@ -83,14 +83,14 @@ impl Engine {
     }
 
     /// Checks whether what is planned can be committed, without writing. How many files that would be.
-    pub fn check_commit(&self, committer: &Committer, prepared: &Prepared) -> Result<usize, EngineError> {
+    pub(crate) fn check_commit(&self, committer: &Committer, prepared: &Prepared) -> Result<usize, EngineError> {
         in_progress::refuse(&committer.git)?;
         moved_inside::refuse(&prepared.plan, &committer.git)?;
         Ok(Entries::of(&prepared.plan, &committer.git)?.count)
     }
 
     /// Applies and commits, both or neither: whatever fails, branch, index and files are then as they were.
-    pub fn apply_and_commit(
+    pub(crate) fn apply_and_commit(
         &self,
         committer: &Committer,
         prepared: Prepared,

@@ -149,6 +149,11 @@ pub enum EngineError {
     NoSuchProcess { name: String, pid: i32 },
     #[error("{message}")]
     Usage { message: String, hint: String },
+    #[error("nobody can be asked here, and nothing was approved")]
+    NotApproved {
+        /// The apply that was to be undone; none if something was to be applied.
+        undo: Option<String>,
+    },
     #[error("sandbox '{name}' changed since it was looked at (digest {seen}, now {now})")]
     Moved { name: String, seen: String, now: String },
     #[error("{} in conflict with reality: {}", counted(conflicts.len()), listed(conflicts.iter().map(|c| &c.path)))]

@@ -24,6 +24,7 @@ mod exec;
 pub mod export;
 pub mod fork;
 mod freezer;
+pub mod gate;
 mod gc;
 mod git;
 mod git_directory;

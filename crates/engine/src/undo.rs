@@ -71,7 +71,7 @@ pub struct UndoRequest {
 
 impl Engine {
     /// The same for an undo that follows at once: until then no apply comes between.
-    pub fn prepare_undo_in_turn(&self, request: &UndoRequest, watch: &mut Watch<'_>) -> Result<PreparedUndo, EngineError> {
+    pub(crate) fn prepare_undo_in_turn(&self, request: &UndoRequest, watch: &mut Watch<'_>) -> Result<PreparedUndo, EngineError> {
         let page = self.page_to_undo(request.id.as_deref())?;
         let roots = whatif_apply::read(&self.state.apply_path(&page.id))?.roots;
         let turn = Some(self.take_turn(&roots, watch)?);
@@ -163,7 +163,7 @@ impl Engine {
         Ok(PreparedUndo { page, paths, skipped, id, plan, turn: None })
     }
 
-    pub fn undo(&self, prepared: &PreparedUndo, watch: &mut Watch<'_>) -> Result<(), EngineError> {
+    pub(crate) fn undo(&self, prepared: &PreparedUndo, watch: &mut Watch<'_>) -> Result<(), EngineError> {
         let done = self.transact(&prepared.id, &prepared.plan, prepared.turn.as_ref(), Left::Look, None, watch)?;
         // The sandbox may be gone; what it did is undone all the same.
         let _ = done.sandbox.map(|sandbox| {

@@ -1,18 +1,18 @@
-use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
-use whatif_engine::apply::{ApplyRequest, HunkChoice, Prepared, Reason};
+use whatif_engine::apply::{ApplyRequest, HunkChoice};
 use whatif_engine::commit::CommitOptions;
 use whatif_engine::error::signal_name;
+use whatif_engine::gate::{ApplyWish, Made, MadeReal, Planned};
 use whatif_engine::{Engine, EngineError};
-use whatif_types::Explain;
 
 use super::Outcome;
 use crate::apply_report::{
     applied_document, nothing_document, plan_document, refuse_conflicts, report, say_left_out, say_uncommitted, show_plan,
 };
-use crate::interrupt::{self, Interrupts};
-use crate::output::{Output, Style, counted, done, printable, visible_path};
+use crate::interrupt::Following;
+use crate::output::{Output, counted, done};
+use crate::person::Person;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -110,6 +110,11 @@ impl Args {
         }
     }
 
+    fn wish(&self) -> ApplyWish {
+        let commit = self.commit.then(|| CommitOptions { message: self.message.clone(), hooks: self.hooks });
+        ApplyWish { request: self.request(), is_approved: self.yes, is_checked: !self.no_checks, commit }
+    }
+
     fn request(&self) -> ApplyRequest {
         ApplyRequest {
             name: self.name.clone(),
@@ -127,9 +132,6 @@ impl Args {
         }
     }
 }
-
-/// An apply that was approved beforehand is planned again if reality moves between its plan and its first step.
-const ATTEMPTS: usize = 3;
 
 /// How it ended.
 pub enum Ending {
@@ -158,137 +160,54 @@ pub fn after(interrupted: Option<i32>) -> ExitCode {
 }
 
 pub fn perform(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineError> {
-    let mut attempt = 1;
-    loop {
-        match once(engine, args, output) {
-            Err(EngineError::Apply(error)) if args.yes && attempt < ATTEMPTS && has_moved(&error) => attempt += 1,
-            other => return other,
-        }
-    }
-}
-
-/// Whether the plan failed because reality is not what it was planned for, as far as that can be told from the outside.
-fn has_moved(error: &dyn Explain) -> bool {
-    matches!(error.code(), "changed_meanwhile" | "cannot_apply")
-}
-
-fn once(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineError> {
-    let mut request = args.request();
-    let so_far = interrupt::nothing_changed_so_far(output);
-    // Nobody is asked, so nothing has to come between the plan and the apply. Checks may take long, and others need not wait.
-    let is_at_once = args.yes && !args.dry_run && (args.no_checks || !engine.has_checks(&request)?);
-    let prepared = match is_at_once {
-        true => Interrupts::default().during(output, |watch| engine.prepare_apply_in_turn(&request, watch)),
-        false => engine.prepare_apply(&request),
-    };
-    let mut prepared = prepared.map_err(|error| args.explain_swallowed_name(engine, error))?;
-    for note in prepared.notes() {
-        output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(note)));
-    }
-    if !prepared.conflicts.is_empty() {
-        return Ok(Ending::Refused(refuse_conflicts(prepared, output)));
-    }
+    let wish = args.wish();
+    let mut following = Following::new(output);
     if args.dry_run {
-        if !prepared.is_empty() {
-            engine.check_apply(&prepared)?;
-        }
-        let commits = match args.commit {
-            true => Some(engine.check_commit(&engine.prepare_commit(prepared.project())?, &prepared)?),
-            false => None,
-        };
-        show_plan(&prepared, output);
-        if let Some(files) = commits {
-            output.line(format!("to be committed: {}", counted(files as u64, "file")));
-        }
-        output.document(&plan_document(&prepared));
-        return Ok(Ending::Nothing);
+        let planned = engine.plan_apply(&wish).map_err(|error| args.explain_swallowed_name(engine, error))?;
+        return Ok(tell_plan(planned, output));
     }
-    if prepared.is_empty() {
-        output.line("nothing to apply");
-        say_left_out(&prepared, output);
-        output.document(&nothing_document(&prepared));
-        return Ok(Ending::Nothing);
-    }
-    if !args.yes && !engine.is_auto_approved(&prepared)? {
-        if output.json || !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-            return Err(EngineError::Usage {
-                message: "nobody can be asked here, and nothing was approved".to_owned(),
-                hint: "look at it first (--dry-run shows the plan), then approve with --yes".to_owned(),
-            });
+    let made = engine.make_real(&wish, &mut Person::new(output), &mut following);
+    let made = following.explained(made).map_err(|error| args.explain_swallowed_name(engine, error))?;
+    let interrupted = following.ended();
+    let made = match made {
+        Made::Applied(made) => made,
+        Made::Conflicts(prepared) => return Ok(Ending::Refused(refuse_conflicts(*prepared, output))),
+        Made::Nothing(prepared) => {
+            output.line("nothing to apply");
+            say_left_out(&prepared, output);
+            output.document(&nothing_document(&prepared));
+            return Ok(Ending::Nothing);
         }
-        match ask(engine, &mut request, prepared, output)? {
-            Some(approved) => prepared = approved,
-            None => {
-                output.note("nothing was applied");
-                return Ok(Ending::Refused(ExitCode::FAILURE));
-            }
+        Made::Declined => {
+            output.note("nothing was applied");
+            return Ok(Ending::Refused(ExitCode::FAILURE));
         }
-    }
-    let committer = if args.commit { Some(engine.prepare_commit(prepared.project())?) } else { None };
-    if !args.no_checks {
-        super::checks::run(engine, &prepared, output)?;
-    }
-    // From here on there is something to put back: the lock of git's index, and soon the files.
-    let interrupts = Interrupts::watch();
-    drop(so_far);
-    let left_out = prepared.left_out_by_reason();
-    let options = CommitOptions { message: args.message.clone(), hooks: args.hooks };
-    let (applied, committed) = interrupts.during(output, |watch| match &committer {
-        Some(committer) => {
-            let (applied, committed) = engine.apply_and_commit(committer, prepared, &options, watch)?;
-            Ok((applied, Some(committed)))
-        }
-        None => Ok((engine.apply(prepared, watch)?, None)),
-    })?;
-    let interrupted = interrupts.came();
-    drop(interrupts);
+    };
+    let MadeReal { applied, committed, left_out } = &*made;
     if let Some(id) = &applied.id {
         done(format!("applied as {id}"));
     }
-    if let Some(committed) = &committed {
+    if let Some(committed) = committed {
         say_uncommitted(committed, &applied.sandbox.project, output);
     }
-    let commit = committed.and_then(|c| c.id);
-    report(&applied, &left_out, commit.as_deref(), output);
-    output.document(&applied_document(&applied, &left_out, commit.as_deref()));
-    let is_whole = left_out.keys().all(|(reason, _)| matches!(reason, Reason::Ignored | Reason::Outside));
+    let commit = committed.as_ref().and_then(|c| c.id.as_deref());
+    report(applied, left_out, commit, output);
+    output.document(&applied_document(applied, left_out, commit));
     if let Some(signal) = interrupted {
         output.note(format!("interrupted by {} too late to stop it: everything is applied", signal_name(signal)));
     }
-    Ok(Ending::Applied { is_whole, interrupted })
+    Ok(Ending::Applied { is_whole: made.is_whole(), interrupted })
 }
 
-/// A summary and a question; what needs its own approval is asked about on its own.
-fn ask(
-    engine: &Engine,
-    request: &mut ApplyRequest,
-    mut prepared: Prepared,
-    output: &Output,
-) -> Result<Option<Prepared>, EngineError> {
-    show_plan(&prepared, output);
-    prepared.let_go_on();
-    let risky = prepared.left_out.iter().filter(|l| l.reason == Reason::Risky).count();
-    if risky > 0 {
-        let question = format!("Also take what needs its own approval ({})?", counted(risky as u64, "change"));
-        if agreed(&question) {
-            request.risky = true;
-            drop(prepared);
-            prepared = engine.prepare_apply(request)?;
-            if !prepared.conflicts.is_empty() {
-                refuse_conflicts(prepared, output);
-                return Ok(None);
-            }
-            prepared.let_go_on();
-        }
+fn tell_plan(planned: Planned, output: &Output) -> Ending {
+    let Planned { prepared, to_commit } = planned;
+    if !prepared.conflicts.is_empty() {
+        return Ending::Refused(refuse_conflicts(prepared, output));
     }
-    let question = format!("Apply {} to {}?", counted(prepared.steps.len() as u64, "change"), visible_path(prepared.project()));
-    Ok(agreed(&question).then_some(prepared))
-}
-
-/// Only a clear yes is one.
-pub fn agreed(question: &str) -> bool {
-    let mut answer = String::new();
-    let _ = write!(std::io::stderr(), "{question} [y/N] ");
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    show_plan(&prepared, output);
+    if let Some(files) = to_commit {
+        output.line(format!("to be committed: {}", counted(files as u64, "file")));
+    }
+    output.document(&plan_document(&prepared));
+    Ending::Nothing
 }

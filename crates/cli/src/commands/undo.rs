@@ -1,17 +1,18 @@
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::error::signal_name;
-use whatif_engine::undo::{UndoRequest, is_git_object};
-use whatif_engine::{Engine, EngineError, shown_path};
+use whatif_engine::gate::{TakenBack, UndoWish};
+use whatif_engine::undo::{PreparedUndo, UndoRequest, is_git_object};
+use whatif_engine::{Engine, shown_path};
 use whatif_types::text::Text;
 
 use super::Outcome;
-use super::apply::{after, agreed};
-use crate::interrupt::{self, Interrupts};
-use crate::output::{Output, Style, counted, done, printable, visible_path};
+use super::apply::after;
+use crate::interrupt::Following;
+use crate::output::{Output, Style, counted, done, visible_path};
+use crate::person::Person;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -30,52 +31,21 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let request = UndoRequest { id: args.apply.clone(), skip: args.skip.clone() };
-    let so_far = interrupt::nothing_changed_so_far(output);
-    let prepared = match args.yes && !args.dry_run {
-        true => Interrupts::default().during(output, |watch| engine.prepare_undo_in_turn(&request, watch))?,
-        false => engine.prepare_undo(&request)?,
-    };
-    for note in prepared.notes() {
-        output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(note)));
-    }
-    let project = &prepared.page.project;
-    let is_interactive = !output.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if args.dry_run || (is_interactive && !args.yes) {
-        let removed = prepared.removed();
-        for path in &prepared.paths {
-            let word = if removed.contains(path) { "delete" } else { "restore" };
-            output.line(format!("{word:<7}  {}", visible_path(shown_path(path, project))));
-        }
-        for path in &prepared.skipped {
-            output.line(format!("skip     {}", visible_path(shown_path(path, project))));
-        }
-    }
-    let document = |done: bool| {
-        let shown = |paths: &[PathBuf]| paths.iter().map(|p| Text::from(shown_path(p, project))).collect::<Vec<_>>();
-        let (restored, skipped) = (shown(&prepared.paths), shown(&prepared.skipped));
-        json!({ "apply": prepared.page.id, "undo": done.then_some(&prepared.id), "restored": restored, "skipped": skipped })
-    };
+    let mut following = Following::new(output);
     if args.dry_run {
-        output.document(&document(false));
+        let prepared = engine.prepare_undo(&request)?;
+        show_undo(&prepared, output);
+        output.document(&document(&prepared, false));
         return Ok(ExitCode::SUCCESS);
     }
-    if is_interactive && !args.yes {
-        let question = format!("Take back {} of apply {}?", counted(prepared.paths.len() as u64, "change"), prepared.page.id);
-        if !agreed(&question) {
-            output.note("nothing was undone");
-            return Ok(ExitCode::FAILURE);
-        }
-    } else if !args.yes {
-        return Err(EngineError::Usage {
-            message: "nobody can be asked here, and nothing was approved".to_owned(),
-            hint: format!("look: whatif undo {id} --dry-run   approve: whatif undo {id} --yes", id = prepared.page.id),
-        });
-    }
-    let interrupts = Interrupts::watch();
-    drop(so_far);
-    interrupts.during(output, |watch| engine.undo(&prepared, watch))?;
-    let interrupted = interrupts.came();
-    drop(interrupts);
+    let wish = UndoWish { request, is_approved: args.yes };
+    let undone = engine.take_back(&wish, &mut Person::new(output), &mut following);
+    let undone = following.explained(undone)?;
+    let interrupted = following.ended();
+    let TakenBack::Undone(prepared) = undone else {
+        output.note("nothing was undone");
+        return Ok(ExitCode::FAILURE);
+    };
     done(format!("apply {} undone by {}", prepared.page.id, prepared.id));
     output.line(format!(
         "{} {} restored; apply {} is undone",
@@ -84,17 +54,40 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         prepared.page.id
     ));
     if !prepared.skipped.is_empty() {
-        let named = prepared.skipped.iter().filter(|p| !is_git_object(p)).map(|p| visible_path(shown_path(p, project)));
-        let named: Vec<String> = named.collect();
-        let objects = prepared.skipped.len() - named.len();
-        let objects = (objects > 0).then(|| format!("{objects} of git's objects"));
-        let all: Vec<String> = named.into_iter().chain(objects).collect();
-        output.line(format!("  left as they are: {}", all.join(", ")));
+        output.line(format!("  left as they are: {}", left_as_they_are(&prepared).join(", ")));
     }
     output.line(format!("  apply it again: whatif undo {}", prepared.id));
-    output.document(&document(true));
+    output.document(&document(&prepared, true));
     if let Some(signal) = interrupted {
         output.note(format!("interrupted by {} too late to stop it: everything is restored", signal_name(signal)));
     }
     Ok(after(interrupted))
+}
+
+/// What an undo would do.
+pub fn show_undo(prepared: &PreparedUndo, output: &Output) {
+    let (project, removed) = (&prepared.page.project, prepared.removed());
+    for path in &prepared.paths {
+        let word = if removed.contains(path) { "delete" } else { "restore" };
+        output.line(format!("{word:<7}  {}", visible_path(shown_path(path, project))));
+    }
+    for path in &prepared.skipped {
+        output.line(format!("skip     {}", visible_path(shown_path(path, project))));
+    }
+}
+
+fn document(prepared: &PreparedUndo, is_done: bool) -> serde_json::Value {
+    let project = &prepared.page.project;
+    let shown = |paths: &[PathBuf]| paths.iter().map(|p| Text::from(shown_path(p, project))).collect::<Vec<_>>();
+    let (restored, skipped) = (shown(&prepared.paths), shown(&prepared.skipped));
+    json!({ "apply": prepared.page.id, "undo": is_done.then_some(&prepared.id), "restored": restored, "skipped": skipped })
+}
+
+/// Nobody knows git's objects by their names.
+fn left_as_they_are(prepared: &PreparedUndo) -> Vec<String> {
+    let named = prepared.skipped.iter().filter(|p| !is_git_object(p));
+    let named: Vec<String> = named.map(|p| visible_path(shown_path(p, &prepared.page.project))).collect();
+    let objects = prepared.skipped.len() - named.len();
+    let objects = (objects > 0).then(|| format!("{objects} of git's objects"));
+    named.into_iter().chain(objects).collect()
 }

@@ -121,6 +121,10 @@ impl EngineError {
             Self::Command(failed) if failed.reason == Reason::Directory => vec!["choose another with --cwd".to_owned()],
             Self::NoSuchProcess { name, .. } => vec![format!("list its processes: whatif ps {name}")],
             Self::Usage { hint, .. } => vec![hint.clone()],
+            Self::NotApproved { undo: None } => vec!["look at it first (--dry-run shows the plan), then approve with --yes".to_owned()],
+            Self::NotApproved { undo: Some(id) } => {
+                vec![format!("look: whatif undo {id} --dry-run   approve: whatif undo {id} --yes")]
+            }
             Self::Pattern(_) => vec!["patterns are written as in .gitignore, and are not empty; quote them for the shell".to_owned()],
             Self::Moved { name, .. } => vec![format!("look again: whatif diff {name}")],
             Self::Conflicts { name, conflicts, shell } => conflict_hints(name, conflicts, shell),

@@ -22,8 +22,13 @@ impl Engine {
         told.extend(format!("{at:?} {:?}\n", sandbox.details.based_at).bytes());
         let head = self.directory(sandbox)?.join("head");
         for number in 0..sandbox.details.trees.len() {
-            told.extend(format!("tree {number}\n").bytes());
-            add_directory(&mut told, &head.join(number.to_string()))?;
+            let mut tree = Vec::new();
+            add_directory(&mut tree, &head.join(number.to_string()))?;
+            // A start may cut further trees, where something was mounted since.
+            if !tree.is_empty() {
+                told.extend(format!("tree {number}\n").bytes());
+                told.append(&mut tree);
+            }
         }
         Ok(digest::of_bytes(&told))
     }
