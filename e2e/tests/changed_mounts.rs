@@ -39,6 +39,7 @@ as_root!(
     user_a_template_waits_for_a_mount_that_went,
     root_a_template_is_not_hidden_by_a_mount_that_came,
     user_a_template_is_not_hidden_by_a_mount_that_came,
+    root_what_leaves_under_another_name_stays_in_a_renamed_directory,
     root_what_is_mounted_in_a_copy_is_shown_and_cannot_be_written,
     user_what_is_mounted_in_a_copy_is_shown_and_cannot_be_written,
 );
@@ -139,6 +140,14 @@ fn in_tmp(w: &World, caller: Caller) {
                   W run --quiet --name s -- /bin/sh -euc 'echo work > new; echo more >> f'; W diff s --name-only";
     let outcome = in_namespace(w, caller, script);
     assert_eq!(outcome.stdout, "f\nnew\n", "{}", outcome.stderr);
+}
+
+fn root_what_leaves_under_another_name_stays_in_a_renamed_directory(w: &World) {
+    let script = "mkdir -p p/d other; touch p/.whatif.toml; echo k > p/d/k; echo m > p/d/m; mount --bind p other; cd other; \
+                  W new renamed >&2; W exec renamed -- mv d moved; cd ../p; W new s >&2; W exec s -- rm d/k; W apply s --all --yes >&2; \
+                  W exec renamed -- sh -c 'ls moved; cat moved/k'";
+    let outcome = in_namespace(w, Caller::Root, script);
+    assert_eq!(outcome.stdout, "k\nm\nk\n", "{}", outcome.stderr);
 }
 
 /// A project that is a tree of its own, and is replaced by a directory with other content.

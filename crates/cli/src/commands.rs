@@ -43,15 +43,15 @@ pub mod stop;
 pub mod template;
 pub mod undo;
 
-use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use whatif_engine::stack::Unknown;
-use whatif_engine::{Engine, EngineError, Sandbox};
-
+use whatif_engine::chores::Chore;
+use whatif_engine::{Engine, EngineError};
 use whatif_types::SandboxId;
 
 use crate::args::{Cli, Command};
+use crate::chores::InBackground;
 use crate::context;
 use crate::output::{Output, Style, printable};
 
@@ -97,79 +97,39 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Reject(args) => with_engine(output, |engine| reject::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),
         Command::Completions(args) => completions::execute(&args),
-        Command::Attend { sandbox } => attend(&sandbox),
-        Command::Tidy { squash, layers, pool } => tidy(squash.as_deref(), layers, pool),
+        Command::Attend { sandbox } => do_chores(SandboxId::parse(&sandbox).map(Chore::Attend)),
+        Command::Tidy { squash, layers, pool } => {
+            let named = [squash.map(Chore::Squash), layers.then_some(Chore::RemoveLayers), pool.then_some(Chore::FillPool)];
+            do_chores(named.into_iter().flatten().chain([Chore::Tidy]))
+        }
     }
 }
 
 fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcome {
-    let engine = Engine::open(context::from_process()?)?;
-    for trouble in &engine.troubles {
+    let chores = Arc::new(InBackground::default());
+    let engine = Engine::open(context::from_process()?, chores.clone())?;
+    for trouble in engine.recover()? {
         output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(&trouble.message)));
     }
     let outcome = work(&engine);
-    if engine.wants_tidying() {
-        in_background(&["tidy"]);
-    }
+    engine.tidy_if_due();
+    chores.start_the_rest();
     outcome.map_err(|error| engine.explain_removal(error))
 }
 
-fn tidy(squash: Option<&str>, layers: bool, pool: bool) -> Outcome {
-    let engine = Engine::open(context::from_process()?)?;
-    if let Some(name) = squash {
-        engine.squash_due(name)?;
-    }
-    if layers {
-        engine.remove_unneeded_layers(Unknown::Keep)?;
-        engine.clear_race_locks();
-    }
-    if pool {
-        engine.fill_pool()?;
-    }
-    engine.tidy()?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn attend(sandbox: &str) -> Outcome {
-    if let Some(id) = SandboxId::parse(sandbox) {
-        Engine::open(context::from_process()?)?.supervise_when_wanted(&id)?;
+/// What another command started in the background.
+fn do_chores(chores: impl IntoIterator<Item = Chore>) -> Outcome {
+    let engine = Engine::open(context::from_process()?, Arc::new(InBackground::default()))?;
+    engine.recover()?;
+    for chore in chores {
+        engine.do_chore(&chore)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Nobody stays who could be told when processes of this sandbox want the network.
-pub fn attend_in_background(sandbox: &Sandbox) {
-    if sandbox.details.is_supervised() {
-        in_background(&["attend", sandbox.id.as_str()]);
-    }
-}
-
-/// A command of its own, because a forked copy of us must not touch the open records.
-pub fn in_background(arguments: &[&str]) {
-    let Ok(executable) = std::env::current_exe() else { return };
-    let null = std::process::Stdio::null;
-    // Never waited for: it outlives us and belongs to init then.
-    let _ =
-        std::process::Command::new(executable).args(arguments).stdin(null()).stdout(null()).stderr(null()).process_group(0).spawn();
-}
-
-/// One that was taken from the pool is made up for when nobody waits.
-pub fn fill_pool_if_due(engine: &Engine, sandbox: &Sandbox) {
-    if engine.wants_filling(&sandbox.project) {
-        in_background(&["tidy", "--pool"]);
-    }
 }
 
 /// Whoever makes something new is told when there is more than there should be.
 pub fn tell_disk_alert(engine: &Engine, output: &Output) {
     if let Some(alert) = engine.disk_alert() {
         output.note(format!("{} {alert}; 'whatif du' shows where it is", output.paint_note(Style::Yellow, "whatif:")));
-    }
-}
-
-/// Many layers make a sandbox slow; merging them can wait until nobody does.
-pub fn squash_if_due(engine: &Engine, sandbox: &Sandbox) {
-    if engine.wants_squashing(sandbox).unwrap_or(false) {
-        in_background(&["tidy", "--squash", sandbox.name.as_str()]);
     }
 }

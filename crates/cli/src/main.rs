@@ -5,6 +5,7 @@
 mod apply_report;
 mod args;
 mod changes;
+mod chores;
 mod commands;
 mod context;
 mod ending;

@@ -467,7 +467,7 @@ impl Engine {
     ) -> Result<Transacted, EngineError> {
         let is_here =
             |t: &&Trouble| t.root.as_ref().is_none_or(|r| plan.roots.iter().any(|p| p.starts_with(r) || r.starts_with(p)));
-        if let Some(trouble) = self.troubles.iter().filter(|t| t.is_damage).find(is_here) {
+        if let Some(trouble) = self.troubles.get().into_iter().flatten().filter(|t| t.is_damage).find(is_here) {
             return Err(EngineError::Unfinished { message: trouble.message.clone() });
         }
         let taken = if turn.is_none() { Some(self.take_turn(&plan.roots, watch)?) } else { None };

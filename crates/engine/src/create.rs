@@ -155,6 +155,7 @@ impl Engine {
         self.state.settle(&created.sandbox.id)?;
         self.flush_settled()?;
         self.publish(&created.sandbox);
+        self.fill_pool_if_due(&created.sandbox);
         Ok(created.sandbox)
     }
 

@@ -7,8 +7,11 @@ mod sandboxes;
 mod storage;
 mod trial;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
+use crate::chores::Chores;
 use crate::{Context, Engine};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -46,13 +49,13 @@ impl Probe {
 
 /// All probes. The engine is opened here, because a state directory that cannot be used is one of the things to report.
 #[must_use]
-pub fn examine(context: Context) -> Vec<Probe> {
+pub fn examine(context: Context, chores: Arc<dyn Chores>) -> Vec<Probe> {
     let is_root = context.is_root();
     let mut probes = vec![kernel::version(), kernel::user_namespaces(is_root), kernel::seccomp(), kernel::landlock()];
     probes.extend(limits::probes());
     probes.push(holding::probe());
     probes.extend(storage::probes(&context));
-    match Engine::open(context) {
+    match Engine::open(context, chores).and_then(|engine| engine.recover().map(drop).map(|()| engine)) {
         Ok(engine) => {
             probes.extend(trial::probes(&engine));
             probes.push(trial::network(&engine));

@@ -159,6 +159,7 @@ impl Engine {
         self.prepare_to_hold(&sandbox);
         log.name(pid)?;
         self.bound_logs(&sandbox)?;
+        self.attend_if_due(&sandbox);
         Ok((sandbox, pid))
     }
 
@@ -255,7 +256,7 @@ impl Engine {
         let (directory, record) = self.state.published(name)?;
         let client = Client::connect(&directory).ok()?;
         let sandbox = serde_json::from_slice(&record).ok()?;
-        self.subject.note(&sandbox);
+        crate::removed::note_subject(&sandbox);
         Some(Entered { sandbox, client })
     }
 

@@ -56,6 +56,7 @@ impl Engine {
             forks.settle()?;
         }
         let sandboxes = forks.made;
+        self.squash_if_due(&parent);
         Ok(Forked { from, parent, sandboxes, disturbed })
     }
 }

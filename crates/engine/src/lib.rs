@@ -10,6 +10,7 @@ mod captured;
 mod changes;
 pub mod checks;
 mod choice;
+pub mod chores;
 mod command_lines;
 pub mod commit;
 pub mod config_file;
@@ -77,14 +78,15 @@ pub mod usage;
 mod user_names;
 mod view;
 
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use whatif_layers::StateDir;
 use whatif_store::Store;
 use whatif_store::sqlite::SqliteStore;
 
+use self::chores::Chores;
 use self::ledger::Ledger;
-use self::removed::Subject;
 
 pub use self::adopt::{Adopted, Left};
 pub use self::context::Context;
@@ -108,42 +110,40 @@ pub use whatif_keeper::protocol::{Exited, Process, Stdio};
 pub use whatif_store::StoreError;
 pub use whatif_types::Sandbox;
 
-/// Everything a command needs: where things are, who asks, and what is recorded.
+/// Everything a command needs: where things are, who asks, and what is recorded. Many threads may share one.
 #[derive(Debug)]
 pub struct Engine {
     pub context: Context,
     state: StateDir,
     store: Box<dyn Store>,
-    /// What recovery has to tell.
-    pub troubles: Vec<Trouble>,
-    subject: Subject,
+    chores: Arc<dyn Chores>,
+    /// What recovery found.
+    troubles: OnceLock<Vec<Trouble>>,
 }
 
 impl Engine {
-    /// Opens the state directory and repairs what a crash left there.
-    pub fn open(context: Context) -> Result<Self, EngineError> {
+    /// Opens the state directory. What a crash left there is repaired by `recover`, which is for whoever opens it first.
+    pub fn open(context: Context, chores: Arc<dyn Chores>) -> Result<Self, EngineError> {
         // A state directory made inside a sandbox would be one more change to review, and of no use: nothing can be started in it.
         if let Some(nested) = context.nesting().filter(|_| !matches!(StateDir::is_made(&context.state_dir), Ok(true))) {
             return Err(nested);
         }
         let state = StateDir::open(&context.state_dir)?;
         let store = Box::new(SqliteStore::at(state.database()).watched_by(Box::new(Ledger::of(&state))));
-        let mut engine = Self { context, state, store, troubles: Vec::new(), subject: Subject::default() };
-        engine.troubles = engine.recover()?;
-        Ok(engine)
+        Ok(Self { context, state, store, chores, troubles: OnceLock::new() })
     }
 
-    /// Whether somebody should call `tidy` in the background.
-    #[must_use]
-    pub fn wants_tidying(&self) -> bool {
-        self.store.wants_tidying()
-    }
-
-    /// Does what can wait.
-    pub fn tidy(&self) -> Result<(), EngineError> {
-        Ok(self.store.tidy()?)
+    /// Another one of the same state, for a thread that outlives whoever has this one.
+    pub fn another(&self) -> Result<Self, EngineError> {
+        Self::open(self.context.clone(), Arc::clone(&self.chores))
     }
 }
+
+/// One serves many threads.
+const _: fn() = || {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<Engine>();
+};
 
 /// Milliseconds since 1970.
 fn now() -> u64 {

@@ -19,7 +19,13 @@ use crate::{Engine, EngineError};
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
 
 impl Engine {
-    pub(crate) fn recover(&self) -> Result<Vec<Trouble>, EngineError> {
+    /// Repairs what a crash left, and tells what there is to tell about it. Whoever opens the state does that, before anything else.
+    pub fn recover(&self) -> Result<&[Trouble], EngineError> {
+        let found = self.recover_all()?;
+        Ok(self.troubles.get_or_init(|| found))
+    }
+
+    fn recover_all(&self) -> Result<Vec<Trouble>, EngineError> {
         let mut troubles = Vec::new();
         for unsettled in self.state.unsettled()? {
             // What cannot be repaired now must not keep the command from its own work; the next one tries again, and `gc` tells.

@@ -23,6 +23,14 @@ const BACKGROUND_PATIENCE: Duration = Duration::from_secs(60);
 impl Engine {
     /// `whatif rm`. With `only_stopped`, a running sandbox is refused.
     pub fn remove(&self, name: Option<&str>, only_stopped: bool) -> Result<Sandbox, EngineError> {
+        let removed = self.remove_called(name, only_stopped)?;
+        if removed.details.position.taken > 0 || !removed.details.position.stack.is_empty() {
+            self.layers_are_left();
+        }
+        Ok(removed)
+    }
+
+    fn remove_called(&self, name: Option<&str>, only_stopped: bool) -> Result<Sandbox, EngineError> {
         let sandbox = self.resolve(name)?;
         if only_stopped && sandbox.status == Status::Active {
             return Err(EngineError::StillRunning { name: sandbox.name });

@@ -1,7 +1,7 @@
 //! What fails because another command removed the sandbox meanwhile is told as that. How it failed (a directory that is not there, a
 //! keeper that does not answer) says nothing to anybody.
 
-use std::sync::{Mutex, PoisonError};
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use whatif_layers::state_dir::SandboxLock;
@@ -14,19 +14,17 @@ use crate::{Engine, EngineError};
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The sandbox that a command was last found to be about.
-#[derive(Debug, Default)]
-pub(crate) struct Subject(Mutex<Option<(SandboxId, String)>>);
+thread_local! {
+    /// The sandbox that the call on this thread was last found to be about.
+    static SUBJECT: RefCell<Option<(SandboxId, String)>> = const { RefCell::new(None) };
+}
 
-impl Subject {
-    pub(crate) fn note(&self, sandbox: &Sandbox) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((sandbox.id.clone(), sandbox.name.clone()));
-    }
+pub(crate) fn note_subject(sandbox: &Sandbox) {
+    SUBJECT.with_borrow_mut(|subject| *subject = Some((sandbox.id.clone(), sandbox.name.clone())));
+}
 
-    fn is(&self, name: &str) -> bool {
-        let subject = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        subject.as_ref().is_some_and(|(_, known)| known == name)
-    }
+fn subject() -> Option<(SandboxId, String)> {
+    SUBJECT.with_borrow(Clone::clone)
 }
 
 impl Engine {
@@ -40,10 +38,13 @@ impl Engine {
                 EngineError::WorkGone { name, code, source: Box::new(self.explain_removal(*source)) }
             }
             // Of a command about several, another one than the last may have failed.
-            EngineError::Busy { ref name } | EngineError::Stopped { ref name } if !self.subject.is(name) => error,
+            EngineError::Busy { ref name } | EngineError::Stopped { ref name }
+                if subject().is_none_or(|(_, known)| known != *name) =>
+            {
+                error
+            }
             error if is_explained_by_removal(&error) => {
-                let subject = self.subject.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                if let (EngineError::Keeper(_), Some((id, _))) = (&error, subject) {
+                if let (EngineError::Keeper(_), Some((id, _))) = (&error, subject()) {
                     self.await_other_command(&id);
                 }
                 self.removed_subject().unwrap_or(error)
@@ -71,16 +72,15 @@ impl Engine {
     }
 
     fn missing_project(&self) -> Option<EngineError> {
-        let subject = self.subject.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let sandbox = self.store.get(&subject.as_ref()?.0).ok()??;
+        let (id, _) = subject()?;
+        let sandbox = self.store.get(&id).ok()??;
         self.require_project(&sandbox).err()
     }
 
     fn removed_subject(&self) -> Option<EngineError> {
-        let subject = self.subject.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (id, name) = subject.as_ref()?;
-        let is_removed = matches!(self.store.get(id), Ok(None)) || self.state.is_being_deleted(id);
-        is_removed.then(|| EngineError::Removed { name: name.clone(), has_run: false })
+        let (id, name) = subject()?;
+        let is_removed = matches!(self.store.get(&id), Ok(None)) || self.state.is_being_deleted(&id);
+        is_removed.then_some(EngineError::Removed { name, has_run: false })
     }
 }
 

@@ -68,7 +68,7 @@ impl Engine {
     /// The same for a command that only looks. A sandbox recorded as active whose keeper is gone (killed, or the machine restarted)
     /// is stopped; if another command holds its lock, that one writes the record.
     pub(crate) fn refreshed(&self, sandbox: Sandbox) -> Result<Sandbox, EngineError> {
-        self.subject.note(&sandbox);
+        crate::removed::note_subject(&sandbox);
         if sandbox.status != Status::Active || self.is_alive(&sandbox)? {
             return Ok(sandbox);
         }

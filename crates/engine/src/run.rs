@@ -58,7 +58,9 @@ pub struct Finished {
 
 impl Engine {
     pub fn run(&self, new: &NewSandbox, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Run, EngineError> {
-        self.run_from(None, new, spec, descriptors)
+        let run = self.run_from(None, new, spec, descriptors)?;
+        self.fill_pool_if_due(&run.sandbox);
+        Ok(run)
     }
 
     /// The same with a head that begins over more than reality.
@@ -212,6 +214,7 @@ impl Engine {
         if left_processes {
             self.publish(&sandbox);
             self.prepare_to_hold(&sandbox);
+            self.attend_if_due(&sandbox);
         }
         drop(lock);
         if let Some(gone @ EngineError::Incomplete { .. }) = unseen {

@@ -66,7 +66,9 @@ impl Engine {
         let lock = self.lock(&sandbox)?;
         let sandbox = self.reread(&sandbox)?;
         self.require_whole(&sandbox)?;
-        self.snapshot_locked(sandbox, &lock, take, helper, None)
+        let taken = self.snapshot_locked(sandbox, &lock, take, helper, None)?;
+        self.squash_if_due(&taken.sandbox);
+        Ok(taken)
     }
 
     /// The caller has found that all of the sandbox is there.
@@ -138,6 +140,7 @@ impl Engine {
         let ids: Vec<SnapshotId> = removed.iter().map(|(_, s)| s.id.clone()).collect();
         self.store.delete_snapshots(&ids)?;
         self.store.flush()?;
+        self.layers_are_left();
         Ok(removed)
     }
 }
@@ -263,6 +266,7 @@ impl Engine {
         self.require_whole(&sandbox)?;
         let taken = self.snapshot_locked(sandbox, &lock, &Take::automatic(MadeBy::Exec, Live::Copy), None, None)?;
         self.forget_old_snapshots(&taken.sandbox)?;
+        self.squash_if_due(&taken.sandbox);
         Ok(Some(taken))
     }
 

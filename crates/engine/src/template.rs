@@ -94,6 +94,9 @@ impl Engine {
         };
         self.store.insert_template(&template, Some(&origin(&snapshot)), replace)?;
         self.store.flush()?;
+        if replace {
+            self.layers_are_left();
+        }
         Ok((template, disturbed))
     }
 
@@ -129,6 +132,7 @@ impl Engine {
     pub fn remove_template(&self, name: &str) -> Result<Template, EngineError> {
         let template = self.template(name)?;
         self.store.delete_template(name)?;
+        self.layers_are_left();
         Ok(template)
     }
 

@@ -144,6 +144,7 @@ impl Engine {
     pub fn settle_command(&self, sandbox: &Sandbox, exited: &Exited) -> Result<(), EngineError> {
         let kept = self.keep_bases(sandbox);
         if exited.others_alive {
+            self.attend_if_due(sandbox);
             self.prepare_to_hold(sandbox);
         }
         match kept {

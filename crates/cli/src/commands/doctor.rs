@@ -1,10 +1,12 @@
 //! `whatif doctor`.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use whatif_engine::doctor::{self, Verdict};
 
 use super::Outcome;
+use crate::chores::InBackground;
 use crate::context;
 use crate::output::{Output, Style, printable};
 
@@ -12,7 +14,7 @@ use crate::output::{Output, Style, printable};
 pub struct Args {}
 
 pub fn execute(_args: &Args, output: &Output) -> Outcome {
-    let probes = doctor::examine(context::from_process()?);
+    let probes = doctor::examine(context::from_process()?, Arc::new(InBackground::default()));
     output.document(&probes);
     let widest = probes.iter().map(|p| p.name.len()).max().unwrap_or(0);
     for probe in &probes {

@@ -84,7 +84,6 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     };
     if args.detach {
         let (sandbox, pid) = engine.exec_detached(entered, &spec)?;
-        super::attend_in_background(&sandbox);
         output.document(&json!({ "sandbox": sandbox.name, "pid": pid, "snapshot": snapshot }));
         output.line(format!(
             "started as process {pid} in {}; its output: whatif logs {} {pid}",
@@ -103,9 +102,6 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let mark = engine.network_mark(&started.sandbox);
     let exited = foreground::attend(&mut started.running, streams, engine, &started.sandbox, output)?;
     let network = engine.troubles_since(&started.sandbox, mark);
-    if exited.others_alive {
-        super::attend_in_background(&started.sandbox);
-    }
     if output.json {
         let mut document = ending::document(&exited);
         document["sandbox"] = json!(started.sandbox.name);

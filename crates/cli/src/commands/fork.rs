@@ -54,7 +54,6 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         output.note(format!("  not carried along, as only {} knows their values: {names}", forked.parent.name));
     }
     super::tell_disk_alert(engine, output);
-    super::squash_if_due(engine, &forked.parent);
     Ok(ExitCode::SUCCESS)
 }
 

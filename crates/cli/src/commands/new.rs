@@ -28,7 +28,6 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     new.idempotency_key = args.idempotency_key;
     let sandbox = engine.create(&new)?;
     let moved = super::template::tell_moved(engine, &sandbox, output);
-    super::fill_pool_if_due(engine, &sandbox);
     super::tell_disk_alert(engine, output);
     let name = sandbox.name.clone();
     if output.json {

@@ -47,12 +47,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     // One that cannot be removed does not keep the others.
     let mut removed = Vec::new();
     let mut first_failure = None;
-    let mut had_layers = false;
     for name in &names {
         match engine.remove(Some(name), args.stopped) {
             Ok(sandbox) => {
                 output.line(format!("{} is gone", sandbox.name));
-                had_layers |= sandbox.details.position.taken > 0 || !sandbox.details.position.stack.is_empty();
                 removed.push(sandbox.name);
             }
             // Of all there were a moment ago, one may have gone by itself.
@@ -64,9 +62,6 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
                 }
             }
         }
-    }
-    if had_layers {
-        super::in_background(&["tidy", "--layers"]);
     }
     output.document(&json!({ "removed": removed }));
     first_failure.map_or(Ok(ExitCode::SUCCESS), Err)

@@ -61,7 +61,6 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     };
     let mut run = engine.run(&args.sandbox.into_new(engine)?, &spec, &foreground::passed(&streams).1)?;
     let moved = super::template::tell_moved(engine, &run.sandbox, output);
-    super::fill_pool_if_due(engine, &run.sandbox);
     streams.handed_over();
     let captured = streams.captured.clone();
     warn_about_backend(&run.sandbox.details.backend_reason, run.sandbox.details.backend, output);
@@ -70,9 +69,6 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     }
     let exited = foreground::attend(&mut run.running, streams, engine, &run.sandbox, output)?;
     let finished = engine.finish(run, &exited, keep)?;
-    if finished.left_processes && finished.kept {
-        super::attend_in_background(&finished.sandbox);
-    }
     if output.json {
         let mut document = document(&finished, &exited, captured.as_ref());
         document["template_moved"] = json!(moved);

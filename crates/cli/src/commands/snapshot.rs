@@ -63,7 +63,6 @@ fn take(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let taken = engine.snapshot(name, &request)?;
     tell(&taken, output);
     super::tell_disk_alert(engine, output);
-    super::squash_if_due(engine, &taken.sandbox);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -123,7 +122,6 @@ fn remove(engine: &Engine, labels: &[String], output: &Output) -> Outcome {
     for (sandbox, snapshot) in &removed {
         output.line(format!("{}@{} is gone", sandbox.name, snapshot.label));
     }
-    super::in_background(&["tidy", "--layers"]);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -155,7 +153,6 @@ pub fn before_command(engine: &Engine, entered: Entered, output: &Output) -> Res
         Ok(Some(taken)) => {
             let (name, label) = (&taken.sandbox.name, &taken.snapshot.label);
             output.note(format!("{} step back with: whatif rollback {name} {label}", output.paint_note(Style::Dim, "whatif:")));
-            super::squash_if_due(engine, &taken.sandbox);
             label.clone()
         }
         // A command may be just what makes room again.

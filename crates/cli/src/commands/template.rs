@@ -63,9 +63,6 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             output.line(output.paint(Style::Bold, &listed.name));
             tell_disturbed(disturbed.as_ref(), output);
             output.note(format!("  use it: whatif new --template {}", listed.name));
-            if *replace {
-                super::in_background(&["tidy", "--layers"]);
-            }
         }
         Action::Ls => list(engine, output)?,
         Action::Rm { names } => {
@@ -78,7 +75,6 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
                 output.line(format!("{name} is gone"));
             }
             output.document(&json!({ "removed": names }));
-            super::in_background(&["tidy", "--layers"]);
         }
     }
     Ok(ExitCode::SUCCESS)

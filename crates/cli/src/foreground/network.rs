@@ -55,9 +55,9 @@ impl<'e> Network<'e> {
             return;
         }
         let Ok((done, theirs)) = UnixStream::pair() else { return };
-        let (context, sandbox, is_answered) = (self.engine.context.clone(), self.sandbox.clone(), self.is_interactive);
+        let Ok(engine) = self.engine.another() else { return };
+        let (sandbox, is_answered) = (self.sandbox.clone(), self.is_interactive);
         let start = move || {
-            let engine = Engine::open(context)?;
             let started = if is_answered { engine.supervise_answered(&sandbox) } else { engine.supervise(&sandbox) };
             drop(theirs);
             started

@@ -21,9 +21,10 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps};
 use whatif_apply::{Change as Act, Expected, Operation, Plan, Source};
 use whatif_diff::{Found, Renamed, Through};
 use whatif_layers::state_dir::SandboxLock;
-use whatif_layers::{copy, remove};
+use whatif_layers::{copy, remove, survey};
 use whatif_sys::absence::OrAbsent;
 use whatif_types::config::UserConfig;
+use whatif_types::mountinfo::aliases_of;
 use whatif_types::{LayerId, Sandbox, Status};
 
 use super::About;
@@ -82,9 +83,14 @@ struct Carried<'f> {
 impl Engine {
     /// Only overlays mounted by root have renamed directories. The sandboxes are held until the result is dropped.
     pub(super) fn copy_up_renamed(&self, plan: &Plan) -> Result<AllHeld, EngineError> {
-        let paths: HashSet<PathBuf> = plan.operations.iter().filter(|o| takes_away(o)).map(|o| o.absolute(&plan.roots)).collect();
+        let mut paths: HashSet<PathBuf> =
+            plan.operations.iter().filter(|o| takes_away(o)).map(|o| o.absolute(&plan.roots)).collect();
         let about = serde_json::from_value::<About>(plan.about.clone());
         let (true, false, Ok(about)) = (self.context.is_root(), paths.is_empty(), about) else { return Ok(AllHeld::default()) };
+        // A bind mount gives it other names, under which others show it.
+        let mounts = survey::mounts()?;
+        let aliases: Vec<PathBuf> = paths.iter().flat_map(|path| aliases_of(&mounts, path)).collect();
+        paths.extend(aliases);
         let leaving = Leaving { paths, about, restored: restored(plan) };
         let mut copying =
             CopyUp { engine: self, leaving, marked: HashMap::new(), place: None, alone: Vec::new(), has_copied: false };

@@ -11,7 +11,7 @@ use whatif_types::experiment::Event;
 
 use super::run::{Flow, Racing, Tell};
 use super::stop::Why;
-use crate::{Context, Engine, EngineError};
+use crate::{Engine, EngineError};
 
 /// How often whoever watches is called when nothing happens.
 const TICK: Duration = Duration::from_millis(80);
@@ -25,9 +25,11 @@ impl Engine {
         work: impl FnOnce(&Engine, &dyn Fn(Event)) -> Result<T, EngineError> + Send,
     ) -> Result<T, EngineError> {
         let (sender, events) = mpsc::channel();
-        let context = self.context.clone();
         std::thread::scope(|scope| {
-            let worker = Builder::new().spawn_scoped(scope, move || work(&open(context)?, &|event| _ = sender.send(event)));
+            let worker = Builder::new().spawn_scoped(scope, move || {
+                give_input()?;
+                work(self, &|event| _ = sender.send(event))
+            });
             let worker = worker.map_err(cannot_start)?;
             listen(racing, &events, tell, &mut |event, tell| Ok(tell(Some(&event))))?;
             // Whoever panics takes us along.
@@ -63,7 +65,6 @@ pub(super) fn listen<M>(
 }
 
 /// For a thread that gives commands their input: one that does not want it must not end us.
-pub(super) fn open(context: Context) -> Result<Engine, EngineError> {
-    whatif_sys::signals::block(&[Signal::PIPE.as_raw()]).map_err(|e| EngineError::io("block", Path::new("a signal"), e))?;
-    Engine::open(context)
+pub(super) fn give_input() -> Result<(), EngineError> {
+    whatif_sys::signals::block(&[Signal::PIPE.as_raw()]).map_err(|e| EngineError::io("block", Path::new("a signal"), e))
 }

@@ -160,6 +160,7 @@ impl Engine {
         let _claimed = self.claim_race(experiment)?;
         self.store.delete_experiment(&experiment.id)?;
         let _ = std::fs::remove_dir_all(self.race_directory(&experiment.id));
+        self.layers_are_left();
         Ok(())
     }
 
@@ -189,6 +190,7 @@ impl Engine {
         experiment.details.start = None;
         self.store.update_experiment(&mut experiment)?;
         drop(lock);
+        self.layers_are_left();
         for sandbox in self.sandboxes_of_race(&experiment)?.into_iter().filter(|s| Some(&s.id) != rest.as_ref()) {
             // The winner is real as a whole.
             let is_winner = experiment.records[number].sandbox.as_ref() == Some(&sandbox.id);

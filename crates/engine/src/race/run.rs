@@ -97,6 +97,13 @@ impl Engine {
     /// Runs all attempts that have not ended. Whoever is told can stop it; what has ended by then stays.
     /// `env` are variables for all of its commands, beside those that are recorded.
     pub fn race(&self, experiment: &Experiment, env: &[String], tell: &mut Tell<'_>) -> Result<Raced, EngineError> {
+        let raced = self.run_race(experiment, env, tell);
+        // Layers of what was cancelled are nobody's.
+        self.layers_are_left();
+        raced
+    }
+
+    fn run_race(&self, experiment: &Experiment, env: &[String], tell: &mut Tell<'_>) -> Result<Raced, EngineError> {
         let Claimed { mut experiment, lock: _lock } = self.claim_race(experiment)?;
         if experiment.is_ended() {
             return Err(RaceError::NothingLeft { name: experiment.name }.into());

@@ -14,7 +14,7 @@ use super::moves::Moves;
 use super::run::{Flow, Racing, Tell};
 use super::stop::{Stop, Why};
 use super::{beside, room};
-use crate::{Context, Engine, EngineError};
+use crate::{Engine, EngineError};
 
 /// How often it is looked whether there is room by now.
 const LOOK: Duration = Duration::from_millis(200);
@@ -67,8 +67,8 @@ impl Engine {
         let (sender, messages) = mpsc::channel();
         std::thread::scope(|scope| {
             for started in 0..workers {
-                let (sender, queue, context) = (sender.clone(), &queue, self.context.clone());
-                match Builder::new().spawn_scoped(scope, move || work(context, racing, queue, &sender)) {
+                let (sender, queue) = (sender.clone(), &queue);
+                match Builder::new().spawn_scoped(scope, move || self.work(racing, queue, &sender)) {
                     Ok(_) => {}
                     Err(error) if started == 0 => return Err(beside::cannot_start(error)),
                     // Those who work do the rest, one after the other.
@@ -139,22 +139,24 @@ impl Clerk<'_> {
     }
 }
 
-/// One worker: an attempt after the other, each with records of its own.
-fn work(context: Context, racing: &Racing, queue: &Queue, sender: &Sender<Message>) {
-    let engine = beside::open(context);
-    let tell = |event: Event| _ = sender.send(Message::Event(event));
-    while let Some(number) = queue.next(&racing.stop) {
-        let done = |so_far: &Outcome, sandbox: &SandboxId| {
-            let _ = sender.send(Message::Done { number, so_far: so_far.clone(), sandbox: sandbox.clone() });
-        };
-        let tried = match &engine {
-            Ok(engine) => engine.attempt(racing, number, &Say { event: &tell, done: &done }),
-            Err(error) => Some(Tried::without_sandbox(broken(error))),
-        };
-        let peak = tried.as_ref().map_or(0, |tried| tried.outcome.peak_memory());
-        queue.done(peak);
-        if let Some(Tried { outcome, sandbox }) = tried {
-            let _ = sender.send(Message::Ended { number, outcome, sandbox });
+impl Engine {
+    /// One worker: an attempt after the other.
+    fn work(&self, racing: &Racing, queue: &Queue, sender: &Sender<Message>) {
+        let ready = beside::give_input();
+        let tell = |event: Event| _ = sender.send(Message::Event(event));
+        while let Some(number) = queue.next(&racing.stop) {
+            let done = |so_far: &Outcome, sandbox: &SandboxId| {
+                let _ = sender.send(Message::Done { number, so_far: so_far.clone(), sandbox: sandbox.clone() });
+            };
+            let tried = match &ready {
+                Ok(()) => self.attempt(racing, number, &Say { event: &tell, done: &done }),
+                Err(error) => Some(Tried::without_sandbox(broken(error))),
+            };
+            let peak = tried.as_ref().map_or(0, |tried| tried.outcome.peak_memory());
+            queue.done(peak);
+            if let Some(Tried { outcome, sandbox }) = tried {
+                let _ = sender.send(Message::Ended { number, outcome, sandbox });
+            }
         }
     }
 }

@@ -6,8 +6,8 @@ use whatif_types::experiment::Verdict;
 use whatif_types::explain::whole_message;
 
 use super::Which;
+use crate::commands::Outcome;
 use crate::commands::apply::{self, Ending};
-use crate::commands::{Outcome, in_background};
 use crate::output::{Output, Style, counted};
 
 /// Make an attempt real
@@ -84,7 +84,6 @@ fn doubt(engine: &Engine, experiment: &Experiment, number: usize) -> Result<Opti
 fn settle(engine: &Engine, claimed: Claimed, number: usize, output: &Output) -> Result<(), EngineError> {
     let race = claimed.experiment.name.clone();
     let settled = engine.settle_race(claimed, number)?;
-    in_background(&["tidy", "--layers"]);
     let note = |text: String| output.note(format!("{} {text}", output.paint_note(Style::Dim, "whatif:")));
     if settled.removed > 0 {
         note(format!("{} of race {race} removed", counted(settled.removed as u64, "sandbox")));

@@ -76,7 +76,6 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             }
         }
     }
-    crate::commands::in_background(&["tidy", "--layers"]);
     output.document(&json!({ "removed": removed }));
     first_failure.map_or(Ok(ExitCode::SUCCESS), Err)
 }

@@ -20,8 +20,6 @@ pub fn run(engine: &Engine, experiment: &Experiment, env: &[String], output: &Ou
     let mut watching = Watching::start(experiment, output)?;
     let raced = engine.race(experiment, env, &mut |event| watching.take(event));
     drop(watching);
-    // Layers of what was cancelled are nobody's.
-    crate::commands::in_background(&["tidy", "--layers"]);
     let Raced { experiment, ranking, interrupted } = raced?;
     let standing = if interrupted { Standing::Interrupted } else { Standing::Ended };
     if !output.json {
