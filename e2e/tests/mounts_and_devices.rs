@@ -158,7 +158,7 @@ fn directories_beside_a_mount_may_come_and_go(w: &World) {
 /// every directory beside it becomes a tree of the sandbox. `as` runs something as that user, in its project.
 fn beside_a_mount(w: &World, script: &str) -> whatif_e2e::Outcome {
     let set_up = format!(
-        "cd {dir}; mkdir -m 1777 shared; mkdir shared/mnt; mkdir -m 700 shared/closed; mkdir -p user/p user/state; \
+        "cd {dir}; mkdir -m 1777 shared; mkdir shared/mnt; mkdir -m 700 shared/closed; mkdir -m 711 shared/closed-to-lists; mkdir -p user/p user/state; \
          chown -R 65534:65534 user; mount -t tmpfs -o mode=1777 none shared/mnt; cd user/p; \
          as() {{ setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=$PATH HOME={dir}/user WHATIF_HOME={dir}/user/state \"$@\"; }}",
         dir = w.dir.display()

@@ -205,8 +205,16 @@ impl<'a> Walk<'a> {
         let path = visit.path.clone();
         match self.visit(visit, finding) {
             Ok(()) | Err(Errno::NOENT) => {}
+            // A directory of somebody else's may be a tree of its own, and one that this user may not list.
+            Err(Errno::ACCESS) if path.as_os_str().is_empty() && self.has_nothing() => {}
             Err(errno) => finding.unreadable(&self.tree.path.join(path), errno),
         }
+    }
+
+    /// Whether no layer says anything about what is in the tree. What cannot be looked at does.
+    fn has_nothing(&self) -> bool {
+        let is_empty = |layer: &Layer| std::fs::read_dir(&layer.path).is_ok_and(|mut entries| entries.next().is_none());
+        self.layers.iter().all(is_empty)
     }
 
     fn visit(&self, mut visit: Visit, finding: &mut Finding) -> Result<(), Errno> {
