@@ -37,7 +37,7 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
     Err(Failure::new(format!("failed to start the tests: {}", command.exec())))
 }
 
-fn built(workspace: &Workspace) -> Result<std::path::PathBuf, Failure> {
+pub fn built(workspace: &Workspace) -> Result<std::path::PathBuf, Failure> {
     match workspace.cargo(&["build", "--release"]).status() {
         Ok(status) if status.success() => Ok(workspace.release_binary()),
         _ => Err(Failure::new("failed to build whatif")),

@@ -7,6 +7,7 @@ mod backend;
 mod bench;
 mod failure;
 mod fuzz;
+mod machine;
 mod packages;
 mod programs;
 mod test;
@@ -22,6 +23,8 @@ usage: cargo xtask <command>
   test                      install what the tests need (as root, through apt) and run all of them
   backend NAME [TEST…]      run these end-to-end tests, or all, with sandboxes on overlay, fuse or copy
     attacks                 as a TEST: all that SECURITY.md names for an attack
+  machine [TEST…]           run these end-to-end tests, or a slice of them, on Debian's own kernel in a virtual machine
+    TEST                    a file of tests, or 'FILE NAME' for those whose names contain NAME
   fuzz [options] [FS…]      play random lives over several file systems until one loses something
     --minutes N             how long (default 10)
     --steps N               steps of a life (default 60)
@@ -33,7 +36,7 @@ usage: cargo xtask <command>
     --json FILE             where the figures go (default: target/bench.json)
     --user                  when started by root: measure as an ordinary user
 
-WHATIF_BIN=PATH makes backend, fuzz and bench use that binary instead of building one, WHATIF_BENCH_SNAPSHOTS=N take N snapshots of
+WHATIF_BIN=PATH makes backend, machine, fuzz and bench use that binary instead of building one, WHATIF_BENCH_SNAPSHOTS=N take N snapshots of
 one sandbox (default 10000).";
 
 fn main() -> ExitCode {
@@ -59,6 +62,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         "test" if rest.is_empty() => test::run(),
         "test" => Err(Failure::Usage("test takes no arguments".to_owned())),
         "backend" => backend::run(rest),
+        "machine" => machine::run(rest),
         "fuzz" => fuzz::run(&fuzz::Options::parse(rest)?, rest),
         "bench" => bench::run(&bench::Options::parse(rest)?),
         // Not for people: bench starts itself again, elsewhere.

@@ -55,6 +55,14 @@ const COMPONENTS: [Component; 31] = [
     program("hyperfine", "hyperfine"),
 ];
 
+/// For the virtual machine.
+const OF_MACHINE: [Component; 4] = [
+    program("qemu-system-x86", "qemu-system-x86_64"),
+    program("kmod", "modprobe"),
+    program("cpio", "cpio"),
+    program("busybox-static", "busybox"),
+];
+
 const fn program(package: &'static str, name: &'static str) -> Component {
     Component { package, sign: Sign::Program(name) }
 }
@@ -62,10 +70,19 @@ const fn program(package: &'static str, name: &'static str) -> Component {
 /// Installs what is missing if we may. What stays missing is named; in CI it is a failure, because there a skipped
 /// test is one that nobody ever runs.
 pub fn provide() -> Result<(), Failure> {
-    let mut missing = missing();
+    provide_all(&COMPONENTS)
+}
+
+/// The same for a virtual machine, without which there is none.
+pub fn provide_machine() -> Result<(), Failure> {
+    provide_all(&OF_MACHINE)
+}
+
+fn provide_all(components: &[Component]) -> Result<(), Failure> {
+    let mut missing = missing(components);
     if !missing.is_empty() && rustix::process::geteuid().is_root() {
         install(&missing);
-        missing = self::missing();
+        missing = self::missing(components);
     }
     if missing.is_empty() {
         println!("everything the tests need is installed");
@@ -82,8 +99,8 @@ pub fn provide() -> Result<(), Failure> {
     Ok(())
 }
 
-fn missing() -> Vec<&'static str> {
-    let mut packages: Vec<_> = COMPONENTS.iter().filter(|component| !component.is_present()).map(|c| c.package).collect();
+fn missing(components: &[Component]) -> Vec<&'static str> {
+    let mut packages: Vec<_> = components.iter().filter(|component| !component.is_present()).map(|c| c.package).collect();
     packages.dedup();
     packages
 }

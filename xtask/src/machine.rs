@@ -1,0 +1,105 @@
+//! `cargo xtask machine`: end-to-end tests on the kernel that most users have: Debian's own, with cgroup v2 only, in a virtual machine.
+//!
+//! Its system is made of packages that are installed here, so nothing but the kernel is fetched. It is emulated: whatever this
+//! machine can or cannot do, that one has the same processor. That takes its time, so a slice is run by default.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::backend::built;
+use crate::failure::{Failure, on};
+use crate::packages;
+use crate::workspace::Workspace;
+
+/// What differs most between kernels: mounts, what a view shows, limits by control groups, holding still, rules of the network.
+/// Each as root and as an ordinary user.
+const SLICE: [&str; 7] = [
+    "stale_views files_made_just_before_are_no_conflict",
+    "moved_meanwhile a_file_that_reality_moved_away",
+    "renamed_directories another_sandbox_keeps_what_it_renamed",
+    "snapshot_contents a_rollback_can_be_undone",
+    "undo undo_restores_every_detail",
+    "limits memory_ends_at_its_limit",
+    "fuse_views a_directory_that_was_made_again_is_empty",
+];
+
+/// A test that hangs must not hang whoever waits for it.
+const PATIENCE: &str = "2400";
+
+pub fn run(arguments: &[String]) -> Result<(), Failure> {
+    packages::provide_machine()?;
+    let workspace = Workspace::find()?;
+    let place = workspace.target.join("machine");
+    let wanted: Vec<String> = if arguments.is_empty() { SLICE.map(str::to_owned).to_vec() } else { arguments.to_vec() };
+    fill(&workspace, &place.join("brought"), &wanted)?;
+    let mut build = Command::new(workspace.root.join("xtask/machine/build.sh"));
+    succeed(build.arg(place.join("brought")).current_dir(&place), "make the machine's disk")?;
+    boot(&place)
+}
+
+/// What is tested, and by what.
+fn fill(workspace: &Workspace, brought: &Path, wanted: &[String]) -> Result<(), Failure> {
+    let _ = fs::remove_dir_all(brought);
+    fs::create_dir_all(brought).map_err(on("create", brought))?;
+    let binary = std::env::var_os("WHATIF_BIN").map_or_else(|| built(workspace), |binary| Ok(PathBuf::from(binary)))?;
+    fs::copy(&binary, brought.join("whatif")).map_err(on("copy", &binary))?;
+    let mut script = String::from("failed=0\n");
+    for test in wanted {
+        let (file, filter) = test.split_once(' ').unwrap_or((test, ""));
+        let program = test_program(workspace, file)?;
+        fs::copy(&program, brought.join(file)).map_err(on("copy", &program))?;
+        script.push_str(&format!("/{file} {filter} --test-threads 2 || failed=1\n"));
+    }
+    script.push_str("exit $failed\n");
+    fs::write(brought.join("tests"), script).map_err(on("write", brought))
+}
+
+/// Cargo says where it puts a file of tests.
+fn test_program(workspace: &Workspace, file: &str) -> Result<PathBuf, Failure> {
+    let arguments = ["test", "--package", "whatif-e2e", "--no-run", "--quiet", "--message-format=json", "--test", file];
+    let output = workspace.cargo(&arguments).stderr(Stdio::inherit()).output().map_err(on("run", Path::new("cargo")))?;
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let of = |line: &str| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        let is_it = message["target"]["name"] == file;
+        message["executable"].as_str().filter(|_| is_it).map(PathBuf::from)
+    };
+    messages.lines().find_map(of).ok_or_else(|| Failure::new(format!("there are no tests called {file}")))
+}
+
+/// Shows what it says, and takes its word for how the tests ended.
+fn boot(place: &Path) -> Result<(), Failure> {
+    let mut machine = Command::new("timeout");
+    machine.args([PATIENCE, "qemu-system-x86_64", "-accel", "tcg", "-smp", "2", "-m", "3G"]);
+    machine.args(["-nodefaults", "-no-reboot", "-nographic", "-serial", "stdio", "-kernel", "kernel", "-initrd", "initrd"]);
+    machine.args(["-drive", "file=disk,if=virtio,format=raw,cache=unsafe"]);
+    machine.args(["-append", "console=ttyS0 quiet panic=-1 random.trust_cpu=on cgroup_no_v1=all"]);
+    machine.current_dir(place).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut started = machine.spawn().map_err(on("start", Path::new("qemu-system-x86_64")))?;
+    let mut ended = None;
+    for line in started.stdout.take().into_iter().flat_map(|output| BufReader::new(output).split(b'\n')) {
+        let line = line.map_err(on("listen to", Path::new("the machine")))?;
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end_matches('\r');
+        println!("{line}");
+        ended = line.strip_prefix("ENDED ").map(str::to_owned).or(ended);
+    }
+    let _ = started.wait();
+    match ended.as_deref() {
+        Some("0") => Ok(()),
+        Some(_) => Err(Failure::new("tests failed in the machine")),
+        None => Err(Failure::new("the machine ended before the tests did")),
+    }
+}
+
+fn succeed(command: &mut Command, what: &str) -> Result<(), Failure> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::new(format!("failed to {what}: {status}"))),
+        Err(error) => Err(Failure::new(format!("failed to {what}: {error}"))),
+    }
+}
