@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use rustix::fs::XattrFlags;
 use serde_json::{Value, json};
-use whatif_archive::{ArchiveError, Layer, Limits, Manifest, Marks, Options};
+use whatif_archive::{ArchiveError, Layer, Limits, Manifest, Options};
 use whatif_e2e::{Outcome, World, as_root, as_root_and_user, not_on, wait_for};
+use whatif_overlay::Format;
 
 as_root_and_user!(
     the_project_is_the_importers,
@@ -18,6 +19,7 @@ as_root_and_user!(
     a_layer_has_the_shape_of_a_layer,
     a_forged_start_hides_no_command,
     a_forged_start_changes_nothing_unseen,
+    a_mark_of_a_tree_itself_deletes_nothing,
 );
 as_root!(a_renamed_directory_shows_nothing_that_is_covered);
 
@@ -83,8 +85,8 @@ impl<'w> Forged<'w> {
     }
 }
 
-fn marks(w: &World) -> Marks {
-    if w.is_root() { Marks::Trusted } else { Marks::User }
+fn marks(w: &World) -> Format {
+    if w.is_root() { Format::Trusted } else { Format::User }
 }
 
 fn layers(w: &World) -> usize {
@@ -380,6 +382,28 @@ fn a_renamed_directory_shows_nothing_that_is_covered(w: &World) {
     redirect(&forged, &shown, &w.home.display().to_string());
     forged.import(&[]).ok();
     assert_eq!(w.exec("forged", "cat shown/project/old/below/f; ls -A shown/.ssh 2>/dev/null").stdout, "b\n");
+}
+
+/// The kernel does not ask the root of a layer whether anything shows through it.
+fn a_mark_of_a_tree_itself_deletes_nothing(w: &World) {
+    not_on!(w, "fuse" | "copy", "the archive is forged from one of overlay");
+    w.write("kept", "kept\n");
+    w.new_sandbox("s");
+    w.exec("s", "echo mine > f").ok();
+    let forged = Forged::of(w, "s");
+    let trees = fs::read_dir(forged.layer()).expect("it is ours").map(|entry| entry.expect("it is listed"));
+    let trees: Vec<PathBuf> =
+        trees.filter(|entry| entry.file_name().to_str().is_some_and(|n| n.parse::<usize>().is_ok())).map(|e| e.path()).collect();
+    assert!(!trees.is_empty());
+    for tree in &trees {
+        marks(w).make_opaque(&fs::File::open(tree).expect("it is ours")).expect("it can be marked");
+    }
+    forged.import(&[]).ok();
+    assert_eq!(w.exec("forged", "cat kept f").ok().stdout, "kept\nmine\n", "everything shows");
+    let document = w.json(["diff", "forged"]);
+    let changes: Vec<&Value> = document["changes"].as_array().expect("a list").iter().map(|change| &change["kind"]).collect();
+    // Not applied here: one of the trees may be the machine's own root.
+    assert_eq!(changes, ["add"], "{document}");
 }
 
 fn redirect(forged: &Forged<'_>, path: &Path, target: &str) {

@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use whatif_archive::{ArchiveError, Limits, Manifest, Marks, Options};
+use whatif_archive::{ArchiveError, Limits, Manifest, Options};
 use whatif_e2e::{World, as_root, as_root_and_user, on_other_backends};
+use whatif_overlay::Format;
 
 as_root_and_user!(a_rebase_brings_no_real_bytes_in, an_export_carries_no_real_bytes_away, no_real_bytes_are_kept,);
 on_other_backends!(a_rebase_brings_no_real_bytes_in, an_export_carries_no_real_bytes_away,);
@@ -76,7 +77,7 @@ fn an_export_carries_no_real_bytes_away(w: &World) {
 fn in_archive(w: &World, wanted: &str) -> Vec<PathBuf> {
     let directory = w.dir.join("unpacked");
     w.mkdir(&directory);
-    let marks = if w.is_root() { Marks::Trusted } else { Marks::User };
+    let marks = if w.is_root() { Format::Trusted } else { Format::User };
     let options = Options { marks, keep_owners: w.is_root(), limits: Limits::default() };
     let archive = File::open(w.home.join("s.whatif")).expect("it was written");
     let judge = |_: &Manifest| Ok::<_, ArchiveError>(());

@@ -107,15 +107,11 @@ fn flags_of(file: &impl AsFd) -> io::Result<IFlags> {
 }
 
 fn is_carried(name: &OsStr) -> bool {
-    const LEFT: [&str; 7] = [
-        "trusted.overlay.",
-        "security.selinux",
-        "security.SMACK64",
-        "security.apparmor",
-        "security.ima",
-        "security.evm",
-        "security.sehash",
-    ];
+    const LEFT: [&str; 6] =
+        ["security.selinux", "security.SMACK64", "security.apparmor", "security.ima", "security.evm", "security.sehash"];
     let is = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
-    (is("trusted.") || is("security.")) && !is_managed(name) && !LEFT.into_iter().any(is)
+    (is("trusted.") || is("security."))
+        && !is_managed(name)
+        && !whatif_overlay::is_reserved(name.as_bytes())
+        && !LEFT.into_iter().any(is)
 }

@@ -9,11 +9,12 @@ use std::path::PathBuf;
 
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
+use whatif_overlay::{Format, Mark};
 use whatif_sys::access_list;
 
 use crate::entry::{Entry, Kind};
 use crate::error::{ArchiveError, shown};
-use crate::marks::{Mark, Marks, Meaning, meaning};
+use crate::marks::{self, Meaning};
 
 /// The kernel's own limit, of a list and of a value.
 const LONGEST: usize = 64 << 10;
@@ -36,7 +37,7 @@ impl Attributes {
 
 /// Whether anything of this kind may have such an attribute in an archive. Marks never go by their real names.
 fn is_carried(name: &[u8], kind: &Kind) -> bool {
-    let is_mark = [Marks::Trusted, Marks::User].iter().any(|marks| name.starts_with(marks.prefix()));
+    let is_mark = [Format::Trusted, Format::User].iter().any(|format| format.reserves(name));
     let is_file_or_directory = matches!(kind, Kind::File { .. } | Kind::Directory);
     match name {
         _ if is_mark || name.contains(&0) || name.len() > LONGEST_NAME => false,
@@ -55,7 +56,7 @@ pub(crate) fn check(entry: &Entry) -> Result<(), ArchiveError> {
         }
     }
     for (mark, value) in &entry.attributes.marks {
-        if let Some(why) = mark.objection(value, &entry.kind) {
+        if let Some(why) = marks::objection(*mark, value, &entry.kind) {
             return Err(ArchiveError::Mark { name: shown(&entry.path), mark: mark.name().to_owned(), why });
         }
     }
@@ -73,19 +74,19 @@ pub(crate) struct Found {
 }
 
 /// Reads them through a descriptor that may be no more than a path.
-pub(crate) fn find(descriptor: &impl AsFd, kind: &Kind, marks: Marks) -> io::Result<Found> {
+pub(crate) fn find(descriptor: &impl AsFd, kind: &Kind, format: Format) -> io::Result<Found> {
     let path = by_descriptor(descriptor);
     let mut found = Found::default();
     for name in names(&path)? {
-        if let Some(mark) = name.strip_prefix(marks.prefix()) {
-            match meaning(mark) {
-                Meaning::Carried(mark) => {
+        if format.reserves(&name) {
+            match format.mark(&name).map(|mark| (mark, marks::meaning(mark))) {
+                Some((mark, Meaning::Carried)) => {
                     let value = value(&path, &name)?.unwrap_or_default();
-                    found.attributes.marks.insert(mark, mark.neutral(value));
+                    found.attributes.marks.insert(mark, marks::neutral(mark, value));
                 }
-                Meaning::Bookkeeping => {}
-                Meaning::Partial => found.is_partial = true,
-                Meaning::Unknown => found.left_out += 1,
+                Some((_, Meaning::Bookkeeping)) => {}
+                Some((_, Meaning::Partial)) => found.is_partial = true,
+                None => found.left_out += 1,
             }
         } else if is_carried(&name, kind) {
             if let Some(value) = value(&path, &name)? {
@@ -99,11 +100,12 @@ pub(crate) fn find(descriptor: &impl AsFd, kind: &Kind, marks: Marks) -> io::Res
 }
 
 /// Sets all but access control lists, which [come last](set_lists).
-pub(crate) fn set(descriptor: &impl AsFd, attributes: &Attributes, marks: Marks) -> io::Result<()> {
+pub(crate) fn set(descriptor: &impl AsFd, attributes: &Attributes, format: Format) -> io::Result<()> {
     let path = by_descriptor(descriptor);
     let put = |name: &[u8], value: &[u8]| rustix::fs::setxattr(&path, OsStr::from_bytes(name), value, XattrFlags::empty());
     for (mark, value) in &attributes.marks {
-        put(&[marks.prefix(), mark.name().as_bytes()].concat(), mark.real(value))?;
+        let name = format.attribute(*mark).ok_or(Errno::NOTSUP)?;
+        put(name.as_bytes(), marks::real(*mark, value))?;
     }
     for (name, value) in attributes.plain.iter().filter(|(name, _)| !is_list(name)) {
         put(name, value)?;

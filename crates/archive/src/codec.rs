@@ -6,7 +6,7 @@ use crate::attributes::{self, Attributes};
 use crate::entry::{About, Entry, Kind, Time};
 use crate::error::{ArchiveError, shown};
 use crate::header::{self, BLOCK, Block, Header, LARGEST_LONG, LARGEST_SHORT, NAME};
-use crate::marks::Mark;
+use crate::marks;
 use crate::names;
 use crate::pax;
 
@@ -209,7 +209,7 @@ fn is_target(link: &[u8]) -> bool {
 fn attribute(keyword: &[u8], value: &[u8], attributes: &mut Attributes, name: &[u8]) -> Result<(), ArchiveError> {
     if let Some(mark) = keyword.strip_prefix(MARK) {
         let unknown = || ArchiveError::Mark { name: shown(name), mark: shown(mark), why: "is unknown" };
-        attributes.marks.insert(Mark::of(mark).ok_or_else(unknown)?, value.to_vec());
+        attributes.marks.insert(marks::carried(mark).ok_or_else(unknown)?, value.to_vec());
     } else if let Some(escaped) = keyword.strip_prefix(ATTRIBUTE) {
         let plain = pax::unescape(escaped).ok_or_else(|| malformed(name, "has an attribute with a broken name"))?;
         attributes.plain.insert(plain, value.to_vec());

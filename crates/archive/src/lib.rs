@@ -60,6 +60,5 @@ mod write;
 pub use budget::Limits;
 pub use error::ArchiveError;
 pub use manifest::{FORMAT, LayerEntry, Manifest, read_manifest, read_manifest_from};
-pub use marks::Marks;
 pub use read::{Extracted, Options, Redirect, read};
 pub use write::{Layer, LeftOut, Written, measure, write};

@@ -3,20 +3,21 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use whatif_overlay::Format;
+
 use crate::budget::{Budget, Limits};
 use crate::entry::Kind;
 use crate::error::ArchiveError;
 use crate::frames;
 use crate::layers::Layers;
 use crate::manifest::{self, Manifest};
-use crate::marks::Marks;
 use crate::source::Source;
 use crate::unpack::{Unpacked, Unpacking};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Which marks the overlays that will be mounted on the layers look for.
-    pub marks: Marks,
+    pub marks: Format,
     /// Whether things get the owners they had, which only root can do. Otherwise they are the caller's.
     pub keep_owners: bool,
     pub limits: Limits,

@@ -7,7 +7,8 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Statx, StatxFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Statx, StatxFlags, makedev};
+use whatif_overlay::whiteout;
 
 use crate::attributes::{self, Attributes, by_descriptor};
 use crate::beneath::Beneath;
@@ -74,7 +75,7 @@ impl<'l> Tree<'l> {
                 Kind::Link { to: to.into_bytes() }
             }
             FileType::Fifo => Kind::Pipe,
-            FileType::CharacterDevice if (seen.stx_rdev_major, seen.stx_rdev_minor) == (0, 0) => Kind::Whiteout,
+            kind if whiteout::is_device(kind, makedev(seen.stx_rdev_major, seen.stx_rdev_minor)) => Kind::Whiteout,
             other => {
                 match other {
                     FileType::Socket => self.left_out.sockets += 1,

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid};
 use rustix::io::Errno;
+use whatif_overlay::{Format, Mark, whiteout};
 
 use crate::attributes::{self, Attributes, CAPABILITY, by_descriptor};
 use crate::beneath::Beneath;
 use crate::entry::{Entry, Kind};
 use crate::error::{ArchiveError, on, shown};
 use crate::filling::Filling;
-use crate::marks::{Mark, Marks};
 use crate::names;
 use crate::read::{Options, Redirect};
 
@@ -61,7 +61,7 @@ impl<'o> Unpacking<'o> {
             return Err(ArchiveError::NoDirectory { name: shown(&entry.path) });
         }
         if let Some(target) = entry.attributes.marks.get(&Mark::Redirect) {
-            if self.options.marks == Marks::User {
+            if self.options.marks != Format::Trusted {
                 let what = "is a renamed directory, which an ordinary user's overlay cannot follow";
                 return Err(ArchiveError::Unsupported { name: shown(&entry.path), what });
             }
@@ -92,7 +92,7 @@ impl<'o> Unpacking<'o> {
             Kind::Directory => rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(OWNER_ONLY)),
             Kind::Link { to } => rustix::fs::symlinkat(OsStr::from_bytes(to), directory, name),
             Kind::Pipe => node(FileType::Fifo, 0o600),
-            Kind::Whiteout => node(FileType::CharacterDevice, 0),
+            Kind::Whiteout => whiteout::make(directory, name),
             Kind::File { .. } | Kind::HardLink { .. } => Err(Errno::INVAL),
         }
         .map_err(on("create", &full))?;

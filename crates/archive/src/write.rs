@@ -3,6 +3,8 @@
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use whatif_overlay::Format;
+
 use crate::codec;
 use crate::digest::LayerDigest;
 use crate::entry::{Entry, Kind};
@@ -10,7 +12,6 @@ use crate::error::{ArchiveError, on};
 use crate::frames;
 use crate::header::{BLOCK, padding};
 use crate::manifest::{self, FORMAT, LayerEntry, Manifest};
-use crate::marks::Marks;
 use crate::names;
 use crate::tree::Tree;
 
@@ -22,7 +23,7 @@ pub struct Layer {
     pub directory: PathBuf,
     /// Who wrote it. Marks of the other kind are attributes that anything in the sandbox could set, and are left out. A plain copy
     /// has no marks, so either will do; whiteouts of fuse-overlayfs are files like others and stay what they are.
-    pub marks: Marks,
+    pub marks: Format,
     /// Parts of it, by their names, that are plain copies. All others lie over something, of which each entry hides what has its name.
     pub copied: Vec<String>,
     /// Files of it, by their paths in it, that hold something else in the archive than here.

@@ -9,7 +9,8 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 use support::raw::*;
 use support::{Scene, as_ordinary_user, assert_same, is_root, own_marks, snapshot, unpacked};
-use whatif_archive::{ArchiveError as E, Limits, Marks, Options};
+use whatif_archive::{ArchiveError as E, Limits, Options};
+use whatif_overlay::Format;
 use whatif_types::Explain;
 
 struct Case {
@@ -227,7 +228,7 @@ fn attributes() -> Vec<Case> {
     for name in unknown {
         refused!(cases, format!("mark {name:?}"), mark(directory("a/d"), name, b"y"), E::Mark { .. });
     }
-    let root = || Options { marks: Marks::Trusted, ..options() };
+    let root = || Options { marks: Format::Trusted, ..options() };
     for redirect in ["", "/", "..", "../x", "/../etc", "/a//b", "/a/./b", "a/b", "/a/", "x\0y", "."] {
         refused!(
             cases,
@@ -239,7 +240,7 @@ fn attributes() -> Vec<Case> {
     }
     let far = ["/x".repeat(2100)].concat();
     refused!(cases, "endless redirect", mark(directory("a/d"), "redirect", far.as_bytes()), root(), E::Mark { .. });
-    let user = Options { marks: Marks::User, ..options() };
+    let user = Options { marks: Format::User, ..options() };
     refused!(cases, "redirect for a user", mark(directory("a/d"), "redirect", b"/x"), user, E::Unsupported { .. });
     refused!(cases, "redirect of a file", mark(file("a/f", b""), "redirect", b"/x"), root(), E::Mark { .. });
     refused!(cases, "opaque file", mark(file("a/f", b""), "opaque", b"y"), E::Mark { .. });

@@ -12,7 +12,8 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use support::*;
-use whatif_archive::{ArchiveError, Layer, Limits, Manifest, Marks, Options, measure, read_manifest};
+use whatif_archive::{ArchiveError, Layer, Limits, Manifest, Options, measure, read_manifest};
+use whatif_overlay::Format;
 
 /// An access list: owner rwx, user 1000 r--, group r-x, mask r-x, others nothing.
 fn access_list() -> Vec<u8> {
@@ -30,7 +31,7 @@ fn chmod(path: &Path, mode: u32) {
 }
 
 fn mark(path: &Path, name: &str, value: &[u8]) {
-    let prefix = if own_marks() == Marks::Trusted { "trusted" } else { "user" };
+    let prefix = if own_marks() == Format::Trusted { "trusted" } else { "user" };
     set_attribute(path, &format!("{prefix}.overlay.{name}"), value);
 }
 
@@ -309,7 +310,7 @@ fn marks_change_their_names_with_their_owner() {
     std::os::unix::fs::chown(from.join("able"), Some(33), Some(33)).unwrap();
     set_attribute(&from.join("able"), "security.capability", &capability());
 
-    let as_user = Options { marks: Marks::User, keep_owners: false, limits: Limits::default() };
+    let as_user = Options { marks: Format::User, keep_owners: false, limits: Limits::default() };
     let into = scene.directory("user");
     let extracted = unpacked(&packed(&[layer("a", &from)]).0, &into, &as_user).unwrap();
     assert_eq!(extracted.capabilities_left_out, 1);
@@ -323,7 +324,7 @@ fn marks_change_their_names_with_their_owner() {
     assert!(found[Path::new("able")].attributes.is_empty());
 
     let mut back = layer("a", &into.join("a"));
-    back.marks = Marks::User;
+    back.marks = Format::User;
     let into = scene.directory("root");
     unpacked(&packed(&[back]).0, &into, &options()).unwrap();
     let found = snapshot(&into.join("a"));

@@ -35,6 +35,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use whatif_overlay::Format;
 use whatif_sys::absence::OrAbsent;
 
 use self::above::Above;
@@ -53,7 +54,6 @@ pub use self::writer::LONGEST_KEPT;
 pub(crate) use self::writer::make;
 use self::writer::{Kept, Writer};
 use crate::change::{Base, Change, State};
-use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
 use crate::scan::Unchanged;
 use crate::unreadable::Unreadable;
@@ -232,7 +232,7 @@ impl Bases {
             return None;
         }
         let at = self.directories[placed.directory].join(placed.record.content?.to_string());
-        let mut kept = State::new(placed.record.node.clone(), at, Marks::None);
+        let mut kept = State::new(placed.record.node.clone(), at, Format::None);
         if let Some(attributes) = &placed.record.attributes {
             kept.set_attributes(attributes.clone());
         }

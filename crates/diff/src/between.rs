@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::os::unix::ffi::OsStrExt;
 
+use whatif_overlay::Format;
+
 use crate::change::{Blocked, Change, ChangeKind, State, difference};
-use crate::marks::Marks;
 use crate::scan::Found;
 use crate::unreadable::Unreadable;
 
@@ -35,7 +36,7 @@ pub fn between(before: &Found, after: &Found, owners_matter: bool) -> Found {
 fn step(old: Option<&Change>, new: Option<&Change>, owners_matter: bool) -> Result<Option<Change>, Unreadable> {
     let Some(either) = new.or(old) else { return Ok(None) };
     // Taken from the scan that looked: what it was not shown is not there for it.
-    let untouched = || either.reality.clone().map(|node| State::new(node, either.path.clone(), Marks::None));
+    let untouched = || either.reality.clone().map(|node| State::new(node, either.path.clone(), Format::None));
     let side = |change: Option<&Change>| change.map_or_else(untouched, |c| c.after.clone());
     let (before, after) = (side(old), side(new));
     if is_same_file(before.as_ref(), after.as_ref()) {

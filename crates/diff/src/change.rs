@@ -11,13 +11,13 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use whatif_overlay::Format;
 use whatif_sys::absence::MeansAbsent;
 use whatif_sys::direct;
 
 use crate::attributes::{self, Attributes};
 use crate::content;
 use crate::links::Linked;
-use crate::marks::Marks;
 use crate::node::{Kind, Node};
 use crate::risk::Flag;
 use crate::unreadable::Unreadable;
@@ -52,7 +52,7 @@ pub struct State {
     /// Where its bytes, its target and its attributes can be read.
     pub at: PathBuf,
     /// Who wrote the layer it lies in.
-    marks: Marks,
+    marks: Format,
     attributes: OnceCell<Attributes>,
     /// Where a link leads, once that was read.
     target: OnceCell<PathBuf>,
@@ -64,7 +64,7 @@ pub struct State {
 
 impl State {
     #[must_use]
-    pub fn new(node: Node, at: PathBuf, marks: Marks) -> Self {
+    pub fn new(node: Node, at: PathBuf, marks: Format) -> Self {
         Self { node, at, marks, attributes: OnceCell::new(), target: OnceCell::new(), bytes: None, sealed: None }
     }
 
@@ -72,7 +72,7 @@ impl State {
     #[must_use]
     pub fn read_once(node: Node, at: PathBuf, attributes: Attributes, bytes: Vec<u8>) -> Self {
         let attributes = OnceCell::from(attributes);
-        Self { attributes, bytes: Some(bytes.into()), ..Self::new(node, at, Marks::None) }
+        Self { attributes, bytes: Some(bytes.into()), ..Self::new(node, at, Format::None) }
     }
 
     /// The bytes of a file that is not too long for text. Of a sealed one these and no others.
@@ -157,7 +157,7 @@ impl State {
 
     /// Who wrote the layer it lies in.
     #[must_use]
-    pub fn marks(&self) -> Marks {
+    pub fn marks(&self) -> Format {
         self.marks
     }
 

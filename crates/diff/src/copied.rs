@@ -5,11 +5,11 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use whatif_overlay::Format;
 use whatif_types::copied::{self, Original};
 
 use crate::attributes::{Attributes, is_carried};
 use crate::change::State;
-use crate::marks::Marks;
 use crate::node::{Kind, Node};
 use crate::unreadable::Unreadable;
 
@@ -123,7 +123,7 @@ impl Copied {
 }
 
 fn carried(attributes: copied::Attributes) -> Attributes {
-    attributes.into_iter().filter(|(name, _)| is_carried(name.as_encoded_bytes(), Marks::None)).collect()
+    attributes.into_iter().filter(|(name, _)| is_carried(name.as_encoded_bytes(), Format::None)).collect()
 }
 
 impl From<&Original> for Node {

@@ -68,15 +68,16 @@ impl Change {
 mod tests {
     use std::path::{Path, PathBuf};
 
+    use whatif_overlay::Format;
+
     use super::*;
     use crate::change::{ChangeKind, State};
-    use crate::marks::Marks;
     use crate::node::Node;
 
     /// Anything that is there.
     fn state() -> State {
         let node = Node::of(Path::new("/")).expect("it can be looked at").expect("it is there");
-        State::new(node, PathBuf::from("/"), Marks::None)
+        State::new(node, PathBuf::from("/"), Format::None)
     }
 
     fn moved(before: bool, after: bool, base: Base) -> Moved {

@@ -114,16 +114,17 @@ fn find_left_behind(changes: &mut [Change]) {
 mod tests {
     use std::path::Path;
 
+    use whatif_overlay::Format;
+
     use super::*;
     use crate::change::{ChangeKind, State};
-    use crate::marks::Marks;
 
     fn node(ino: u64, nlink: u32) -> Node {
         Node { kind: Kind::File, ino, nlink, ..Node::of(Path::new("/proc/self/stat")).unwrap().unwrap() }
     }
 
     fn change(path: &str, reality: Option<Node>, after: Option<Node>) -> Change {
-        let state = |node: Node| State::new(node, path.into(), Marks::None);
+        let state = |node: Node| State::new(node, path.into(), Format::None);
         let change = Change::new(path.into(), ChangeKind::Modify, reality.clone().map(state), after.map(state));
         Change { reality, ..change }
     }

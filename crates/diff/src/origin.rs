@@ -7,10 +7,8 @@
 
 use std::path::Path;
 
-use rustix::fs::{XattrFlags, setxattr};
 use whatif_sys::direct;
 
-use crate::attributes::path_of;
 use crate::base::Bases;
 use crate::change::State;
 use crate::node::{Kind, Node};
@@ -32,14 +30,17 @@ impl Found {
 
 /// Where anything fails, the mark stays, and with it what the kernel makes of it.
 fn forget(state: &mut State) {
-    let Some(mark) = state.marks().of_origin() else { return };
-    let names_a_file = state.marks().names_origin(&state.at);
-    // Another name of the same file may have lost the mark a moment ago.
-    if !names_a_file && state.node.nlink < 2 {
+    let format = state.marks();
+    if !format.can_name_origins() {
         return;
     }
     // It is this file from here on, whatever its name leads to.
     let Ok(held) = direct::hold(&state.at) else { return };
+    let Ok(names_a_file) = format.names_origin(&held) else { return };
+    // Another name of the same file may have lost the mark a moment ago.
+    if !names_a_file && state.node.nlink < 2 {
+        return;
+    }
     let look = || Node::at(&held, "").ok();
     let is_as_found = |now: &Node| (now.ino, now.size, now.mtime) == (state.node.ino, state.node.size, state.node.mtime);
     if names_a_file {
@@ -47,7 +48,7 @@ fn forget(state: &mut State) {
         if look().is_none_or(|now| now.ctime != state.node.ctime) {
             return;
         }
-        if setxattr(path_of(&held), mark, b"", XattrFlags::REPLACE).is_err() {
+        if format.forget_name_of_origin(&held).is_err() {
             return;
         }
     }

@@ -4,15 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
+use whatif_overlay::Format;
 use whatif_sys::absence;
 
-use crate::marks::{Marks, Seen};
+use crate::said::Directory;
 use crate::scan::Tree;
 
 /// A head in which everything is new, or about reality only, says nothing about those below. What cannot be looked at may.
 #[must_use]
 pub fn overlaps(tree: &Tree) -> bool {
-    let has_kernel_marks = matches!(tree.marks, Marks::Trusted | Marks::User);
+    let has_kernel_marks = matches!(tree.marks, Format::Trusted | Format::User);
     let Some((head, below)) = tree.layers.split_first() else { return false };
     !has_kernel_marks || is_met(head, below, tree).unwrap_or(true)
 }
@@ -34,14 +35,14 @@ fn is_met(head: &Path, below: &[PathBuf], tree: &Tree) -> std::io::Result<bool> 
             if !entry.file_type()?.is_dir() || others.iter().any(|(_, other)| !other.is_dir()) {
                 return Ok(true);
             }
-            if is_put(&look_at(&entry.path(), tree.marks)?) {
+            if look_at(&entry.path(), tree.marks)?.is_put() {
                 return Ok(true);
             }
             // Reality does not show through a directory that a layer made or moved, so nothing in it is about reality only. Where
             // reality has none, all of it is new.
             if absence::look(&tree.path.join(&path))?.is_some() {
                 for (at, _) in &others {
-                    if is_put(&look_at(at, tree.marks)?) {
+                    if look_at(at, tree.marks)?.is_put() {
                         return Ok(true);
                     }
                 }
@@ -52,14 +53,9 @@ fn is_met(head: &Path, below: &[PathBuf], tree: &Tree) -> std::io::Result<bool> 
     Ok(false)
 }
 
-fn look_at(directory: &Path, marks: Marks) -> std::io::Result<Seen> {
+fn look_at(directory: &Path, marks: Format) -> std::io::Result<Directory> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(marks.look(&open(directory, flags, Mode::empty())?)?)
-}
-
-/// Whether a layer's directory shows something else than what lies below it at the same path.
-fn is_put(seen: &Seen) -> bool {
-    seen.is_opaque || seen.redirect.is_some()
+    Ok(Directory::read(marks, &open(directory, flags, Mode::empty())?)?)
 }
 
 #[cfg(test)]
@@ -78,18 +74,18 @@ mod tests {
         }
         let layers = ["head", "below", "never-made"].map(|layer| root.join(layer)).to_vec();
         let met = |marks| overlaps(&Tree { path: root.join("reality"), layers: layers.clone(), marks, copied: false });
-        assert!(!met(Marks::User));
+        assert!(!met(Format::User));
         // Its marks are names, and a copy has none.
-        assert!(met(Marks::Fuse) && met(Marks::None));
+        assert!(met(Format::Fuse) && met(Format::None));
         // Reality does not show through.
         set_opaque(&root.join("below/both"), "y");
-        assert!(!met(Marks::User));
+        assert!(!met(Format::User));
         fs::create_dir(root.join("reality/both")).unwrap();
-        assert!(met(Marks::User) && !met(Marks::Trusted));
+        assert!(met(Format::User) && !met(Format::Trusted));
         set_opaque(&root.join("below/both"), "n");
-        assert!(!met(Marks::User));
+        assert!(!met(Format::User));
         fs::write(root.join("head/both/theirs"), "changed").unwrap();
-        assert!(met(Marks::User));
+        assert!(met(Format::User));
         fs::remove_dir_all(root).unwrap();
     }
 

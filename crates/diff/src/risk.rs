@@ -13,11 +13,11 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use whatif_overlay::Format;
 use whatif_types::mask::without_steps_up;
 
 use crate::attributes::{self, Attributes};
 use crate::change::{Base, Change, ChangeKind, State};
-use crate::marks::Marks;
 use crate::node::{Kind, Node};
 use crate::set::Options;
 use crate::unreadable::Unreadable;
@@ -157,7 +157,7 @@ fn over_reality(change: &Change, written: &dyn Fn(&Change) -> Option<State>) -> 
         return None;
     }
     let after = written(change)?;
-    let before = change.reality.clone().map(|node| State::new(node, change.path.clone(), Marks::None));
+    let before = change.reality.clone().map(|node| State::new(node, change.path.clone(), Format::None));
     let kind = match &before {
         None => ChangeKind::Add,
         Some(before) if before.node.kind == after.node.kind => ChangeKind::Modify,
@@ -261,7 +261,7 @@ fn of_content(change: &Change, after: &State) -> Result<Vec<Flag>, Unreadable> {
         return Ok(flags);
     }
     let has = |attributes: &Attributes| attributes.contains_key(OsStr::new("security.capability"));
-    if has(after.attributes()?) || is_merged_with_reality(change) && has(&attributes::of(&change.path, Marks::None)?) {
+    if has(after.attributes()?) || is_merged_with_reality(change) && has(&attributes::of(&change.path, Format::None)?) {
         flags.push(Flag::Capability);
     }
     if matches!(change.kind, ChangeKind::Add | ChangeKind::Modify | ChangeKind::Rename | ChangeKind::Type)

@@ -17,11 +17,12 @@ mod walk;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use whatif_overlay::Format;
+
 use self::walk::Walk;
 use crate::base::{self, Bases, Made};
 use crate::change::{Change, State};
 use crate::links::{self, Twin};
-use crate::marks::Marks;
 use crate::node::{Node, Time};
 use crate::seen::Seen;
 use crate::unreadable::Unreadable;
@@ -35,7 +36,7 @@ pub struct Tree {
     /// Its directories: the head, then the frozen layers, newest first. All but the head must be there. Of copies only the first
     /// one that exists counts.
     pub layers: Vec<PathBuf>,
-    pub marks: Marks,
+    pub marks: Format,
     /// A full copy rather than an overlay: what is missing in it was deleted.
     pub copied: bool,
 }
@@ -204,5 +205,5 @@ pub fn scan(scope: &Scope<'_>) -> Found {
 
 /// The state of one path in reality; `None` if nothing is there.
 pub fn reality(path: &Path) -> Result<Option<State>, Unreadable> {
-    Ok(Node::of(path)?.map(|node| State::new(node, path.to_owned(), Marks::None)))
+    Ok(Node::of(path)?.map(|node| State::new(node, path.to_owned(), Format::None)))
 }

@@ -20,11 +20,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use whatif_overlay::Format;
+use whatif_sys::direct;
 use whatif_sys::file_handle::FileHandle;
 
 use crate::base::{Bases, Made};
-use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
+use crate::said;
 use crate::scan::Tree;
 
 /// So many names of a directory are looked at for an old file.
@@ -113,7 +115,7 @@ impl<'a> Seen<'a> {
             return false;
         }
         // What cannot be looked at proves nothing. The kernel marks no copy of a file that was deleted.
-        let is_copy = place.tree.marks.is_copied_up(made.copy, made.node.kind).unwrap_or(false);
+        let is_copy = said::is_copied_up(place.tree.marks, made.copy, made.node.kind).unwrap_or(false);
         is_copy || (since == self.fresh_at && self.shows_another_directory(place.tree, directory, made.is_hidden))
     }
 
@@ -264,7 +266,8 @@ fn node(path: &Path) -> Option<Node> {
 }
 
 /// Whether the mark of a copy-up names reality's file. Without a mark that can be compared it proves nothing either way.
-pub(crate) fn is_origin(marks: Marks, copy: &Path, reality: &Path) -> bool {
-    let Some(origin) = marks.origin(copy) else { return false };
+pub(crate) fn is_origin(marks: Format, copy: &Path, reality: &Path) -> bool {
+    let origin = direct::hold(copy).and_then(|held| marks.origin_handle(&held));
+    let Ok(Some(origin)) = origin else { return false };
     FileHandle::at(CWD, reality).is_ok_and(|handle| handle == origin)
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 use whatif_diff::base::{Bases, Made, NewBase};
-use whatif_diff::{Base, Change, Marks, Node, Scope, Tree, scan};
+use whatif_diff::{Base, Change, Node, Scope, Tree, scan};
+use whatif_overlay::Format;
 
 /// Reality, a head, and what is kept of the one for the other.
 struct World(PathBuf);
@@ -54,7 +55,7 @@ impl World {
 
     fn scan(&self) -> Vec<Change> {
         let bases = self.bases();
-        let trees = [Tree { path: self.0.join("reality"), layers: vec![self.0.join("head")], marks: Marks::User, copied: false }];
+        let trees = [Tree { path: self.0.join("reality"), layers: vec![self.0.join("head")], marks: Format::User, copied: false }];
         let made_at = (0, 0);
         scan(&Scope::whole(&trees, &bases, made_at)).changes
     }

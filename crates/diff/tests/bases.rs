@@ -168,7 +168,7 @@ fn what_an_older_layer_kept_is_not_kept_again() {
     fs::write(w.at("head/f"), "after").unwrap();
     let look = |chain: &[&str]| {
         let mut bases = w.load(chain);
-        let marks = whatif_diff::Marks::User;
+        let marks = whatif_overlay::Format::User;
         let trees = [whatif_diff::Tree { path: w.at("reality"), layers: vec![w.at("head")], marks, copied: false }];
         let made_at = (i64::MAX, 0);
         let found = scan(&whatif_diff::Scope::whole(&trees, &bases, made_at));
@@ -195,7 +195,7 @@ fn a_later_look_finds_what_came_since_and_nothing_else() {
     }
     let look = |reach: Reach<'_>| {
         let mut bases = w.load(&["own"]);
-        let marks = whatif_diff::Marks::User;
+        let marks = whatif_overlay::Format::User;
         let trees = [whatif_diff::Tree { path: w.at("reality"), layers: vec![w.at("head")], marks, copied: false }];
         let made_at = (i64::MAX, 0);
         let scope = whatif_diff::Scope { reach, ..whatif_diff::Scope::whole(&trees, &bases, made_at) };

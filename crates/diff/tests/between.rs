@@ -18,9 +18,8 @@ use overlay::{Stack, View, Who, apart, cases, is_apart, view};
 use proptest::prelude::*;
 use whatif_diff::digest::Form;
 use whatif_diff::set::Options;
-use whatif_diff::{
-    Account, Bases, Blocked, Change, ChangeKind, ChangeSet, Depth, Found, Kind, Marks, Scope, State, Tree, between, scan,
-};
+use whatif_diff::{Account, Bases, Blocked, Change, ChangeKind, ChangeSet, Depth, Found, Kind, Scope, State, Tree, between, scan};
+use whatif_overlay::Format;
 use whatif_patch::{Side, write_patch};
 
 #[test]
@@ -36,7 +35,7 @@ fn patches() {
 }
 
 fn check_patches(layers: &[Vec<Act>]) {
-    let mut stack = Stack::new("patch", Marks::Trusted);
+    let mut stack = Stack::new("patch", Format::Trusted);
     furnish(&stack.base());
     let mut positions: Vec<(Found, View)> = vec![(Found::default(), view(&stack.base()))];
     for acts in layers {
@@ -153,7 +152,7 @@ impl Pair {
     }
 
     fn scan(&self, head: &str, masked: &[PathBuf]) -> Found {
-        let trees = [Tree { path: self.0.join("base"), layers: vec![self.0.join(head)], marks: Marks::User, copied: false }];
+        let trees = [Tree { path: self.0.join("base"), layers: vec![self.0.join(head)], marks: Format::User, copied: false }];
         let (bases, made_at) = (Bases::default(), (i64::MAX, 0));
         scan(&Scope { masked, ..Scope::whole(&trees, &bases, made_at) })
     }

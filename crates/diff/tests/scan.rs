@@ -1,20 +1,23 @@
 //! What a scan makes of heads: every form in which a layer says something, and those that only look like one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stdout, reason = "a skip says why")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
+use rustix::io::Errno;
 use whatif_diff::base::Bases;
-use whatif_diff::{Base, Blocked, Change, ChangeKind, Marks, Scope, Tree, scan};
+use whatif_diff::{Base, Blocked, Change, ChangeKind, Found, Scope, Tree, scan};
+use whatif_overlay::Format;
 
 /// A base, some layers, and a place for both.
 struct World {
     dir: PathBuf,
     layers: usize,
-    marks: Marks,
+    marks: Format,
     copied: bool,
     masked: Vec<PathBuf>,
     bases: Bases,
@@ -22,8 +25,12 @@ struct World {
 }
 
 impl World {
-    fn new(name: &str, marks: Marks) -> Self {
-        let dir = std::env::temp_dir().join(format!("whatif-scan-{}-{name}", std::process::id()));
+    fn new(name: &str, marks: Format) -> Self {
+        Self::new_in(&std::env::temp_dir(), name, marks)
+    }
+
+    fn new_in(place: &Path, name: &str, marks: Format) -> Self {
+        let dir = place.join(format!("whatif-scan-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(dir.join("base")).unwrap();
         fs::create_dir_all(dir.join("0")).unwrap();
@@ -72,11 +79,15 @@ impl World {
         setxattr(&path, name, value.as_bytes(), XattrFlags::empty()).unwrap();
     }
 
-    fn changes(&self) -> Vec<Change> {
+    fn found(&self) -> Found {
         let layers = (0..self.layers).map(|l| self.dir.join(l.to_string())).collect();
         let trees = [Tree { path: self.dir.join("base"), layers, marks: self.marks, copied: self.copied }];
         let scope = Scope { masked: &self.masked, ..Scope::whole(&trees, &self.bases, self.made_at) };
-        let found = scan(&scope);
+        scan(&scope)
+    }
+
+    fn changes(&self) -> Vec<Change> {
+        let found = self.found();
         assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
         found.changes
     }
@@ -101,7 +112,7 @@ fn write(path: &Path, content: &str) {
 
 #[test]
 fn added_modified_deleted_and_untouched() {
-    let w = World::new("kinds", Marks::User);
+    let w = World::new("kinds", Format::User);
     for path in ["same", "changed", "gone", "d/gone"] {
         w.base(path, "one\n");
     }
@@ -116,7 +127,7 @@ fn added_modified_deleted_and_untouched() {
 
 #[test]
 fn the_same_size_and_time_do_not_hide_a_change() {
-    let w = World::new("times", Marks::User);
+    let w = World::new("times", Format::User);
     w.base("f", "aaaa");
     w.head("f", "bbbb");
     let time = fs::metadata(w.dir.join("base/f")).unwrap().modified().unwrap();
@@ -126,7 +137,7 @@ fn the_same_size_and_time_do_not_hide_a_change() {
 
 #[test]
 fn a_touched_file_is_no_change() {
-    let w = World::new("touched", Marks::User);
+    let w = World::new("touched", Format::User);
     w.base("f", "same");
     w.head("f", "same");
     fs::File::options().write(true).open(w.dir.join("0/f")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
@@ -135,7 +146,7 @@ fn a_touched_file_is_no_change() {
 
 #[test]
 fn modes_links_types_and_attributes() {
-    let w = World::new("attributes", Marks::User);
+    let w = World::new("attributes", Format::User);
     for path in ["mode", "xattr", "to-link", "to-directory"] {
         w.base(path, "x");
     }
@@ -153,7 +164,7 @@ fn modes_links_types_and_attributes() {
 
 #[test]
 fn an_opaque_directory_hides_what_was_in_it() {
-    let w = World::new("opaque", Marks::User);
+    let w = World::new("opaque", Format::User);
     w.base("d/old", "x");
     w.base("d/sub/older", "x");
     w.base("d/both", "x");
@@ -165,7 +176,7 @@ fn an_opaque_directory_hides_what_was_in_it() {
 
 #[test]
 fn only_the_marks_of_the_own_mount_are_believed() {
-    let w = World::new("forged", Marks::Trusted);
+    let w = World::new("forged", Format::Trusted);
     w.base("d/old", "x");
     w.head("d/.wh.old", "a file like any other");
     w.mark(0, "d", "user.overlay.opaque", "y");
@@ -174,7 +185,7 @@ fn only_the_marks_of_the_own_mount_are_believed() {
 
 #[test]
 fn fuse_has_its_own_marks() {
-    let w = World::new("fuse", Marks::Fuse);
+    let w = World::new("fuse", Format::Fuse);
     w.base("gone", "x");
     w.base("d/old", "x");
     w.whiteout(0, "gone");
@@ -186,7 +197,7 @@ fn fuse_has_its_own_marks() {
 
 #[test]
 fn what_a_program_can_make_is_no_mark_of_fuse() {
-    let w = World::new("fuse-forged", Marks::Fuse);
+    let w = World::new("fuse-forged", Format::Fuse);
     w.base(".git/config", "x");
     w.base("d/old", "x");
     w.base("e/old", "x");
@@ -202,7 +213,7 @@ fn what_a_program_can_make_is_no_mark_of_fuse() {
 
 #[test]
 fn a_renamed_directory_is_where_it_came_from_and_where_it_went() {
-    let w = World::new("redirect", Marks::User);
+    let w = World::new("redirect", Format::User);
     w.base("from/deep/file", "x");
     w.base("from/edited", "one\n");
     w.head("to/edited", "two\n");
@@ -228,7 +239,7 @@ fn a_renamed_directory_is_where_it_came_from_and_where_it_went() {
 
 #[test]
 fn newer_layers_cover_older_ones() {
-    let mut w = World::new("layers", Marks::User);
+    let mut w = World::new("layers", Format::User);
     w.base("a", "base");
     w.base("b", "base");
     w.base("c", "base");
@@ -248,7 +259,7 @@ fn newer_layers_cover_older_ones() {
 
 #[test]
 fn what_was_hidden_is_not_deleted_and_what_replaced_it_is_never_applied() {
-    let mut w = World::new("masked", Marks::User);
+    let mut w = World::new("masked", Format::User);
     w.base("secret/key", "x");
     w.base("other", "x");
     w.masked = vec![w.dir.join("base/secret")];
@@ -262,7 +273,7 @@ fn what_was_hidden_is_not_deleted_and_what_replaced_it_is_never_applied() {
 
 #[test]
 fn of_a_copy_without_an_inventory_nothing_is_guessed() {
-    let mut w = World::new("copied", Marks::None);
+    let mut w = World::new("copied", Format::None);
     w.copied = true;
     w.base("gone", "x");
     w.base("changed", "x");
@@ -276,7 +287,7 @@ fn of_a_copy_without_an_inventory_nothing_is_guessed() {
 
 #[test]
 fn reality_that_moved_is_known_by_its_kept_base() {
-    let mut w = World::new("kept", Marks::User);
+    let mut w = World::new("kept", Format::User);
     w.base("f", "one\ntwo\n");
     w.head("f", "one\nTWO\n");
     w.bases = Bases::load(&w.dir.join("kept")).unwrap();
@@ -295,7 +306,7 @@ fn reality_that_moved_is_known_by_its_kept_base() {
 
 #[test]
 fn many_directories_are_found_by_several_threads() {
-    let w = World::new("many", Marks::User);
+    let w = World::new("many", Format::User);
     for d in 0..300 {
         w.base(&format!("d{d}/f"), "x");
         w.head(&format!("d{d}/f"), "y");
@@ -307,7 +318,7 @@ fn many_directories_are_found_by_several_threads() {
 
 #[test]
 fn a_renamed_directory_of_an_older_layer_is_only_where_it_is_now() {
-    let mut w = World::new("moved-layer", Marks::User);
+    let mut w = World::new("moved-layer", Format::User);
     let older = w.layer(1);
     write(&older.join("n/file"), "x");
     w.mark(0, "m", "user.overlay.redirect", "n");
@@ -319,7 +330,7 @@ fn a_renamed_directory_of_an_older_layer_is_only_where_it_is_now() {
 
 #[test]
 fn a_name_beside_a_renamed_directory_is_one_of_its_old_place() {
-    let w = World::new("nested-redirect", Marks::User);
+    let w = World::new("nested-redirect", Format::User);
     w.base("a/x/file", "x");
     w.mark(0, "b", "user.overlay.redirect", "a");
     w.mark(0, "b/y", "user.overlay.redirect", "x");
@@ -328,19 +339,77 @@ fn a_name_beside_a_renamed_directory_is_one_of_its_old_place() {
     assert_eq!(w.told(), ["Delete a", "Delete a/x", "Delete a/x/file", "Add b", "Add b/y", "Add b/y/file"]);
 }
 
+/// The kernel refuses to look up such a directory. What of it would be seen is not known, and nothing of reality was deleted.
 #[test]
-fn a_redirect_that_leads_out_leads_nowhere() {
-    for redirect in ["/../base", "..", "x/../..", "//from", "/from/", "/"] {
-        let w = World::new("escape", Marks::User);
+fn a_redirect_that_leads_out_is_an_error_and_deletes_nothing() {
+    for redirect in ["/../base", "..", ".", "x/../..", "x/y", "//from", "/from/", "/", ""] {
+        let w = World::new("escape", Format::User);
         w.base("from/file", "x");
+        w.base("to/file", "x");
         w.mark(0, "to", "user.overlay.redirect", redirect);
-        assert_eq!(w.told(), ["Add to"], "{redirect}");
+        let found = w.found();
+        assert_eq!(found.changes.iter().map(|c| &c.path).collect::<Vec<_>>(), Vec::<&PathBuf>::new(), "{redirect}");
+        assert_eq!(found.unreadable.iter().map(|u| u.path.clone()).collect::<Vec<_>>(), [w.dir.join("base/to")], "{redirect}");
+    }
+}
+
+/// It never renames a directory that lies below, and follows no mark that says so.
+#[test]
+fn fuse_follows_no_redirect() {
+    let w = World::new("fuse-redirect", Format::Fuse);
+    w.base("from/file", "x");
+    w.mark(0, "to", "user.fuseoverlayfs.redirect", "/from");
+    assert_eq!(w.told(), ["Add to"]);
+}
+
+/// A merge of layers may write one that is longer than any path.
+#[test]
+fn no_redirect_is_too_long_to_be_seen() {
+    let memory = PathBuf::from("/dev/shm");
+    if !memory.is_dir() {
+        println!("skipped: no file system in memory, where attributes may be long");
+        return;
+    }
+    let w = World::new_in(&memory, "long-redirect", Format::User);
+    let long = format!("/{}", "d".repeat(200)).repeat(25);
+    w.base("to/file", "x");
+    fs::create_dir_all(w.dir.join("0/to")).unwrap();
+    if let Err(errno) = setxattr(w.dir.join("0/to"), "user.overlay.redirect", long.as_bytes(), XattrFlags::empty()) {
+        println!("skipped: no attributes in memory: {errno}");
+        return;
+    }
+    assert!(!w.found().unreadable.is_empty(), "what shows through it is not what has its name");
+}
+
+/// The kernel looks at no mark of a layer's own root; fuse-overlayfs does.
+#[test]
+fn a_root_is_opaque_to_fuse_only() {
+    for (marks, name, told) in
+        [(Format::User, "user.overlay.opaque", &[][..]), (Format::Fuse, "user.fuseoverlayfs.opaque", &["Delete f"][..])]
+    {
+        let w = World::new("opaque-root", marks);
+        w.base("f", "x");
+        w.mark(0, "", name, "y");
+        assert_eq!(w.told(), told, "{marks:?}");
+    }
+}
+
+#[test]
+fn a_block_device_is_no_whiteout() {
+    let w = World::new("block", Format::Trusted);
+    w.base("f", "x");
+    match mknodat(CWD, w.dir.join("0/f"), FileType::BlockDevice, Mode::empty(), 0) {
+        Err(Errno::PERM) => println!("skipped: only root makes devices"),
+        made => {
+            made.unwrap();
+            assert_eq!(w.told(), ["Special f"]);
+        }
     }
 }
 
 #[test]
 fn what_is_hidden_stays_hidden_wherever_its_directory_goes() {
-    let mut w = World::new("masked-moved", Marks::User);
+    let mut w = World::new("masked-moved", Format::User);
     w.base("home/secret/key", "x");
     w.base("home/plain", "x");
     w.base("vault/key", "x");
@@ -353,7 +422,7 @@ fn what_is_hidden_stays_hidden_wherever_its_directory_goes() {
 
 #[test]
 fn an_opaque_directory_hides_older_layers_even_if_reality_has_a_newer_one() {
-    let mut w = World::new("opaque-later", Marks::User);
+    let mut w = World::new("opaque-later", Format::User);
     let older = w.layer(1);
     write(&older.join("d/hidden"), "x");
     w.head("d/mine", "x");
@@ -365,7 +434,7 @@ fn an_opaque_directory_hides_older_layers_even_if_reality_has_a_newer_one() {
 
 #[test]
 fn an_opaque_directory_between_layers_hides_what_is_below_it() {
-    let mut w = World::new("opaque-middle", Marks::User);
+    let mut w = World::new("opaque-middle", Format::User);
     w.base("d/real", "x");
     let (middle, oldest) = (w.layer(1), w.layer(2));
     write(&oldest.join("d/oldest"), "x");
@@ -377,7 +446,7 @@ fn an_opaque_directory_between_layers_hides_what_is_below_it() {
 
 #[test]
 fn fuse_whiteouts_cover_directories_of_older_layers() {
-    let mut w = World::new("fuse-layers", Marks::Fuse);
+    let mut w = World::new("fuse-layers", Format::Fuse);
     w.base("d/real", "x");
     let oldest = w.layer(2);
     write(&oldest.join("d/oldest"), "x");
@@ -388,7 +457,7 @@ fn fuse_whiteouts_cover_directories_of_older_layers() {
 
 #[test]
 fn of_copies_only_the_newest_counts() {
-    let mut w = World::new("copies", Marks::None);
+    let mut w = World::new("copies", Format::None);
     w.copied = true;
     w.base("f", "one");
     let older = w.layer(1);
@@ -406,7 +475,7 @@ fn of_copies_only_the_newest_counts() {
 
 #[test]
 fn a_directory_made_over_an_older_layer_was_never_in_reality() {
-    let mut w = World::new("origin", Marks::User);
+    let mut w = World::new("origin", Format::User);
     let older = w.layer(1);
     write(&older.join("n/f"), "x");
     w.head("n/g", "x");
@@ -420,7 +489,7 @@ fn a_directory_made_over_an_older_layer_was_never_in_reality() {
 
 #[test]
 fn a_file_is_touched_when_the_oldest_layer_touched_it() {
-    let mut w = World::new("touched-first", Marks::User);
+    let mut w = World::new("touched-first", Format::User);
     w.made_at = (0, 0);
     let older = w.layer(1);
     write(&older.join("f"), "first");

@@ -7,10 +7,11 @@ mod overlay;
 use overlay::acts::{Act, furnish, layers};
 use overlay::{Stack, View, Who, apart, cases, is_apart, view};
 use proptest::prelude::*;
-use whatif_diff::{Found, Marks, between};
+use whatif_diff::{Found, between};
+use whatif_overlay::Format;
 
 /// Does everything, layer by layer, and looks after each step.
-fn live_through(marks: Marks, name: &str, layers: &[Vec<Act>]) {
+fn live_through(marks: Format, name: &str, layers: &[Vec<Act>]) {
     let mut stack = Stack::new(name, marks);
     furnish(&stack.base());
     let start = view(&stack.base());
@@ -37,7 +38,7 @@ fn live_through(marks: Marks, name: &str, layers: &[Vec<Act>]) {
     }
 }
 
-fn check(marks: Marks, name: &str) {
+fn check(marks: Format, name: &str) {
     proptest!(cases(48), |(layers in layers())| live_through(marks, name, &layers));
 }
 
@@ -60,14 +61,14 @@ fn directories_are_followed_from_layer_to_layer() {
 #[ignore = "run by another test"]
 fn roots_overlay() {
     assert!(is_apart());
-    check(Marks::Trusted, "root");
+    check(Format::Trusted, "root");
 }
 
 #[test]
 #[ignore = "run by another test"]
 fn users_overlay() {
     assert!(is_apart());
-    check(Marks::User, "user");
+    check(Format::User, "user");
 }
 
 /// What chance would rarely come upon.
@@ -88,6 +89,6 @@ fn moved_directories() {
         ("exchanged", &[vec![Act::Exchange("a".into(), "b".into())], vec![rename("a/c", "b/n")], vec![rename("b", "m")]]),
     ];
     for (name, layers) in cases {
-        live_through(Marks::Trusted, name, layers);
+        live_through(Format::Trusted, name, layers);
     }
 }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use whatif_diff::set::Options;
 use whatif_diff::watch::LastLook;
 use whatif_diff::{
-    Bases, ChangeSet, Depth, Found, LONG_AGO, Marks, Reach, Scope, Seen, Summary, Tree, between, overlaps, scan, summarize,
+    Bases, ChangeSet, Depth, Found, LONG_AGO, Reach, Scope, Seen, Summary, Tree, between, overlaps, scan, summarize,
 };
 use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
+use whatif_overlay::Format;
 use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::{Details, is_given_up};
@@ -395,13 +396,13 @@ impl Engine {
 }
 
 /// Who writes the layers of one of a sandbox's trees.
-pub(crate) fn marks_of(sandbox: &Sandbox, tree: usize) -> Marks {
+pub(crate) fn marks_of(sandbox: &Sandbox, tree: usize) -> Format {
     match sandbox.details.backend {
-        _ if sandbox.details.copied_trees.contains(&tree) => Marks::None,
-        Backend::Copy => Marks::None,
-        Backend::Fuse => Marks::Fuse,
-        Backend::Overlay if !sandbox.details.identity.started_by_root() => Marks::User,
-        Backend::Overlay => Marks::Trusted,
+        _ if sandbox.details.copied_trees.contains(&tree) => Format::None,
+        Backend::Copy => Format::None,
+        Backend::Fuse => Format::Fuse,
+        Backend::Overlay if !sandbox.details.identity.started_by_root() => Format::User,
+        Backend::Overlay => Format::Trusted,
     }
 }
 

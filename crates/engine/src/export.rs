@@ -4,10 +4,11 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use whatif_archive::{Layer, Marks};
+use whatif_archive::Layer;
 use whatif_diff::base;
 use whatif_layers::copy::Copied;
 use whatif_layers::parts;
+use whatif_overlay::Format;
 use whatif_types::copied;
 use whatif_types::sandbox::{Details, Position};
 use whatif_types::{Lockfile, MadeBy, Sandbox, Template};
@@ -139,8 +140,8 @@ impl Engine {
         }
     }
 
-    pub(crate) fn marks(&self) -> Marks {
-        if self.context.is_root() { Marks::Trusted } else { Marks::User }
+    pub(crate) fn marks(&self) -> Format {
+        if self.context.is_root() { Format::Trusted } else { Format::User }
     }
 }
 

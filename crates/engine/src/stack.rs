@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use whatif_diff::base;
 use whatif_layers::shift::LayerOrigin;
-use whatif_layers::squash::{self, Format};
+use whatif_layers::squash;
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
 use whatif_layers::{measure, parts, remove, shift};
 use whatif_sys::absence;
 use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId};
 
+use crate::changes::marks_of;
 use crate::create::new_id;
 use crate::lineage::Owner;
 use crate::shift::new_layer_id;
@@ -191,11 +192,6 @@ impl Engine {
         let id = new_layer_id()?;
         let into = place.join(id.as_str());
         std::fs::create_dir(&into).map_err(|e| EngineError::io("create", &into, e))?;
-        let format = match sandbox.details.backend {
-            Backend::Fuse => Format::Fuse,
-            Backend::Overlay if !sandbox.details.identity.started_by_root() => Format::User,
-            _ => Format::Trusted,
-        };
         for tree in 0..sandbox.details.trees.len() {
             let part = tree.to_string();
             let mut newest_first = self.state.parts_of(layers, &part)?;
@@ -213,7 +209,7 @@ impl Engine {
                     }
                 }
                 all => {
-                    squash::merge(all, &into.join(&part), format)?;
+                    squash::merge(all, &into.join(&part), marks_of(sandbox, tree))?;
                 }
             }
         }

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use whatif_diff::ignored::Rules;
-use whatif_diff::{Base, Bases, Depth, Kind, Marks, Moved, Node, State, Time, Unreadable};
+use whatif_diff::{Base, Bases, Depth, Kind, Moved, Node, State, Time, Unreadable};
+use whatif_overlay::Format;
 use whatif_sys::absence::MeansAbsent;
 use whatif_types::Sandbox;
 
@@ -188,7 +189,7 @@ impl Engine {
 fn is_as_known(path: &Path, bases: &Bases) -> bool {
     let (Some(known), Ok(Some(now))) = (bases.get(path), Node::of(path)) else { return false };
     let has_same_identity = (now.dev, now.ino, now.ctime) == (known.node.dev, known.node.ino, known.node.ctime);
-    let now = State::new(now, path.to_owned(), Marks::None);
+    let now = State::new(now, path.to_owned(), Format::None);
     // An undo brings the same back with another time.
     has_same_identity || matches!(bases.start_of(path, Some(&now), None, Time::default()), Ok((_, Base::Reality)))
 }

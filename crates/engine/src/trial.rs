@@ -5,9 +5,10 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, mknodat, utimensat};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, utimensat};
 use whatif_apply::{Attributes, Change as Act, Operation, Plan, Source};
 use whatif_layers::{StateDir, copy, remove};
+use whatif_overlay::whiteout;
 use whatif_sys::absence;
 use whatif_types::network::NetWish;
 use whatif_types::sandbox::Position;
@@ -113,7 +114,7 @@ impl Filling<'_> {
         if is_copy {
             return Ok(());
         }
-        Ok(mknodat(CWD, &place, FileType::CharacterDevice, Mode::empty(), 0)?)
+        Ok(whiteout::make(CWD, &place)?)
     }
 
     fn put(&self, path: &Path, source: &Source, attributes: &Attributes) -> io::Result<()> {

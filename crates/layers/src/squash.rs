@@ -1,8 +1,8 @@
 //! Merges a run of neighbouring frozen layers into one that shows the same, whatever lies above or below the run.
 //!
 //! Every layer makes each look-up dearer, and the kernel takes no more than 500 of them. `policy` says when a run is due,
-//! `lookup` finds what it shows the way the kernel would, `build` writes that down, and `marks` knows how each way of mounting
-//! writes "gone", "nothing shows through" and "goes on over there". What becomes of the merged layers is the caller's business.
+//! `lookup` finds what it shows the way the kernel would, and `build` writes that down. How a layer says what it does is
+//! `whatif_overlay`'s knowledge, and what becomes of the merged layers the caller's business.
 //!
 //! Nothing in the run is written. But a hard link renews the change time of its file, in every layer that has it.
 //!
@@ -13,7 +13,6 @@ mod attributes;
 mod build;
 mod leaf;
 mod lookup;
-mod marks;
 pub mod policy;
 mod trail;
 
@@ -22,20 +21,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags};
+use whatif_overlay::Format;
 
 use self::lookup::Run;
 use crate::{PathError, on, remove};
-
-/// Who mounts the layers, and so how they are marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// The kernel's overlayfs, mounted by root: `trusted.overlay.*`.
-    Trusted,
-    /// The kernel's overlayfs, mounted by an ordinary user: `user.overlay.*`.
-    User,
-    /// fuse-overlayfs: `.wh.` files, or whiteouts like the kernel's where it may make them.
-    Fuse,
-}
 
 /// What a merge came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,8 +7,9 @@ use std::fs::{self, DirBuilder, Metadata};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::CWD;
 use rustix::io::Errno;
+use whatif_overlay::whiteout;
 use whatif_sys::absence;
 
 use crate::copy::{Copied, copy_looks};
@@ -32,7 +33,7 @@ pub fn cover(head: &Path, layers: &[PathBuf], tree: &Path, path: &Path) -> Resul
         }
     }
     let mark = head.join(path);
-    match mknodat(CWD, &mark, FileType::CharacterDevice, Mode::empty(), 0) {
+    match whiteout::make(CWD, &mark) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(on("create", &mark)(errno)),
     }

@@ -27,7 +27,8 @@ use rustix::mount::{
 };
 use rustix::thread::UnshareFlags;
 use whatif_layers::remove;
-use whatif_layers::squash::{Format, Merged, merge, policy};
+use whatif_layers::squash::{Merged, merge, policy};
+use whatif_overlay::Format;
 
 /// Enough to meet every rule of the look-up many times; a handful of seconds.
 const HISTORIES: u64 = 40;
@@ -249,6 +250,39 @@ fn a_merge_is_whole_or_not_there() {
     assert_eq!(error.path, layer.join("a"));
     assert!(!part.exists() && !into.exists());
     fs::remove_dir_all(&dir).unwrap();
+}
+
+/// fuse-overlayfs would take all of these for marks, and is not mounted over them for that. What they hide is still the sandbox's.
+#[test]
+fn what_a_program_can_make_is_no_mark_of_fuse() {
+    let dir = directory("fuse-forged");
+    let (newer, older, into) = (dir.join("newer"), dir.join("older"), dir.join("into"));
+    for (path, content) in [
+        ("older/d/low", "1"),
+        ("older/e/low", "2"),
+        ("older/g/low", "3"),
+        ("older/f", "4"),
+        ("newer/.wh.d", "5"),
+        ("newer/d/high", "6"),
+        ("newer/e/high", "7"),
+        ("newer/g/.wh..wh..opq", ""),
+        ("newer/empty", ""),
+    ] {
+        fs::create_dir_all(dir.join(path).parent().unwrap()).unwrap();
+        fs::write(dir.join(path), content).unwrap();
+    }
+    setxattr(newer.join("e"), "user.overlay.opaque", b"y", XattrFlags::empty()).unwrap();
+    setxattr(newer.join("empty"), "user.overlay.whiteout", b"y", XattrFlags::empty()).unwrap();
+    merge(&[newer, older], &into, Format::Fuse).unwrap();
+    let files = view(&into).into_iter().filter(|(_, node)| node.mode & 0o170_000 == 0o100_000);
+    let files: Vec<(String, Vec<u8>)> = files.map(|(path, node)| (path.display().to_string(), node.content)).collect();
+    let all = [".wh.d", "d/high", "d/low", "e/high", "e/low", "empty", "f", "g/.wh..wh..opq", "g/low"];
+    assert_eq!(files.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), all);
+    assert_eq!(files.iter().flat_map(|(_, content)| content.clone()).collect::<Vec<u8>>(), b"5617243");
+    for (path, name) in [("e", "user.overlay.opaque"), ("empty", "user.overlay.whiteout")] {
+        assert_eq!(lgetxattr(into.join(path), name, &mut [0_u8; 8][..]), Ok(1), "{path}");
+    }
+    remove::tree(&dir).unwrap();
 }
 
 #[test]
@@ -538,7 +572,9 @@ fn step(root: &Path, steps: usize, random: &mut Random) -> std::io::Result<()> {
         }
         16 => lchown(&any, Some(random.below(5) as u32), Some(random.below(5) as u32)),
         17 => {
-            let names = ["user.mine", "trusted.mine", "user.overlay.opaque", "trusted.overlay.opaque", "trusted.overlay.redirect"];
+            // fuse-overlayfs takes this one for a mark when it is mounted again, so a sandbox is not mounted over it.
+            let forged = if steps == WITHOUT_HARD_LINKS { "user.overlay.mine" } else { "user.overlay.opaque" };
+            let names = ["user.mine", "trusted.mine", forged, "trusted.overlay.opaque", "trusted.overlay.redirect"];
             Ok(lsetxattr(&any, *random.pick(&names), b"y", XattrFlags::empty())?)
         }
         18 if random.below(2) == 0 => symlink(name, &place),

@@ -11,7 +11,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use whatif_archive::{ArchiveError, Extracted, Layer, Limits, Marks, Options, Written, read, write};
+use whatif_archive::{ArchiveError, Extracted, Layer, Limits, Options, Written, read, write};
+use whatif_overlay::Format;
 
 /// A directory of its own, removed at the end.
 pub struct Scene {
@@ -46,8 +47,8 @@ pub fn is_root() -> bool {
 }
 
 /// The marks that whoever runs the test can set.
-pub fn own_marks() -> Marks {
-    if is_root() { Marks::Trusted } else { Marks::User }
+pub fn own_marks() -> Format {
+    if is_root() { Format::Trusted } else { Format::User }
 }
 
 pub fn options() -> Options {

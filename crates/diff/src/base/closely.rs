@@ -3,10 +3,11 @@
 //! A store through a shared mapping moves no time of a file that was written to before: not until the next write-back, and in memory
 //! never. Databases write like that. So before anything is replaced, what was kept is compared.
 
+use whatif_overlay::Format;
+
 use super::{Bases, writer};
 use crate::change::{Base, Change, State};
 use crate::content;
-use crate::marks::Marks;
 use crate::node::Kind;
 use crate::unreadable::Unreadable;
 
@@ -25,7 +26,7 @@ impl Bases {
         let Some(reality) = change.reality.as_ref().filter(|r| r.kind == Kind::File) else { return Ok(None) };
         let is_of_reality = |r: &&super::Placed| !r.record.reconciled && !r.record.absent && r.record.node.size == reality.size;
         let Some(placed) = self.find(&change.path).filter(is_of_reality) else { return Ok(None) };
-        let now = State::new(reality.clone(), change.path.clone(), Marks::None);
+        let now = State::new(reality.clone(), change.path.clone(), Format::None);
         let kept = self.kept(placed);
         let unreadable = |error| Unreadable::of(&change.path, &error);
         let is_same = match (&kept, placed.record.hash) {

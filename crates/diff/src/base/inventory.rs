@@ -8,11 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
+use whatif_overlay::Format;
 
 use super::{Bases, MOST_HASHED, Made, writer};
 use crate::attributes;
 use crate::change::{Base, Change, State};
-use crate::marks::Marks;
 use crate::node::{Kind, Node};
 
 /// How long a number is.
@@ -99,7 +99,7 @@ fn digest(by: By, top: &Change, below: &[Change]) -> Option<Vec<u8>> {
         }
         // Only where there are some: most have none, and what earlier versions wrote stays true.
         if node.kind != Kind::Link {
-            for (name, value) in attributes::of(&change.path, Marks::None).ok()? {
+            for (name, value) in attributes::of(&change.path, Format::None).ok()? {
                 for text in [name.as_bytes(), &value] {
                     hash.update((text.len() as u64).to_le_bytes());
                     hash.update(text);
@@ -111,7 +111,7 @@ fn digest(by: By, top: &Change, below: &[Change]) -> Option<Vec<u8>> {
             hash.update(number.to_le_bytes());
         }
         if by == By::Content && node.kind == Kind::File {
-            let state = State::new(node.clone(), change.path.clone(), Marks::None);
+            let state = State::new(node.clone(), change.path.clone(), Format::None);
             hash.update(writer::hash(&state, MOST_HASHED).ok()??);
             // Read while it was written to: neither the old state nor the new one.
             Node::of(&change.path).ok()?.filter(|now| now.is_untouched_since(node))?;

@@ -1,10 +1,11 @@
 //! What a sandbox started from, by a record and by what reality has now.
 
+use whatif_overlay::Format;
+
 use super::record::Record;
 use super::{MOST_HASHED, writer};
 use crate::change::{Base, State};
 use crate::content;
-use crate::marks::Marks;
 use crate::node::{Kind, Node};
 use crate::unreadable::Unreadable;
 
@@ -66,7 +67,7 @@ fn has_same_looks(record: &Record, now: &State, kept: Option<&State>) -> Result<
 /// Reality's bytes with the mode, owner and attributes of the record; of a directory, whichever is there.
 fn with_looks(record: &Record, now: &State, kept: Option<&State>) -> Result<State, Unreadable> {
     let Node { mode, uid, gid, .. } = record.node;
-    let mut before = State::new(Node { mode, uid, gid, ..now.node.clone() }, now.at.clone(), Marks::None);
+    let mut before = State::new(Node { mode, uid, gid, ..now.node.clone() }, now.at.clone(), Format::None);
     before.set_attributes(match (&record.attributes, kept) {
         (Some(attributes), _) => attributes.clone(),
         (None, Some(kept)) if now.node.kind == Kind::File => kept.attributes()?.clone(),
@@ -78,7 +79,7 @@ fn with_looks(record: &Record, now: &State, kept: Option<&State>) -> Result<Stat
 /// Whether a directory of reality does not look as it did, and is still one.
 pub(super) fn looks_changed(record: &Record) -> Result<bool, Unreadable> {
     match Node::of(&record.path)?.filter(|n| n.kind == Kind::Directory) {
-        Some(node) => Ok(!has_same_looks(record, &State::new(node, record.path.clone(), Marks::None), None)?),
+        Some(node) => Ok(!has_same_looks(record, &State::new(node, record.path.clone(), Format::None), None)?),
         None => Ok(false),
     }
 }

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
+use whatif_overlay::Format;
 use whatif_sys::absence::{self, MeansAbsent};
 
 use super::index::{self, Line};
 use super::record::Hash;
 use super::unshown;
 use crate::change::State;
-use crate::marks::Marks;
 use crate::node::Kind;
 use crate::{attributes, content, git_index};
 
@@ -194,7 +194,7 @@ pub(super) fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
             let mut source = content::open(from)?;
             let mut copy = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
             io::copy(&mut source, &mut copy)?;
-            attributes::copy(&attributes::of(from, Marks::None)?, to);
+            attributes::copy(&attributes::of(from, Format::None)?, to);
             Ok(())
         }
         other => other,

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use whatif_overlay::Format;
 
 use super::Unchanged;
 use super::walk::{Finding, Walk};
@@ -10,7 +11,6 @@ use crate::attributes::Attributes;
 use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
 use crate::copied::Copied;
 use crate::links::Twin;
-use crate::marks::Marks;
 use crate::node::{Kind, LONG_AGO, Node, Time};
 use crate::seen::{MadeInside, Place, Touched};
 use crate::unreadable::Unreadable;
@@ -33,7 +33,7 @@ impl Walk<'_> {
         if !owners_matter {
             (after.node.uid, after.node.gid) = (node.uid, node.gid);
         }
-        let mut now = State::new(node, full.clone(), Marks::None);
+        let mut now = State::new(node, full.clone(), Format::None);
         now.set_attributes(xattrs);
         // What cannot be compared is told below.
         let differs = !matches!(difference(Some(&now), Some(&after), owners_matter), Ok(None));
@@ -99,7 +99,7 @@ impl Walk<'_> {
         if self.is_as_copied(&full, known.as_ref(), after.as_ref(), finding) {
             return false;
         }
-        let now = known.map(|node| State::new(node, full.clone(), Marks::None));
+        let now = known.map(|node| State::new(node, full.clone(), Format::None));
         self.compare(full, now, after, touched, masked_over_something, finding)
     }
 
@@ -255,7 +255,7 @@ impl Walk<'_> {
         if known.ctime == original.ctime {
             return;
         }
-        let now = State::new(known.clone(), full.to_owned(), Marks::None);
+        let now = State::new(known.clone(), full.to_owned(), Format::None);
         match self.scope.bases.start_of_copied(copied, full, inside, Some(&now), Some(after)) {
             Ok((before, base)) => {
                 let is_behind = !matches!(difference(Some(&now), Some(after), self.scope.as_root), Ok(None));

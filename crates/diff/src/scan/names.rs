@@ -13,6 +13,7 @@ use super::views::Views;
 use super::walk::{Finding, Walk};
 use crate::copied::Copied;
 use crate::node::{Kind, Node, Time};
+use crate::said;
 
 /// The names in a directory.
 #[derive(Default)]
@@ -75,8 +76,8 @@ impl Walk<'_> {
         let directory = &part.directory;
         for name in listed {
             let about = |node: Node| -> Result<(bool, bool, Node), Errno> {
-                let is_bookkeeping = marks.is_bookkeeping(directory, &name, &node)?;
-                Ok((is_bookkeeping, marks.is_whiteout(directory, &name, &node)?, node))
+                let is_bookkeeping = said::is_bookkeeping(marks, directory, &name, &node)?;
+                Ok((is_bookkeeping, said::is_whiteout(marks, directory, &name, &node)?, node))
             };
             let (is_bookkeeping, is_gone, node) = match Node::at(directory, &name).and_then(about).or_absent() {
                 Ok(Some(looked)) => looked,

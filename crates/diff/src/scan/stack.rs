@@ -6,14 +6,14 @@
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use whatif_overlay::{Format, Redirect, Way};
 
 use super::Tree;
 use super::directory::{beneath, hold};
-use crate::marks::{Marks, Seen};
+use crate::said::Directory;
 
 /// The root of one layer, opened.
 pub(super) struct Layer {
@@ -27,7 +27,7 @@ impl Layer {
     /// The layers of a tree that count. One that is missing is an error, never an empty one.
     pub(super) fn open_all(tree: &Tree) -> Result<Vec<Self>, Errno> {
         // A copy is complete: nothing shows through it.
-        let most = if tree.copied || tree.marks == Marks::None { 1 } else { tree.layers.len() };
+        let most = if tree.copied || tree.marks == Format::None { 1 } else { tree.layers.len() };
         let mut layers = Vec::with_capacity(most);
         for (number, path) in tree.layers.iter().enumerate() {
             match hold(path) {
@@ -55,7 +55,7 @@ pub(super) struct Part {
 /// The look-up of one directory, on its way down.
 pub(super) struct LookUp<'w> {
     layers: &'w [Layer],
-    marks: Marks,
+    marks: Format,
     /// The layers that were not asked yet, and what each is asked for.
     rest: std::vec::IntoIter<(usize, PathBuf)>,
     /// What is looked up in reality in the end.
@@ -67,19 +67,19 @@ pub(super) struct LookUp<'w> {
 
 /// What a layer has at a path.
 enum Opened {
-    Directory(OwnedFd, Seen),
+    Directory(OwnedFd, Directory),
     Missing,
     /// A whiteout or a file: what lies below does not show.
     Covered,
 }
 
 impl<'w> LookUp<'w> {
-    pub(super) fn new(layers: &'w [Layer], marks: Marks, places: Vec<(usize, PathBuf)>, lower: Option<PathBuf>) -> Self {
+    pub(super) fn new(layers: &'w [Layer], marks: Format, places: Vec<(usize, PathBuf)>, lower: Option<PathBuf>) -> Self {
         Self { layers, marks, rest: places.into_iter(), lower, is_redirected: false, is_from_root: false }
     }
 
     /// The next older part, and what it says about itself. `lower` is final when there is none.
-    pub(super) fn next(&mut self) -> Result<Option<(Part, Seen)>, Errno> {
+    pub(super) fn next(&mut self) -> Result<Option<(Part, Directory)>, Errno> {
         while let Some((layer, path)) = self.rest.next() {
             let opened = if self.is_from_root { self.descend(layer, &path)? } else { self.step(layer, &path)? };
             if let Some((directory, seen)) = opened {
@@ -90,7 +90,7 @@ impl<'w> LookUp<'w> {
     }
 
     /// Looks at the last name only: the directories before it are parts of the directory above.
-    fn step(&mut self, layer: usize, path: &Path) -> Result<Option<(OwnedFd, Seen)>, Errno> {
+    fn step(&mut self, layer: usize, path: &Path) -> Result<Option<(OwnedFd, Directory)>, Errno> {
         match self.open(&self.layers[layer].root, path)? {
             Opened::Missing => Ok(None),
             Opened::Covered => {
@@ -98,11 +98,11 @@ impl<'w> LookUp<'w> {
                 Ok(None)
             }
             Opened::Directory(directory, seen) => {
-                match Way::after(&seen) {
+                match &seen.way {
                     Way::Down => {}
-                    Way::Nowhere => self.stop(),
-                    Way::Beside(name) => self.go_beside(name),
-                    Way::FromRoot(path) => self.go_from_root(layer, path),
+                    Way::Opaque => self.stop(),
+                    Way::Redirect(Redirect::Beside(name)) => self.go_beside(name),
+                    Way::Redirect(Redirect::FromRoot(path)) => self.go_from_root(layer, path),
                 }
                 Ok(Some((directory, seen)))
             }
@@ -110,22 +110,22 @@ impl<'w> LookUp<'w> {
     }
 
     /// Looks at every name from the root of a layer, and finds out what the older layers call the same place.
-    fn descend(&mut self, layer: usize, path: &Path) -> Result<Option<(OwnedFd, Seen)>, Errno> {
+    fn descend(&mut self, layer: usize, path: &Path) -> Result<Option<(OwnedFd, Directory)>, Errno> {
         let mut below = PathBuf::new();
         let mut is_covered = false;
-        let mut found: Option<(OwnedFd, Seen)> = None;
+        let mut found: Option<(OwnedFd, Directory)> = None;
         let mut names = path.iter();
         for name in names.by_ref() {
             let directory = found.as_ref().map_or(&self.layers[layer].root, |(directory, _)| directory);
             match self.open(directory, Path::new(name))? {
                 Opened::Directory(directory, seen) => {
-                    match Way::after(&seen) {
+                    match &seen.way {
                         Way::Down => below.push(name),
-                        Way::Nowhere => is_covered = true,
-                        Way::Beside(other) => below.push(other),
+                        Way::Opaque => is_covered = true,
+                        Way::Redirect(Redirect::Beside(other)) => below.push(other),
                         // This one came from a place of its own, whatever hides the directories it was moved to.
-                        Way::FromRoot(path) => {
-                            below = path.to_owned();
+                        Way::Redirect(Redirect::FromRoot(path)) => {
+                            below = path.clone();
                             is_covered = false;
                         }
                     }
@@ -155,7 +155,9 @@ impl<'w> LookUp<'w> {
     fn open(&self, directory: &OwnedFd, path: &Path) -> Result<Opened, Errno> {
         match beneath(directory, path) {
             Ok(directory) => {
-                let seen = self.marks.look(&directory)?;
+                let is_root = path.as_os_str().is_empty();
+                let read = if is_root { Directory::read_root } else { Directory::read };
+                let seen = read(self.marks, &directory)?;
                 Ok(Opened::Directory(directory, seen))
             }
             Err(Errno::NOENT) => Ok(Opened::Missing),
@@ -185,29 +187,5 @@ impl<'w> LookUp<'w> {
         let older: Vec<(usize, PathBuf)> = (layer + 1..self.layers.len()).map(|l| (l, path.to_owned())).collect();
         self.rest = older.into_iter();
         self.lower = Some(path.to_owned());
-    }
-}
-
-/// Where to go on below a directory.
-enum Way<'s> {
-    Down,
-    Nowhere,
-    Beside(&'s OsStr),
-    FromRoot(&'s Path),
-}
-
-impl<'s> Way<'s> {
-    fn after(seen: &'s Seen) -> Self {
-        if seen.is_opaque {
-            return Self::Nowhere;
-        }
-        let Some(redirect) = &seen.redirect else { return Self::Down };
-        let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
-        match redirect.as_bytes().strip_prefix(b"/") {
-            Some(path) if path.split(|b| *b == b'/').all(is_name) => Self::FromRoot(Path::new(OsStr::from_bytes(path))),
-            None if is_name(redirect.as_bytes()) && !redirect.as_bytes().contains(&b'/') => Self::Beside(redirect),
-            // Overlayfs follows no other either.
-            _ => Self::Nowhere,
-        }
     }
 }

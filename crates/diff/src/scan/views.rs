@@ -5,14 +5,15 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use whatif_overlay::{Format, Way};
 
 use super::directory::{beneath, gone_meanwhile, list};
 use super::stack::{LookUp, Part};
 use super::walk::{Finding, Visit, Walk};
 use super::{Reach, Renamed};
+use crate::attributes;
 use crate::base::Made;
 use crate::change::{Base, State, difference};
-use crate::marks::Marks;
 use crate::node::{LONG_AGO, Node};
 use crate::watch::Directory;
 
@@ -72,13 +73,13 @@ impl Walk<'_> {
             if look_up.is_redirected && redirected.is_none() {
                 redirected = Some((self.layers[part.layer].path.join(&part.path), uppers.len() + 1));
             }
-            was_there = visit.is_in_place && !look_up.is_redirected && seen.is_copied_up && !seen.is_opaque;
+            was_there = visit.is_in_place && !look_up.is_redirected && seen.is_copied_up && seen.way != Way::Opaque;
             let mut btime = None;
             if uppers.is_empty()
                 && let Some((_, after)) = &mut itself
             {
                 if self.layers[part.layer].is_head {
-                    is_put_by_head |= seen.is_opaque || seen.redirect.is_some();
+                    is_put_by_head |= seen.is_put();
                     listing = self.listing(after, is_put_by_head);
                     finding.found.directories.push(Directory { path: after.at.clone(), ctime: after.node.ctime });
                 }
@@ -87,7 +88,7 @@ impl Walk<'_> {
             }
             // A new directory hides nothing of reality. One that reality made later is not what it was to hide, unless reality made
             // again what the sandbox is known to have replaced.
-            if seen.is_opaque
+            if seen.way == Way::Opaque
                 && !look_up.is_redirected
                 && let Some((Some(before), _)) = &itself
             {
@@ -141,7 +142,7 @@ impl Walk<'_> {
         if let Some((node, after)) = itself {
             match (node, &before) {
                 (Some(node), Some(fd)) => {
-                    self.note_directory(full, node, after, Marks::None.look(fd)?.attributes, visit.touched, finding)
+                    self.note_directory(full, node, after, attributes::of_held(fd, Format::None)?, visit.touched, finding)
                 }
                 (node, _) => {
                     // An old mark may say so of a directory that the sandbox made, when layers were merged.

@@ -8,6 +8,7 @@ use std::thread::Builder;
 
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
+use whatif_overlay::Format;
 use whatif_sys::absence::OrAbsent;
 
 use super::compare::belong_to;
@@ -21,8 +22,8 @@ use super::{Found, Reach, Scope, Through, Tree};
 use crate::base::Made;
 use crate::change::{Base, Change, ChangeKind, State};
 use crate::copied::Copied;
-use crate::marks::Marks;
 use crate::node::{Kind, Node, Time};
+use crate::said;
 use crate::unreadable::Unreadable;
 
 /// One tree, opened.
@@ -49,7 +50,7 @@ pub(super) struct Finding {
 impl Finding {
     /// A directory that the sandbox has as it was, and reality has no more, or has something else in its place.
     pub(super) fn miss(&mut self, path: PathBuf, now: Option<Node>, after: State) {
-        let before = now.clone().map(|node| State::new(node, path.clone(), Marks::None));
+        let before = now.clone().map(|node| State::new(node, path.clone(), Format::None));
         let kind = if before.is_some() { ChangeKind::Type } else { ChangeKind::Add };
         self.missed.push(Change { base: Base::Lost, reality: now, ..Change::new(path, kind, before, Some(after)) });
     }
@@ -248,7 +249,8 @@ impl<'a> Walk<'a> {
         }
         let hidden = self.hidden.within(&directory);
         for (name, entry) in names.said {
-            let is_unseen = match views.before.as_ref().map(|fd| self.tree.marks.hides_from_reality(fd, &name)).transpose() {
+            let is_unseen = match views.before.as_ref().map(|fd| said::is_hidden_in_reality(self.tree.marks, fd, &name)).transpose()
+            {
                 Ok(is_unseen) => is_unseen.unwrap_or(false),
                 Err(errno) => {
                     finding.unreadable(&directory.join(&name), errno);
@@ -296,7 +298,7 @@ impl<'a> Walk<'a> {
                     Some(State::new(node, self.layers[part.layer].path.join(&part.path).join(&name), self.tree.marks))
                 }
                 (None, Lower::Elsewhere(lower, _)) => {
-                    through.map(|node| State::new(node, self.tree.path.join(lower).join(&name), Marks::None))
+                    through.map(|node| State::new(node, self.tree.path.join(lower).join(&name), Format::None))
                 }
                 _ => None,
             };
@@ -317,7 +319,7 @@ impl<'a> Walk<'a> {
             }
             // What the sandbox puts into a directory that it was not shown would be among files it does not know.
             let masked_over_something = visit.is_over_masked || is_masked && real.is_some() && after.is_some();
-            if let (Lower::Elsewhere(..), Some(state)) = (&views.lower, after.as_ref().filter(|a| a.marks() == Marks::None))
+            if let (Lower::Elsewhere(..), Some(state)) = (&views.lower, after.as_ref().filter(|a| a.marks() == Format::None))
                 && !masked_over_something
                 && !self.scope.rewritten.contains(&full)
             {
@@ -352,15 +354,15 @@ impl<'a> Walk<'a> {
         }
         // What shows through a directory that was renamed is reality's own.
         let marks = self.tree.marks;
-        if state.marks() == Marks::None {
+        if state.marks() == Format::None {
             return Ok(false);
         }
         for part in &views.uppers {
             let Some(node) = Node::at(&part.directory, name).or_absent()? else { continue };
-            if marks.is_whiteout(&part.directory, name, &node)? {
+            if said::is_whiteout(marks, &part.directory, name, &node)? {
                 break;
             }
-            if !marks.is_copied_up(&self.layers[part.layer].path.join(&part.path).join(name), node.kind)? {
+            if !said::is_copied_up(marks, &self.layers[part.layer].path.join(&part.path).join(name), node.kind)? {
                 return Ok(true);
             }
         }

@@ -15,7 +15,8 @@ use proptest::prelude::ProptestConfig;
 use rustix::fs::lgetxattr;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use whatif_diff::base::Bases;
-use whatif_diff::{Base, Change, Found, Kind, Marks, Node, Scope, State, Tree, scan};
+use whatif_diff::{Base, Change, Found, Kind, Node, Scope, State, Tree, scan};
+use whatif_overlay::Format;
 
 const APART: &str = "WHATIF_DIFF_APART";
 
@@ -113,14 +114,14 @@ pub fn view(root: &Path) -> View {
 /// One tree with its layers, and the overlay over them while it is mounted.
 pub struct Stack {
     pub directory: PathBuf,
-    marks: Marks,
+    marks: Format,
     /// Directories so far, the head among them.
     pub layers: usize,
 }
 
 impl Stack {
     /// In memory, where mounting and unmounting costs nothing.
-    pub fn new(name: &str, marks: Marks) -> Self {
+    pub fn new(name: &str, marks: Format) -> Self {
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stack-{}-{name}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         mount("tmpfs", &directory, "tmpfs", MountFlags::empty(), None).unwrap();
@@ -153,7 +154,7 @@ impl Stack {
         }
         let older = (0..self.layers - 1).rev().map(|n| self.layer(n)).chain([self.base()]);
         let lower: Vec<String> = older.map(|l| l.display().to_string()).collect();
-        let kind = if self.marks == Marks::User { "userxattr" } else { "redirect_dir=on" };
+        let kind = if self.marks == Format::User { "userxattr" } else { "redirect_dir=on" };
         let options = format!(
             "lowerdir={},upperdir={},workdir={},index=off,metacopy=off,{kind}",
             lower.join(":"),

@@ -28,7 +28,7 @@ use whatif_types::mountinfo::aliases_of;
 use whatif_types::{LayerId, Sandbox, Status};
 
 use super::About;
-use super::marks::{REDIRECT, cut_off, has_marks, in_tree, value};
+use super::marks::{cut_off, has_marks, in_tree, is_renamed};
 use crate::context::PROJECT_CONFIG;
 use crate::still::Still;
 use crate::{Engine, EngineError};
@@ -336,7 +336,7 @@ fn restored(plan: &Plan) -> HashMap<PathBuf, Option<PathBuf>> {
 fn has_marks_in(root: &Path) -> Result<bool, EngineError> {
     let mut pending = vec![root.to_owned()];
     while let Some(directory) = pending.pop() {
-        if value(&directory, REDIRECT)?.is_some() {
+        if is_renamed(&directory)? {
             return Ok(true);
         }
         // A head that nobody has stopped changes meanwhile: a directory that is a file now has no marks.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use whatif_diff::content::LONGEST_TEXT;
 use whatif_diff::pattern::{Patterns, Scope};
-use whatif_diff::{Base, Change, Kind, Marks, Moved, State, git_index};
+use whatif_diff::{Base, Change, Kind, Moved, State, git_index};
+use whatif_overlay::Format;
 use whatif_patch::Region;
 use whatif_types::text;
 
@@ -406,7 +407,7 @@ fn did_to(change: &Change) -> Side {
 
 /// What reality had when the change was found.
 pub(super) fn now(change: &Change) -> Option<State> {
-    change.reality.clone().map(|node| State::new(node, change.path.clone(), Marks::None))
+    change.reality.clone().map(|node| State::new(node, change.path.clone(), Format::None))
 }
 
 /// Reality is what the sandbox started from.

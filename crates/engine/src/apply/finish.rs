@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use whatif_apply::{Applied, Change as Act, Expected, Hash, Identity, Operation, Plan, Source};
 use whatif_diff::attributes::{self, Attributes};
 use whatif_diff::base::{Made, NewBase, Record};
-use whatif_diff::{Bases, Kind, Marks, Node, Time, content};
+use whatif_diff::{Bases, Kind, Node, Time, content};
+use whatif_overlay::Format;
 use whatif_types::{Explain, Sandbox, SandboxId, Status};
 
 use super::{About, BaseAfter, Settled, SettledState};
@@ -238,7 +239,7 @@ impl Engine {
             if paths.contains(&path) && !is_base(one, node.as_ref()) {
                 continue;
             }
-            let attributes = if node.is_some() { Some(attributes::of(&one.path, Marks::None)?) } else { None };
+            let attributes = if node.is_some() { Some(attributes::of(&one.path, Format::None)?) } else { None };
             let list = if paths.contains(&path) || in_place.contains_key(&path) { &mut new } else { &mut for_good };
             list.push(match (special.get(&one.path), node) {
                 (Some(BaseAfter::Restored(record)), node) => {
@@ -315,7 +316,7 @@ impl Engine {
         for path in &paths {
             let Some(record) = bases.get(path).filter(|r| !r.has_content()) else { continue };
             if let Some(now) = Node::of(path)?.filter(|now| now.has_same_content_stamp(&record.node)) {
-                let attributes = attributes::of(path, Marks::None)?;
+                let attributes = attributes::of(path, Format::None)?;
                 let node = Node { ctime: now.ctime, nlink: now.nlink, ..record.node.clone() };
                 let there = there_again(record, node, Some(&attributes));
                 new.push(NewBase::Again { record: record.clone(), there: Some(there) });
@@ -353,13 +354,13 @@ impl Engine {
             Some(match known {
                 Some(record) => {
                     let Node { mode, uid, gid, .. } = record.node;
-                    let attributes = attributes::of(&path, Marks::None).ok();
+                    let attributes = attributes::of(&path, Format::None).ok();
                     let there = there_again(record, Node { mode, uid, gid, ..node }, attributes.as_ref());
                     NewBase::Again { record: record.clone(), there: Some(there) }
                 }
                 None if lies_in_copy(&sandbox, &path) => return None,
                 None => {
-                    let (attributes, made) = (attributes::of(&path, Marks::None).ok(), Made::Nothing);
+                    let (attributes, made) = (attributes::of(&path, Format::None).ok(), Made::Nothing);
                     NewBase::Identity { path, node, attributes, hash: None, reconciled: false, equal_to: None, made }
                 }
             })

@@ -8,21 +8,17 @@
 //! it is noted in the sandbox's `repairs`. It is put back at once: what the kernel does not know of it, it overwrites. Frozen layers
 //! do not change: the sandbox gets a copy of such a layer, in which files are links.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::XattrFlags;
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use whatif_diff::{Renamed, base};
 use whatif_layers::remove;
-use whatif_layers::squash::{self, Format};
+use whatif_layers::squash;
 use whatif_layers::state_dir::AliveLock;
-use whatif_sys::absence::{self, MeansAbsent};
+use whatif_overlay::{self as overlay, Format, Redirect, Said, Way};
+use whatif_sys::absence::{self, OrAbsent};
 use whatif_sys::direct;
 use whatif_types::text::{self, Text};
 use whatif_types::{Backend, LayerId, Sandbox, SandboxId};
@@ -34,9 +30,7 @@ use crate::{Engine, EngineError};
 
 const FILE: &str = "repairs";
 /// Only overlays mounted by root have renamed directories.
-pub(super) const REDIRECT: &str = "trusted.overlay.redirect";
-const OPAQUE: &str = "trusted.overlay.opaque";
-const ORIGIN: &str = "trusted.overlay.origin";
+const FORMAT: Format = Format::Trusted;
 
 /// A mark of one directory of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -223,12 +217,13 @@ impl Mark {
         if !found.is_some_and(|m| m.is_dir()) {
             return Ok(false);
         }
-        let (redirect, is_opaque) = (value(&at, REDIRECT)?, is_opaque(&at)?);
-        Ok(match (&self.says, wanted) {
-            (Says::CameFrom(source), Wanted::Gone) => redirect.is_some_and(|r| leads_to(&r, &source.to_path())),
-            (Says::CameFrom(_), Wanted::Set) => redirect.is_none() && !is_opaque && value(&at, ORIGIN)?.is_some(),
-            (Says::Opaque, Wanted::Gone) => is_opaque,
-            (Says::Opaque, Wanted::Set) => redirect.is_none() && !is_opaque,
+        let Some(said) = read(&at)? else { return Ok(false) };
+        Ok(match (&self.says, wanted, &said.way) {
+            (Says::CameFrom(source), Wanted::Gone, Way::Redirect(redirect)) => redirect.may_lead_to(&source.to_path()),
+            (Says::CameFrom(_), Wanted::Set, Way::Down) => said.is_copied_up,
+            (Says::Opaque, Wanted::Gone, way) => *way == Way::Opaque,
+            (Says::Opaque, Wanted::Set, way) => *way == Way::Down,
+            (Says::CameFrom(_), ..) => false,
         })
     }
 }
@@ -247,13 +242,14 @@ fn mark_at(
     let mut found = None;
     for place in places {
         let at = mark(Says::Opaque).at(&place.root);
-        let says = if is_opaque(&at)? {
-            Says::Opaque
-        } else if value(&at, REDIRECT)?.is_some() {
-            let Some(source) = renamed.iter().find(|r| r.path == full && r.at == at).map(|r| &r.source) else { return Ok(None) };
-            Says::CameFrom(Text::from(source))
-        } else {
-            continue;
+        let says = match read(&at)?.map(|said| said.way) {
+            Some(Way::Opaque) => Says::Opaque,
+            Some(Way::Redirect(_)) => {
+                let source = renamed.iter().find(|r| r.path == full && r.at == at).map(|r| &r.source);
+                let Some(source) = source else { return Ok(None) };
+                Says::CameFrom(Text::from(source))
+            }
+            Some(Way::Down) | None => continue,
         };
         // A mark below another one does not count as long as that one is there, and would afterwards.
         if found.replace(mark(says)).is_some() || mark(Says::Opaque).oldest(places)?.is_none_or(|p| p.root != place.root) {
@@ -274,71 +270,33 @@ pub(super) fn in_tree<'p>(sandbox: &Sandbox, path: &'p Path) -> Option<(usize, &
     Some((number, path.strip_prefix(tree).ok()?))
 }
 
-/// A redirect is a path from the root of its tree, or a name beside what it stands for.
-fn leads_to(redirect: &[u8], source: &Path) -> bool {
-    match redirect.strip_prefix(b"/") {
-        Some(path) => path == source.as_os_str().as_bytes(),
-        None => source.file_name() == Some(OsStr::from_bytes(redirect)),
-    }
+/// What is said at a path that leads through no link, if anything is there.
+fn read(path: &Path) -> Result<Option<Said>, EngineError> {
+    let said = direct::hold(path).and_then(|held| FORMAT.read(&held)).or_absent();
+    said.map_err(|errno| EngineError::io("examine", path, errno.into()))
 }
 
-fn is_opaque(directory: &Path) -> Result<bool, EngineError> {
-    Ok(value(directory, OPAQUE)?.is_some_and(|v| v == b"y"))
+/// Whether a directory of a head or layer was renamed.
+pub(super) fn is_renamed(directory: &Path) -> Result<bool, EngineError> {
+    Ok(matches!(read(directory)?, Some(Said { way: Way::Redirect(_), .. })))
 }
-
-/// A mark of a directory, if it has that one.
-pub(super) fn value(directory: &Path, name: &str) -> Result<Option<Vec<u8>>, EngineError> {
-    let mut value = vec![0; LONGEST_VALUE];
-    match direct::hold(directory).and_then(|held| rustix::fs::getxattr(of_held(&held), name, &mut value[..])) {
-        Ok(length) => {
-            value.truncate(length);
-            Ok(Some(value))
-        }
-        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
-        Err(errno) if errno.means_absent() => Ok(None),
-        Err(errno) => Err(EngineError::io("examine", directory, errno.into())),
-    }
-}
-
-/// Takes a mark off a directory at a path that leads through no link.
-pub(super) fn remove_mark(directory: &Path, name: &str) -> rustix::io::Result<()> {
-    direct::hold(directory).and_then(|held| rustix::fs::removexattr(of_held(&held), name))
-}
-
-/// The path of what is held; attribute calls take no descriptor that is held for its path only.
-fn of_held(held: &OwnedFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()))
-}
-
-/// Longer than any path.
-const LONGEST_VALUE: usize = 4096;
 
 /// Nothing shows through a directory any more. That it was copied up is still said, which keeps the kernel from listing its whiteouts.
 pub(super) fn cut_off(directory: &Path) -> io::Result<()> {
     let held = direct::hold(directory)?;
-    rustix::fs::setxattr(of_held(&held), OPAQUE, b"y", XattrFlags::empty())?;
-    match rustix::fs::removexattr(of_held(&held), REDIRECT) {
-        Ok(()) | Err(Errno::NODATA) => Ok(()),
-        Err(errno) => Err(errno.into()),
-    }
+    FORMAT.make_opaque(&held)?;
+    Ok(FORMAT.remove(&held, overlay::Mark::Redirect)?)
 }
 
 fn change(root: &Path, marks: &[&Mark], wanted: Wanted) -> Result<(), EngineError> {
     for mark in marks {
         let at = mark.at(root);
-        let (name, value) = match &mark.says {
-            Says::CameFrom(source) => (REDIRECT, [b"/", source.as_bytes()].concat()),
-            Says::Opaque => (OPAQUE, b"y".to_vec()),
-        };
-        let changed = match wanted {
-            Wanted::Set => {
-                direct::hold(&at).and_then(|held| rustix::fs::setxattr(of_held(&held), name, &value, XattrFlags::empty()))
-            }
-            Wanted::Gone => match remove_mark(&at, name) {
-                Err(Errno::NODATA) => Ok(()),
-                other => other,
-            },
-        };
+        let changed = direct::hold(&at).and_then(|held| match (&mark.says, wanted) {
+            (Says::CameFrom(source), Wanted::Set) => FORMAT.set_redirect(&held, &Redirect::FromRoot(source.to_path())),
+            (Says::CameFrom(_), Wanted::Gone) => FORMAT.remove(&held, overlay::Mark::Redirect),
+            (Says::Opaque, Wanted::Set) => FORMAT.make_opaque(&held),
+            (Says::Opaque, Wanted::Gone) => FORMAT.remove(&held, overlay::Mark::Opaque),
+        });
         changed.map_err(|e| EngineError::io("mark", &at, e.into()))?;
     }
     Ok(())
@@ -350,7 +308,7 @@ fn copy(from: &Path, to: &Path, trees: usize) -> Result<(), EngineError> {
     for tree in (0..trees).map(|t| t.to_string()) {
         let part = from.join(&tree);
         if absence::is_dir(&part).map_err(|e| EngineError::io("examine", &part, e))? {
-            squash::merge(&[part], &to.join(&tree), Format::Trusted)?;
+            squash::merge(&[part], &to.join(&tree), FORMAT)?;
         }
     }
     base::copy(&from.join("base"), &to.join("base")).map_err(|e| EngineError::io("copy", from, e))

@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use whatif_diff::{Kind, Linked, Marks, Node, State};
+use whatif_diff::{Kind, Linked, Node, State};
+use whatif_overlay::Format;
 
 use super::decide::{Decided, Result3};
 use crate::EngineError;
@@ -63,7 +64,7 @@ fn anchor(decided: &[Decided<'_>], members: &[usize], uid: u32) -> Result<Option
     for one in members.iter().map(|n| &decided[*n]) {
         let (now, is_behind) = match (&one.change.linked, &one.result, &one.now) {
             (Some(Linked::Unchanged(twin)), ..) => {
-                (State::new(twin.reality.clone(), twin.path.clone(), Marks::None), twin.is_behind)
+                (State::new(twin.reality.clone(), twin.path.clone(), Format::None), twin.is_behind)
             }
             (_, Result3::Nothing, Some(now)) => (now.clone(), true),
             _ => continue,

@@ -85,7 +85,7 @@ impl Head<'_> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let fresh = |state: &State| State::new(state.node.clone(), temporary.to_owned(), whatif_diff::Marks::None);
+        let fresh = |state: &State| State::new(state.node.clone(), temporary.to_owned(), whatif_overlay::Format::None);
         match new {
             New::Link(target) => {
                 symlink(target, temporary)?;

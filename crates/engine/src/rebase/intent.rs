@@ -17,9 +17,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use whatif_diff::base::{self, NewBase};
-use whatif_diff::{Bases, Marks, Node, State};
+use whatif_diff::{Bases, Node, State};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_layers::{durable, remove};
+use whatif_overlay::Format;
 use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::{Sandbox, copied, text};
 
@@ -159,6 +160,6 @@ fn read_looks(directory: &Path) -> Result<Option<Looking>, EngineError> {
     serde_json::from_slice(&bytes).map(Some).map_err(|e| failed(e.into()))
 }
 
-fn marks_at(sandbox: &Sandbox, path: &Path) -> Marks {
-    tree_of(sandbox, path).map_or(Marks::None, |(number, _)| marks_of(sandbox, number))
+fn marks_at(sandbox: &Sandbox, path: &Path) -> Format {
+    tree_of(sandbox, path).map_or(Format::None, |(number, _)| marks_of(sandbox, number))
 }

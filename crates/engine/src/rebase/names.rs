@@ -5,7 +5,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use whatif_diff::{Change, Kind, Linked, Marks, Node, State, content};
+use whatif_diff::{Change, Kind, Linked, Node, State, content};
+use whatif_overlay::Format;
 
 use super::head::{Head, New};
 use crate::EngineError;
@@ -85,7 +86,7 @@ fn link_or_copy(head: &Head<'_>, from: &Path, to: &Path, looks: &Looks) -> io::R
         // Another user's file, or one that has as many names as it can have.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::TooManyLinks) => {
             let node = Node::of(from)?.ok_or(ErrorKind::NotFound)?;
-            head.make(to, &State::new(node, from.to_owned(), Marks::None), &New::Same, looks)
+            head.make(to, &State::new(node, from.to_owned(), Format::None), &New::Same, looks)
         }
         other => other,
     }

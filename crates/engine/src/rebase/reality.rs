@@ -52,7 +52,7 @@ impl Tree {
                     State::read_once(before.clone(), path.to_owned(), attributes::Attributes::new(), target)
                 }
                 Kind::Directory => {
-                    let mut state = State::new(before.clone(), path.to_owned(), whatif_diff::Marks::None);
+                    let mut state = State::new(before.clone(), path.to_owned(), whatif_overlay::Format::None);
                     state.set_attributes(attributes::of_open(&file)?);
                     state
                 }

@@ -1,22 +1,19 @@
 //! Runs fuse-overlayfs, and makes sure that it reads its layers as they were meant.
 //!
-//! It marks deletions by devices 0:0 and opaque directories by attributes that no program inside can make. Where the file system
-//! has neither, it uses files named `.wh.<name>` instead. It *reads* those everywhere, and `user.overlay.opaque` too, and programs
-//! can make both (by mkdir, link, symlink or rename; by setfattr). Mounted over such a file, it would show something else than
-//! the sandbox had, so it is not.
+//! There are files and attributes that it takes for marks although programs inside can make them (`whatif_overlay::fuse`). Mounted
+//! over such a file, it would show something else than the sandbox had, so it is not.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, XattrFlags, lgetxattr, lremovexattr, lsetxattr, mknodat, openat2};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, open, openat2, statat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
+use whatif_overlay::{Format, fuse};
 use whatif_sys::file_server;
 use whatif_sys::mount::Reach;
 use whatif_sys::run_to_end::run_to_end;
@@ -24,12 +21,6 @@ use whatif_types::Identity;
 
 use super::mounts::{attach_on, clone_at, make_directories};
 use super::{STATE, relative};
-
-const WHITEOUT: &[u8] = b".wh.";
-const OPAQUE_FILES: [&[u8]; 2] = [b".wh..wh..opq", b".wh..opq"];
-const OPAQUE: [&str; 2] = ["trusted.overlay.opaque", "user.fuseoverlayfs.opaque"];
-const FORGED_OPAQUE: &str = "user.overlay.opaque";
-const PROBE: [&str; 2] = ["trusted.overlay.probe", "user.fuseoverlayfs.probe"];
 
 /// Mounts on `target` and has the command serve it. A server that is told a descriptor instead of a directory only serves.
 pub(super) fn mount_and_serve(mut command: Command, target: &Path, identity: Identity) -> io::Result<()> {
@@ -77,11 +68,9 @@ pub(super) fn keep_paths(underlay: &OwnedFd) -> io::Result<()> {
 
 /// Fails where marks would be made of ordinary files.
 pub(super) fn check_marks(work: &Path) -> io::Result<()> {
-    let probe = work.join("probe");
-    mknodat(CWD, &probe, FileType::CharacterDevice, Mode::empty(), 0).map_err(|errno| no_marks("deletions", errno))?;
-    fs::remove_file(&probe)?;
-    let set = |name| lsetxattr(work, name, b"y", XattrFlags::empty()).and_then(|()| lremovexattr(work, name));
-    set(PROBE[0]).or_else(|_| set(PROBE[1])).map_err(|errno| no_marks("replaced directories", errno))
+    let work = hold(work)?;
+    fuse::try_whiteout(&work).map_err(|errno| no_marks("deletions", errno))?;
+    fuse::try_attribute(&work).map_err(|errno| no_marks("replaced directories", errno))
 }
 
 fn no_marks(what: &str, errno: Errno) -> io::Error {
@@ -94,14 +83,15 @@ pub(super) fn check_layer(root: &Path) -> io::Result<()> {
     let mut pending = vec![PathBuf::new()];
     while let Some(inside) = pending.pop() {
         let directory = root.join(&inside);
-        if has(&directory, FORGED_OPAQUE)? {
+        let held = hold(&directory)?;
+        if fuse::has_forged_opaque(&held)? {
             return Err(misread(&inside, "has the attribute user.overlay.opaque"));
         }
         for entry in fs::read_dir(&directory)? {
             let entry = entry?;
             let (name, kind) = (entry.file_name(), entry.file_type()?);
             let path = inside.join(&name);
-            if name.as_bytes().starts_with(WHITEOUT) && !is_own(&directory, &entry)? {
+            if fuse::is_whiteout_name(&name) && !is_own(&held, &name)? {
                 return Err(misread(&path, "has a name that begins with '.wh.'"));
             }
             if kind.is_dir() {
@@ -113,21 +103,12 @@ pub(super) fn check_layer(root: &Path) -> io::Result<()> {
 }
 
 /// Whether fuse-overlayfs put it there.
-fn is_own(directory: &Path, entry: &fs::DirEntry) -> io::Result<bool> {
-    if !OPAQUE_FILES.contains(&entry.file_name().as_bytes()) {
-        return Ok(false);
-    }
-    let metadata = entry.metadata()?;
-    let is_empty = metadata.is_file() && metadata.len() == 0 || metadata.file_type().is_char_device() && metadata.rdev() == 0;
-    Ok(is_empty && (has(directory, OPAQUE[0])? || has(directory, OPAQUE[1])?))
+fn is_own(directory: &OwnedFd, name: &OsStr) -> rustix::io::Result<bool> {
+    Format::Fuse.is_bookkeeping(directory, name, &statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-fn has(directory: &Path, attribute: &str) -> io::Result<bool> {
-    match lgetxattr(directory, attribute, &mut [0_u8; 16][..]) {
-        Ok(_) | Err(Errno::RANGE) => Ok(true),
-        Err(Errno::NODATA | Errno::NOTSUP) => Ok(false),
-        Err(errno) => Err(errno.into()),
-    }
+fn hold(directory: &Path) -> rustix::io::Result<OwnedFd> {
+    open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn misread(path: &Path, why: &str) -> io::Error {

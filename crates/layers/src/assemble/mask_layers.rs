@@ -3,10 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, mkdirat, mknodat, openat, utimensat,
-};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, mkdirat, openat, utimensat};
 use rustix::io::Errno;
+use whatif_overlay::whiteout;
 use whatif_sys::mount::Reach;
 use whatif_types::Identity;
 use whatif_types::boot::{Attributes, MaskFile, MaskLayer, Masks};
@@ -67,8 +66,7 @@ fn make_one(memory: &OwnedFd, number: usize, mask: &MaskLayer, identity: Identit
         mkdirat(memory, root.join(&directory.path), Mode::RWXU)?;
     }
     for path in &mask.hidden {
-        // Overlayfs's mark for "nothing here": a character device 0:0, which any user may make.
-        match mknodat(memory, root.join(path), FileType::CharacterDevice, Mode::empty(), 0) {
+        match whiteout::make(memory, root.join(path)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }

@@ -29,8 +29,7 @@ pub fn copy_looks(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), Pat
 }
 
 fn is_look(name: &OsStr) -> bool {
-    let marks = ["trusted.overlay.", "user.overlay.", "user.fuseoverlayfs."];
-    !marks.iter().any(|p| name.as_bytes().starts_with(p.as_bytes()))
+    !whatif_overlay::is_reserved(name.as_bytes())
 }
 
 /// Whether an attribute is the file's own, and not the system's word about it.

@@ -4,13 +4,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, lgetxattr, lgetxattr_query,
-    llistxattr, llistxattr_query, lremovexattr, lsetxattr, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, lgetxattr,
+    lgetxattr_query, llistxattr, llistxattr_query, lsetxattr, openat, utimensat,
 };
 use rustix::io::Errno;
 use whatif_sys::access_list;
@@ -29,6 +29,11 @@ impl<'a> At<'a> {
 
     pub(super) fn itself(directory: &'a impl AsFd) -> Self {
         Self::new(directory, OsStr::new("."))
+    }
+
+    /// Holds it, whatever it is, without opening it.
+    pub(super) fn hold(self) -> Result<OwnedFd, Errno> {
+        openat(self.directory, self.name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
     }
 
     /// Attribute calls know no "at", and none takes the descriptor of a link or a pipe.
@@ -64,10 +69,10 @@ pub(super) fn copy(from: At<'_>, stat: &Stat, to: At<'_>, is_kept: impl Fn(&OsSt
     Ok(())
 }
 
-/// The value of an attribute, if it is there. Not being allowed to look is an error: a mark that goes unseen uncovers files.
-pub(super) fn get(entry: At<'_>, name: &OsStr) -> io::Result<Option<Vec<u8>>> {
+/// The value of an attribute, if it is there.
+fn get(entry: At<'_>, name: &OsStr) -> io::Result<Option<Vec<u8>>> {
     let path = entry.path();
-    // Most marks are a byte, most that are asked for are not there.
+    // Most values are short.
     let mut value = vec![0_u8; 256];
     loop {
         match lgetxattr(&path, name, &mut value[..]) {
@@ -80,10 +85,6 @@ pub(super) fn get(entry: At<'_>, name: &OsStr) -> io::Result<Option<Vec<u8>>> {
             Err(errno) => return Err(errno.into()),
         }
     }
-}
-
-pub(super) fn remove(entry: At<'_>, name: &OsStr) -> Result<(), Errno> {
-    lremovexattr(entry.path(), name)
 }
 
 fn list(entry: At<'_>) -> io::Result<Vec<OsString>> {

@@ -9,15 +9,14 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir, Stat, statat};
 use rustix::io::Errno;
+use whatif_overlay::{Format, Mark, Redirect, Way};
 
-use super::Format;
 use super::attributes::At;
-use super::marks::{Mark, Redirect};
 use super::trail::{Trail, Tree, open_leg};
 use crate::{PathError, on};
 
@@ -68,7 +67,6 @@ pub(super) enum Entry<'a> {
 /// An entry of one layer that is not a directory.
 pub(super) struct Leaf<'a> {
     pub(super) held: &'a Held,
-    /// As it is written there, which for a whiteout need not be the name it takes away.
     pub(super) name: OsString,
     pub(super) stat: Stat,
 }
@@ -78,7 +76,7 @@ enum Seen<'a> {
     Nothing,
     Whiteout(Leaf<'a>),
     Other(Leaf<'a>),
-    Directory(Mark),
+    Directory(Way),
 }
 
 impl<'a> Run<'a> {
@@ -88,18 +86,15 @@ impl<'a> Run<'a> {
         Ok(Self { format, layers, trees })
     }
 
-    /// The root of the tree. The kernel does not ask its directories what they say about themselves. fuse-overlayfs does, and
-    /// lets anybody mark them.
+    /// The root of the tree. The kernel does not ask its directories what they say about themselves; fuse-overlayfs does.
     pub(super) fn top(&self) -> Result<Place, PathError> {
         let mut top = self.top_from(0);
-        if self.format == Format::Fuse {
-            for (position, held) in self.hold(&top)?.iter().enumerate() {
-                let mark = self.format.read(&held.directory);
-                if matches!(mark.map_err(|error| on("examine", &self.path(&held.part))(error))?, Mark::Opaque) {
-                    top.parts.truncate(position + 1);
-                    top.below = Below::Nothing;
-                    break;
-                }
+        for (position, held) in self.hold(&top)?.iter().enumerate() {
+            let said = self.format.read_root(&*held.directory);
+            if said.map_err(|errno| on("examine", &self.path(&held.part))(errno))?.way == Way::Opaque {
+                top.parts.truncate(position + 1);
+                top.below = Below::Nothing;
+                break;
             }
         }
         Ok(top)
@@ -119,15 +114,15 @@ impl<'a> Run<'a> {
         place.parts.iter().map(hold).collect()
     }
 
-    /// Lists the parts of a place. Returns all names that anything is said about.
+    /// Lists the parts of a place. Returns all names in them.
     pub(super) fn list(&self, place: &mut [Held]) -> Result<BTreeSet<OsString>, PathError> {
-        let mut subjects = BTreeSet::new();
+        let mut all = BTreeSet::new();
         for held in place {
             let names = names(&held.directory).map_err(|error| on("list", &self.path(&held.part))(error))?;
-            subjects.extend(names.iter().filter_map(|name| self.format.subject(name)).map(OsStr::to_owned));
+            all.extend(names.iter().cloned());
             held.names = Some(names);
         }
-        Ok(subjects)
+        Ok(all)
     }
 
     /// What is shown at a name in a place with this below it.
@@ -135,20 +130,20 @@ impl<'a> Run<'a> {
         let mut name = name.to_owned();
         let mut parts: Vec<Part> = Vec::new();
         for held in place {
-            let mark = match self.look(held, &name)? {
+            let way = match self.look(held, &name)? {
                 Seen::Nothing => continue,
                 Seen::Whiteout(leaf) if parts.is_empty() => return Ok(Entry::Whiteout(leaf)),
                 Seen::Other(leaf) if parts.is_empty() => return Ok(Entry::Other(leaf)),
                 Seen::Whiteout(_) | Seen::Other(_) => return Ok(Entry::Directory(Place { parts, below: Below::Nothing })),
-                Seen::Directory(mark) => mark,
+                Seen::Directory(way) => way,
             };
             let layer = held.part.layer;
             parts.push(Part { layer, trail: held.part.trail.join(&name) });
-            match mark {
-                Mark::None => {}
-                Mark::Opaque => return Ok(Entry::Directory(Place { parts, below: Below::Nothing })),
-                Mark::Redirect(Redirect::Name(other)) => name = other,
-                Mark::Redirect(Redirect::Path(path)) => {
+            match way {
+                Way::Down => {}
+                Way::Opaque => return Ok(Entry::Directory(Place { parts, below: Below::Nothing })),
+                Way::Redirect(Redirect::Beside(other)) => name = other,
+                Way::Redirect(Redirect::FromRoot(path)) => {
                     let rest = self.resolve(&path, layer + 1)?;
                     parts.extend(rest.parts);
                     return Ok(Entry::Directory(Place { parts, below: rest.below }));
@@ -166,8 +161,9 @@ impl<'a> Run<'a> {
                 Seen::Nothing => {}
                 Seen::Whiteout(_) | Seen::Directory(_) => return Ok(false),
                 Seen::Other(older) => {
-                    let is_copy = self.format.is_copy(At::new(&*held.directory, &older.name));
-                    if !is_copy.map_err(|error| self.unseen(held, &older.name, error))? {
+                    let entry = At::new(&*held.directory, &older.name).hold();
+                    let is_copy = entry.and_then(|entry| self.format.has(&entry, Mark::Origin));
+                    if !is_copy.map_err(|errno| self.unseen(held, &older.name, errno))? {
                         return Ok(true);
                     }
                 }
@@ -177,9 +173,9 @@ impl<'a> Run<'a> {
     }
 
     /// The directory at a path in the layers from this one on. It ends: each redirect on the way leads to fewer layers.
-    fn resolve(&self, path: &Trail, from: usize) -> Result<Place, PathError> {
+    fn resolve(&self, path: &Path, from: usize) -> Result<Place, PathError> {
         let mut place = self.top_from(from);
-        for name in path.to_path().iter() {
+        for name in path {
             let held = self.hold(&place)?;
             place = match self.find(&held, &place.below, name)? {
                 Entry::Nothing => Place { parts: Vec::new(), below: place.below.join(name) },
@@ -191,23 +187,19 @@ impl<'a> Run<'a> {
     }
 
     fn look<'h>(&self, held: &'h Held, name: &OsStr) -> Result<Seen<'h>, PathError> {
-        let leaf = |name: OsString, stat| Leaf { held, name, stat };
-        if let Some(whiteout) = self.format.whiteout_name(name)
-            && let Some(stat) = self.stat(held, &whiteout)?
-        {
-            return Ok(Seen::Whiteout(leaf(whiteout, stat)));
-        }
         let Some(stat) = self.stat(held, name)? else { return Ok(Seen::Nothing) };
         if FileType::from_raw_mode(stat.st_mode).is_dir() {
-            let mark = open_leg(&*held.directory, name, OFlags::RDONLY)
-                .map_err(io::Error::from)
+            let said = open_leg(&*held.directory, name, OFlags::RDONLY)
                 .and_then(|directory| self.format.read(&directory))
-                .map_err(|error| self.unseen(held, name, error))?;
-            return Ok(Seen::Directory(mark));
+                .map_err(|errno| self.unseen(held, name, errno))?;
+            return Ok(Seen::Directory(said.way));
         }
-        let is_whiteout = self.format.is_whiteout(At::new(&*held.directory, name), &stat);
-        let is_whiteout = is_whiteout.map_err(|error| self.unseen(held, name, error))?;
-        let leaf = leaf(name.to_owned(), stat);
+        let unseen = |errno| self.unseen(held, name, errno);
+        if self.format.is_bookkeeping(&*held.directory, name, &stat).map_err(unseen)? {
+            return Ok(Seen::Nothing);
+        }
+        let is_whiteout = self.format.is_whiteout(&*held.directory, name, &stat).map_err(unseen)?;
+        let leaf = Leaf { held, name: name.to_owned(), stat };
         Ok(if is_whiteout { Seen::Whiteout(leaf) } else { Seen::Other(leaf) })
     }
 
@@ -218,12 +210,12 @@ impl<'a> Run<'a> {
         match statat(&*held.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(None),
-            Err(errno) => Err(self.unseen(held, name, errno.into())),
+            Err(errno) => Err(self.unseen(held, name, errno)),
         }
     }
 
-    fn unseen(&self, held: &Held, name: &OsStr, error: io::Error) -> PathError {
-        on("examine", &self.path(&held.part).join(name))(error)
+    fn unseen(&self, held: &Held, name: &OsStr, errno: Errno) -> PathError {
+        on("examine", &self.path(&held.part).join(name))(errno)
     }
 
     pub(super) fn path_of(&self, held: &Held) -> PathBuf {
@@ -244,18 +236,18 @@ impl Below {
     }
 
     /// What a directory of this name must say so that this shows through it, if `above` shows through the one above it.
-    pub(super) fn mark(&self, name: &OsStr, above: &Self) -> Mark {
+    pub(super) fn way(&self, name: &OsStr, above: &Self) -> Way {
         match (self, above) {
-            (Self::Nothing, Self::Nothing) => Mark::None,
-            (Self::Nothing, Self::At(_)) => Mark::Opaque,
+            (Self::Nothing, Self::Nothing) => Way::Down,
+            (Self::Nothing, Self::At(_)) => Way::Opaque,
             (Self::At(trail), Self::At(directory)) if trail.split().is_some_and(|(parent, _)| parent.is(directory)) => {
                 match trail.split() {
                     // A path can be longer than an attribute, a name cannot.
-                    Some((_, other)) if other != name => Mark::Redirect(Redirect::Name(other.to_owned())),
-                    _ => Mark::None,
+                    Some((_, other)) if other != name => Way::Redirect(Redirect::Beside(other.to_owned())),
+                    _ => Way::Down,
                 }
             }
-            (Self::At(trail), _) => Mark::Redirect(Redirect::Path(trail.clone())),
+            (Self::At(trail), _) => Way::Redirect(Redirect::FromRoot(trail.to_path())),
         }
     }
 }

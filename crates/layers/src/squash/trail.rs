@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -50,11 +49,6 @@ impl Trail {
 
     pub(super) fn to_path(&self) -> PathBuf {
         self.names().into_iter().collect()
-    }
-
-    /// From the root of the tree, with a slash before each name.
-    pub(super) fn absolute(&self) -> Vec<u8> {
-        self.names().iter().flat_map(|name| [b"/", name.as_bytes()].concat()).collect()
     }
 
     fn names(&self) -> Vec<&OsStr> {
@@ -148,7 +142,6 @@ mod tests {
     #[test]
     fn paths_are_what_was_joined() {
         assert_eq!(trail("a/b/c").to_path(), PathBuf::from("a/b/c"));
-        assert_eq!(trail("a/b/c").absolute(), b"/a/b/c");
         assert_eq!(Trail::default().to_path(), PathBuf::new());
     }
 
