@@ -10,9 +10,9 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use whatif_types::explain::EXIT_FAILED;
 
 use crate::commands::{
-    apply, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, net, new, pool, port, ps,
-    race, rebase, reject, review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, stats, status, stop,
-    template, undo,
+    apply, attach, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, net, new, pool,
+    port, ps, race, rebase, reject, review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, stats, status,
+    stop, template, undo,
 };
 use crate::output::printable;
 
@@ -139,6 +139,12 @@ pub enum Command {
     ///
     /// The latest 8 to 16 MiB are kept. What is missing is counted on standard error.
     Logs(logs::Args),
+    /// Return to a command started with 'exec -d': its output, its input, its end
+    ///
+    /// Shows what is kept of its output (the latest 8 to 16 MiB), then what comes, and ends with the command's exit code. Several
+    /// can be attached; a command waits for the slowest of them, so none misses anything. Ctrl-] three times within a second
+    /// leaves it running, and so does ending this program.
+    Attach(attach::Args),
     /// Send a signal to a process of a sandbox
     Kill(kill::Args),
     /// Show whom a sandbox talked to, and change whom it may talk to

@@ -1,6 +1,7 @@
 //! One file a command: its arguments (the doc comments are the help text) and what it does.
 
 pub mod apply;
+pub mod attach;
 pub mod completions;
 pub mod cp;
 pub mod diff;
@@ -70,6 +71,7 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Port(args) => with_engine(output, |engine| port::execute(engine, &args, output)),
         Command::Ps(args) => with_engine(output, |engine| ps::execute(engine, &args, output)),
         Command::Logs(args) => with_engine(output, |engine| logs::execute(engine, &args, output)),
+        Command::Attach(args) => with_engine(output, |engine| attach::execute(engine, &args, output)),
         Command::Kill(args) => with_engine(output, |engine| kill::execute(engine, &args, output)),
         Command::Race(args) => with_engine(output, |engine| race::execute(engine, *args, output)),
         Command::Stop(args) => with_engine(output, |engine| stop::execute(engine, &args, output)),

@@ -4,6 +4,7 @@
 //! command could change that file's mode, reopen it for writing, or type into the terminal. Those are copied through pipes,
 //! or, for a terminal, through a terminal of the sandbox's own.
 
+pub mod attached;
 mod network;
 mod prompt;
 mod relay;

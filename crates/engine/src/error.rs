@@ -22,7 +22,7 @@ use whatif_store::StoreError;
 use whatif_types::limits::{Means, Resource};
 use whatif_types::name::InvalidName;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Backend, Sandbox};
+use whatif_types::{Backend, Chosen, CommandId, Sandbox};
 
 use crate::apply::Conflict;
 use crate::intact::{self, Missing};
@@ -145,8 +145,10 @@ pub enum EngineError {
     Backend { backend: Backend, message: String },
     #[error("{}", .0.message)]
     Command(Failed),
-    #[error("there is no process {pid} in sandbox '{name}'")]
-    NoSuchProcess { name: String, pid: i32 },
+    #[error("there is no {chosen} in sandbox '{name}'")]
+    NoSuchProcess { name: String, chosen: Chosen },
+    #[error("how command {id} of sandbox '{name}' ended is not known: its keeper was lost")]
+    EndUnknown { name: String, id: CommandId },
     #[error("{message}")]
     Usage { message: String, hint: String },
     #[error("nobody can be asked here, and nothing was approved")]

@@ -12,7 +12,7 @@ use whatif_types::config::UserConfig;
 use whatif_types::environment::{self, Filtered};
 use whatif_types::network::NetWish;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Identity, NetMode, Sandbox, Span, Status};
+use whatif_types::{CommandId, Identity, NetMode, Sandbox, Span, Status};
 
 use crate::ended::has_ended;
 use crate::lifetime::last_words;
@@ -71,6 +71,14 @@ pub struct Running {
 pub struct Entered {
     pub sandbox: Sandbox,
     pub(crate) client: Client,
+}
+
+/// A command in the background and the sandbox it runs in.
+#[derive(Debug)]
+pub struct Detached {
+    pub sandbox: Sandbox,
+    pub pid: i32,
+    pub id: CommandId,
 }
 
 /// A command in the foreground and the sandbox it runs in.
@@ -150,17 +158,27 @@ impl Engine {
         Ok(Foreground { sandbox, running: Running::new(client, started) })
     }
 
-    /// `whatif exec -d`: starts a command that goes on; its output is in the log of that number.
-    pub fn exec_detached(&self, entered: Entered, spec: &CommandSpec) -> Result<(Sandbox, i32), EngineError> {
+    /// `whatif exec -d`: starts a command that goes on; its output is in its log.
+    pub fn exec_detached(&self, entered: Entered, spec: &CommandSpec) -> Result<Detached, EngineError> {
+        let is_ours = self.require_our_keeper(&entered.sandbox);
+        if spec.terminal.is_some() || spec.stdio[0] == Stdio::Kept {
+            is_ours.as_ref().map_err(|_| EngineError::OtherKeeper { name: entered.sandbox.name.clone() })?;
+        }
         let log = self.new_log(&entered.sandbox)?;
-        let spec = CommandSpec { stdio: [Stdio::Null; 3], terminal: None, ..spec.clone() };
-        let exec = self.exec_request(&entered.sandbox, &spec, true)?;
-        let (Entered { sandbox, .. }, (pid, _)) = self.begin(entered, &exec, &log.descriptors())?;
+        let mut exec = self.exec_request(&entered.sandbox, spec, true)?;
+        let mut descriptors = log.descriptors().to_vec();
+        match is_ours {
+            Ok(()) => exec.id = Some(log.id),
+            Err(_) => descriptors.truncate(2),
+        }
+        let (Entered { sandbox, .. }, (pid, _)) = self.begin(entered, &exec, &descriptors)?;
+        if exec.id.is_none() {
+            log.record_start(pid, exec.arguments.first().map(|a| a.to_os().to_string_lossy().into_owned()).unwrap_or_default())?;
+        }
         self.prepare_to_hold(&sandbox);
-        log.name(pid)?;
         self.bound_logs(&sandbox)?;
         self.attend_if_due(&sandbox);
-        Ok((sandbox, pid))
+        Ok(Detached { sandbox, pid, id: log.id })
     }
 
     /// Starts a command. A sandbox that was just going to rest is woken again for it.
@@ -314,6 +332,7 @@ impl Engine {
             stdio: spec.stdio,
             terminal: spec.terminal,
             detached,
+            id: None,
             timeout_ms: spec.timeout.map(|t| t.as_millis() as u64),
             settings: Settings::not_inherited(),
         }

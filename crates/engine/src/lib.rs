@@ -5,6 +5,7 @@
 mod account;
 mod adopt;
 pub mod apply;
+pub mod attach;
 mod boot;
 mod captured;
 mod changes;
@@ -92,7 +93,7 @@ pub use self::adopt::{Adopted, Left};
 pub use self::context::Context;
 pub use self::create::NewSandbox;
 pub use self::error::EngineError;
-pub use self::exec::{CommandSpec, Entered, Foreground, Running};
+pub use self::exec::{CommandSpec, Detached, Entered, Foreground, Running};
 pub use self::gc::{Action, Collect, Collected};
 pub use self::list::Listed;
 pub use self::recover::Trouble;

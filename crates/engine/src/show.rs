@@ -5,7 +5,7 @@ use whatif_keeper::protocol::{Exited, Process, Reason, Stats};
 use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::network::Publish;
 use whatif_types::sandbox::Details;
-use whatif_types::{Sandbox, Status};
+use whatif_types::{Chosen, Sandbox, Status};
 
 use crate::{Engine, EngineError, Listed, Summary, command_lines};
 
@@ -100,17 +100,25 @@ impl Engine {
         Ok(processes)
     }
 
-    /// `whatif kill`: one process by the number `ps` shows.
-    pub fn kill(&self, name: Option<&str>, pid: i32, signal: i32) -> Result<(), EngineError> {
+    /// `whatif kill`: one process by the number `ps` shows, or a command by its id. Returns the number.
+    pub fn kill(&self, name: Option<&str>, chosen: Chosen, signal: i32) -> Result<i32, EngineError> {
         let sandbox = self.resolve(name)?;
         if sandbox.status != Status::Active {
             return Err(EngineError::Stopped { name: sandbox.name });
         }
-        self.connect(&sandbox)?.signal(pid, signal).map_err(|error| match self.explain_end(&sandbox, error) {
-            EngineError::Command(failed) if failed.reason == Reason::NoSuchProcess => {
-                EngineError::NoSuchProcess { name: sandbox.name.clone(), pid }
-            }
+        let missing = || EngineError::NoSuchProcess { name: sandbox.name.clone(), chosen };
+        let explain = |error| match self.explain_end(&sandbox, error) {
+            EngineError::Command(failed) if failed.reason == Reason::NoSuchProcess => missing(),
             other => other,
-        })
+        };
+        let mut client = self.connect(&sandbox)?;
+        let pid = match chosen {
+            Chosen::Pid(pid) => pid,
+            Chosen::Id(id) => {
+                client.list().map_err(explain)?.iter().find(|p| p.id == Some(id)).map(|p| p.pid).ok_or_else(missing)?
+            }
+        };
+        client.signal(pid, signal).map_err(explain)?;
+        Ok(pid)
     }
 }

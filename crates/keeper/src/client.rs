@@ -13,10 +13,11 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 
 use whatif_cgroup::Freezer;
 use whatif_sys::overlay::Overlay;
+use whatif_types::CommandId;
 use whatif_types::network::{Role, Who};
 
 use crate::channel::{Channel, ChannelError, MOST_DESCRIPTORS};
-use crate::protocol::{Access, Entry, Exec, Exited, Failed, Process, Reason, Reply, Request, Stats, Text};
+use crate::protocol::{Access, Entry, Exec, Exited, Failed, Finished, Process, Reason, Reply, Request, Stats, Text};
 
 /// How long a keeper may take to answer anything but "tell me when it ends".
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -62,6 +63,27 @@ pub enum News {
     Exited(Box<Exited>),
     /// Somebody inside wants the network, which nobody supervises yet.
     NetworkWanted,
+}
+
+/// A command that this client is attached to.
+#[derive(Debug)]
+pub struct Attached {
+    pub pid: i32,
+    /// What it reads: a pipe, or the master of its terminal.
+    pub input: Option<OwnedFd>,
+    pub is_terminal: bool,
+    /// All output so far.
+    pub end: u64,
+}
+
+/// What a keeper says to a client that is attached.
+#[derive(Debug)]
+pub enum Heard {
+    /// There is more output than the client has taken.
+    Output,
+    /// Whoever holds the other end of its input lets go of it.
+    InputClosed,
+    Finished(Box<Finished>),
 }
 
 impl Client {
@@ -162,6 +184,46 @@ impl Client {
     pub fn wait(&mut self, pid: i32) -> Result<Exited, ClientError> {
         self.send(&Request::Wait { pid }, &[])?;
         self.exited()
+    }
+
+    /// `None` if no such command runs.
+    pub fn attach(&mut self, id: CommandId, from: u64) -> Result<Option<Attached>, ClientError> {
+        self.send(&Request::Attach { id, from }, &[])?;
+        match self.reply() {
+            Ok(Reply::Attached { pid, has_input, is_terminal, end }) => {
+                let mut input = || self.channel.take_descriptor().ok_or(ClientError::OutOfTurn);
+                Ok(Some(Attached { pid, input: has_input.then(&mut input).transpose()?, is_terminal, end }))
+            }
+            Err(ClientError::Failed(failed)) if failed.reason == Reason::NoSuchProcess => Ok(None),
+            Ok(_) => Err(ClientError::OutOfTurn),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Everything up to here need not be kept for this client. The answer is news, if there is any.
+    pub fn taken(&mut self, offset: u64) -> Result<(), ClientError> {
+        self.send(&Request::Taken { offset }, &[])
+    }
+
+    /// Asks without waiting for the answer; `hear` skips it.
+    pub fn close_input(&mut self, id: CommandId) -> Result<(), ClientError> {
+        self.send(&Request::CloseInput { id }, &[])
+    }
+
+    /// What there is to know about the command this client is attached to; waits for it.
+    pub fn hear(&mut self) -> Result<Heard, ClientError> {
+        loop {
+            match self.reply() {
+                Ok(Reply::Output { .. }) => return Ok(Heard::Output),
+                Ok(Reply::InputClosed) => return Ok(Heard::InputClosed),
+                Ok(Reply::Finished(finished)) => return Ok(Heard::Finished(Box::new(finished))),
+                // Answers to signals, and to an end of input; whoever they were for may have ended meanwhile.
+                Ok(Reply::Done) => {}
+                Err(ClientError::Failed(failed)) if failed.reason == Reason::NoSuchProcess => {}
+                Ok(_) => return Err(ClientError::OutOfTurn),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     pub fn signal(&mut self, pid: i32, signal: i32) -> Result<(), ClientError> {

@@ -5,6 +5,7 @@
 //! length, which says where in the stream its content belongs. Where the disk is full, output is dropped and counted.
 
 mod reader;
+pub mod record;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -10,7 +10,7 @@ use whatif_cgroup::{About, Meter};
 use whatif_types::boot::{KeeperLimits, Protection};
 use whatif_types::network::{Role, Who};
 pub use whatif_types::text::Text;
-use whatif_types::{Boot, LimitHit, Usage};
+use whatif_types::{Boot, CommandId, LimitHit, Usage};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -29,7 +29,8 @@ pub enum Request {
         group: Option<PassedGroup>,
         farewell: bool,
     },
-    /// Descriptors: one for each `Stdio::Passed`, then the two files of the log for a detached command.
+    /// Descriptors: one for each `Stdio::Passed`, then, for a detached command, the two files of the log, and its record if it has an
+    /// id.
     Exec(Box<Exec>),
     /// To the process group of a command started by `Exec`.
     Signal {
@@ -43,6 +44,20 @@ pub enum Request {
     },
     Wait {
         pid: i32,
+    },
+    /// This client reads the output of a command from its log, beginning at `from`: nothing after that is dropped before it is
+    /// `Taken`, until the client leaves. `Attached` answers; then follow `Output` and at last `Finished`.
+    Attach {
+        id: CommandId,
+        from: u64,
+    },
+    /// An attached client has taken all output up to here. Not answered.
+    Taken {
+        offset: u64,
+    },
+    /// No more input comes for a command, from anybody.
+    CloseInput {
+        id: CommandId,
     },
     List,
     Stats,
@@ -119,7 +134,10 @@ impl Request {
     /// Whether more follows than one answer, or the answer comes when the keeper ends.
     #[must_use]
     pub fn outlasts_its_answer(&self) -> bool {
-        matches!(self, Self::Boot { .. } | Self::Exec(_) | Self::Wait { .. } | Self::Supervise | Self::Stop { .. })
+        matches!(
+            self,
+            Self::Boot { .. } | Self::Exec(_) | Self::Wait { .. } | Self::Attach { .. } | Self::Supervise | Self::Stop { .. }
+        )
     }
 }
 
@@ -144,10 +162,13 @@ pub struct Exec {
     pub environment: Vec<(Text, Text)>,
     pub directory: Text,
     pub stdio: [Stdio; 3],
-    /// A new terminal of this size instead of `stdio`; its master comes back with `Started`.
+    /// A new terminal of this size instead of `stdio`; its master comes back with `Started`, or with `Attached` for a detached one.
     pub terminal: Option<(u16, u16)>,
     /// Goes on when the client leaves; output goes to the log that was passed (see `log`).
     pub detached: bool,
+    /// Of a detached command: what it can be attached to by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<CommandId>,
     pub timeout_ms: Option<u64>,
     /// The caller's, for a keeper that was not started by the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,6 +225,8 @@ pub enum Stdio {
     /// A pipe or socket of the caller, given as it is.
     Passed,
     Null,
+    /// Only for the standard input of a detached command: a pipe whose other end whoever attaches gets.
+    Kept,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -228,6 +251,22 @@ pub enum Reply {
         pid: i32,
     },
     Exited(Exited),
+    /// What to write input to comes along, if it takes any: a pipe, or the master of its terminal. Others may have it too.
+    Attached {
+        pid: i32,
+        has_input: bool,
+        is_terminal: bool,
+        /// All output so far ends here.
+        end: u64,
+    },
+    /// To an attached client, once for each `Taken` and once before: there is output up to here.
+    Output {
+        end: u64,
+    },
+    /// To an attached client: nobody can give the command input any more.
+    InputClosed,
+    /// To an attached client: the command has ended, and here its output does.
+    Finished(Finished),
     Processes(Vec<Process>),
     Stats(Stats),
     Ended(Vec<Exited>),
@@ -259,9 +298,20 @@ pub enum Reply {
     Failed(Failed),
 }
 
+/// How a command that can be attached to ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finished {
+    pub exited: Exited,
+    /// How much output there was until then. What it left running may go on writing.
+    pub output: u64,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exited {
     pub pid: i32,
+    /// Of one that was detached.
+    #[serde(default)]
+    pub id: Option<CommandId>,
     #[serde(default)]
     pub command: String,
     /// The exit code, or 128 + the signal.
@@ -285,6 +335,9 @@ pub struct Exited {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Process {
     pub pid: i32,
+    /// Of a command that was detached.
+    #[serde(default)]
+    pub id: Option<CommandId>,
     pub parent: i32,
     pub state: char,
     pub command: String,

@@ -3,6 +3,7 @@
 //! It ends with its sandbox; when it ends, the kernel ends every process of the PID namespace.
 
 mod answer;
+mod attached;
 mod commands;
 mod connections;
 mod files;
@@ -497,6 +498,7 @@ impl Server {
             std::thread::sleep(Duration::from_millis(1));
             self.commands.reap(&mut self.connections);
         }
+        self.commands.close_logs(&mut self.connections);
         self.turn_away();
         for client in self.stopping.take().map(|s| s.asked_by).unwrap_or_default() {
             self.connections.send(client, &Reply::Done, &[]);

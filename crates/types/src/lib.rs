@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod boot;
+pub mod command_id;
 pub mod config;
 pub mod copied;
 pub mod credentials;
@@ -26,6 +27,7 @@ pub mod text;
 pub mod timestamp;
 
 pub use boot::{Boot, Identity};
+pub use command_id::{Chosen, CommandId};
 pub use config::Size;
 pub use experiment::Experiment;
 pub use explain::{Explain, Explained};

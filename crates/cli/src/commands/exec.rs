@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::{CommandSpec, Engine, EngineError, Stdio, limits};
+use whatif_engine::{CommandSpec, Detached, Engine, EngineError, Stdio, limits};
 use whatif_types::{Limits, Span};
 
 use super::Outcome;
@@ -18,14 +18,14 @@ use crate::unreached;
 pub struct Args {
     /// The sandbox: its name or the beginning of its id
     name: Option<String>,
-    /// Give the command our standard input
+    /// Give the command our standard input; with -d, one that 'whatif attach' can write to
     #[arg(long, short)]
     interactive: bool,
-    /// Give the command a terminal of its own (the default when we have one at both ends)
+    /// Give the command a terminal of its own (without -d the default when we have one at both ends)
     #[arg(long, short)]
     tty: bool,
-    /// Leave it running in the background; 'whatif logs' has its output
-    #[arg(long, short, conflicts_with_all = ["interactive", "tty"])]
+    /// Leave it running in the background; 'whatif logs' has its output, 'whatif attach' returns to it
+    #[arg(long, short)]
     detach: bool,
     /// Carry a variable although it looks like a secret (NAME), or set one (NAME=VALUE)
     #[arg(long, value_name = "NAME[=VALUE]")]
@@ -83,11 +83,16 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         called: None,
     };
     if args.detach {
-        let (sandbox, pid) = engine.exec_detached(entered, &spec)?;
-        output.document(&json!({ "sandbox": sandbox.name, "pid": pid, "snapshot": snapshot }));
+        if args.interactive {
+            spec.stdio[0] = Stdio::Kept;
+        }
+        spec.terminal = args.tty.then(foreground::size);
+        let Detached { sandbox, pid, id } = engine.exec_detached(entered, &spec)?;
+        output.document(&json!({ "sandbox": sandbox.name, "pid": pid, "id": id, "snapshot": snapshot }));
         output.line(format!(
-            "started as process {pid} in {}; its output: whatif logs {} {pid}",
+            "started as process {pid} in {}; its output: whatif logs {} {pid}; to return to it: whatif attach {} {id}",
             output.paint(Style::Bold, &sandbox.name),
+            sandbox.name,
             sandbox.name
         ));
         return Ok(ExitCode::SUCCESS);

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::Engine;
+use whatif_types::Chosen;
 
 use super::Outcome;
 use crate::output::Output;
@@ -12,9 +13,9 @@ use crate::output::Output;
 pub struct Args {
     /// The sandbox: its name or the beginning of its id
     name: String,
-    /// The process, by the number 'whatif ps' shows
-    #[arg(value_parser = process)]
-    pid: i32,
+    /// The process, by the number 'whatif ps' shows, or the id of a command (c1)
+    #[arg(value_name = "PID|ID")]
+    process: Chosen,
     /// The signal, by name or number
     #[arg(long, short, default_value = "TERM", value_parser = signal)]
     signal: i32,
@@ -35,10 +36,6 @@ const NAMES: [(&str, i32); 12] = [
     ("STOP", 19),
 ];
 
-fn process(text: &str) -> Result<i32, String> {
-    text.parse().map_err(|_| "expected the number of a process, as 'whatif ps' shows it".to_owned())
-}
-
 fn signal(text: &str) -> Result<i32, String> {
     let upper = text.to_ascii_uppercase();
     let name = upper.strip_prefix("SIG").unwrap_or(&upper);
@@ -47,7 +44,7 @@ fn signal(text: &str) -> Result<i32, String> {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    engine.kill(Some(&args.name), args.pid, args.signal)?;
-    output.document(&json!({ "pid": args.pid, "signal": args.signal }));
+    let pid = engine.kill(Some(&args.name), args.process, args.signal)?;
+    output.document(&json!({ "pid": pid, "signal": args.signal }));
     Ok(ExitCode::SUCCESS)
 }

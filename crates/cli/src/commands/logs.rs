@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use whatif_engine::logs::{Log, Part};
 use whatif_engine::{Engine, EngineError};
+use whatif_types::Chosen;
 
 use super::Outcome;
 use crate::output::{Output, Style, lost_output, printable};
@@ -19,8 +20,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 pub struct Args {
     /// The sandbox: its name or the beginning of its id
     name: Option<String>,
-    /// Which process; the latest otherwise
-    pid: Option<i32>,
+    /// Which command, by its id (c1) or the number of its process; the latest otherwise
+    #[arg(value_name = "ID|PID")]
+    command: Option<Chosen>,
     /// Go on printing until the command ends
     #[arg(long, short)]
     follow: bool,
@@ -33,14 +35,14 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut log = engine.log(args.name.as_deref(), args.pid)?;
+    let mut log = engine.log(args.name.as_deref(), args.command)?;
     // A command that never pauses would never let us end.
     log.bound(false)?;
     if output.json {
         let held = Held::read(&mut log)?;
         let text = String::from_utf8_lossy(&held.bytes[held.tail(args.tail)..]);
         let (name, dropped) = (&log.sandbox.name, held.dropped());
-        output.document(&json!({ "sandbox": name, "pid": log.pid, "output": text, "dropped_bytes": dropped }));
+        output.document(&json!({ "sandbox": name, "pid": log.pid, "id": log.id, "output": text, "dropped_bytes": dropped }));
         return Ok(ExitCode::SUCCESS);
     }
     let mut printer = Printer::new(!args.raw && io::stdout().is_terminal(), output);
@@ -67,7 +69,7 @@ fn print(engine: &Engine, args: &Args, log: &mut Log, printer: &mut Printer<'_>)
     let mut pause = SHORTEST_PAUSE;
     loop {
         // Asked before reading, so that nothing written before the end is missed; but not while there is more to read.
-        let running = args.follow && engine.is_running(&log.sandbox, log.pid);
+        let running = args.follow && engine.is_running(log);
         let mut is_silent = true;
         while let Some(part) = log.next(&mut buffer)? {
             is_silent = false;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::{Engine, Exited};
+use whatif_types::CommandId;
 
 use super::Outcome;
 use crate::output::{Output, Style, bytes, printable};
@@ -32,7 +33,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         output.note(format!("nothing runs in {}", sandbox.name));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut rows = vec![["PID", "PARENT", "STATE", "CPU", "MEMORY", "COMMAND"].map(|h| output.paint(Style::Dim, h)).to_vec()];
+    let mut rows = vec![["PID", "PARENT", "STATE", "CPU", "MEMORY", "ID", "COMMAND"].map(|h| output.paint(Style::Dim, h)).to_vec()];
     for p in &processes {
         let cpu = format!("{:.1}s", p.cpu_ms as f64 / 1000.0);
         rows.push(vec![
@@ -41,6 +42,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             p.state.to_string(),
             cpu,
             bytes(p.memory_bytes),
+            id(p.id),
             printable(&p.command),
         ]);
     }
@@ -48,8 +50,13 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Of a command that can be attached to.
+fn id(id: Option<CommandId>) -> String {
+    id.map_or_else(|| "-".to_owned(), |id| id.to_string())
+}
+
 fn ended_rows(ended: &[Exited], output: &Output) -> Vec<Vec<String>> {
-    let headings = ["ENDED", "CODE", "TOOK", "CPU", "MEMORY", "WRITTEN", "COMMAND"];
+    let headings = ["ENDED", "CODE", "TOOK", "CPU", "MEMORY", "WRITTEN", "ID", "COMMAND"];
     let mut rows = vec![headings.map(|h| output.paint(Style::Dim, h)).to_vec()];
     for e in ended {
         let seconds = |ms: u64| format!("{:.1}s", ms as f64 / 1000.0);
@@ -61,6 +68,7 @@ fn ended_rows(ended: &[Exited], output: &Output) -> Vec<Vec<String>> {
             seconds(e.usage.cpu_ms),
             bytes(e.usage.peak_memory_bytes),
             bytes(e.usage.written_bytes),
+            id(e.id),
             printable(&e.command),
         ]);
     }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::os::fd::OwnedFd;
 
 use rustix::stdio::{stdin, stdout};
-use rustix::termios::{OptionalActions, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
+use rustix::termios::{OptionalActions, SpecialCodeIndex, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 
 use super::relay::{Relay, Sink};
 
@@ -31,6 +31,15 @@ impl RawMode {
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(stdin(), OptionalActions::Drain, &raw)?;
+        Ok(Self { before: Some(before) })
+    }
+
+    /// Keys stay ours, line by line; but this one ends a line, so that it is read at once.
+    pub(super) fn enter_lines(key: u8) -> rustix::io::Result<Self> {
+        let Ok(before) = tcgetattr(stdin()) else { return Ok(Self { before: None }) };
+        let mut lines = before.clone();
+        lines.special_codes[SpecialCodeIndex::VEOL] = key;
+        tcsetattr(stdin(), OptionalActions::Drain, &lines)?;
         Ok(Self { before: Some(before) })
     }
 }

@@ -50,6 +50,7 @@ impl Explain for EngineError {
                 _ => "refused",
             },
             Self::NoSuchProcess { .. } => "no_such_process",
+            Self::EndUnknown { .. } => "end_unknown",
             Self::Usage { .. } | Self::NotApproved { .. } | Self::Pattern(_) => "usage",
             Self::Moved { .. } => "changed_meanwhile",
             Self::Conflicts { .. } => "conflict",

@@ -120,6 +120,7 @@ impl EngineError {
             }
             Self::Command(failed) if failed.reason == Reason::Directory => vec!["choose another with --cwd".to_owned()],
             Self::NoSuchProcess { name, .. } => vec![format!("list its processes: whatif ps {name}")],
+            Self::EndUnknown { name, id } => vec![format!("what is kept of its output stays: whatif logs {name} {id}")],
             Self::Usage { hint, .. } => vec![hint.clone()],
             Self::NotApproved { undo: None } => vec!["look at it first (--dry-run shows the plan), then approve with --yes".to_owned()],
             Self::NotApproved { undo: Some(id) } => {

@@ -31,9 +31,30 @@ impl Reader {
         Self { files, position: 0, until: None }
     }
 
+    /// Goes on here, whatever was read before.
+    pub fn go_to(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    /// Up to where everything was read, or told to be gone.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Not further than this, even if there is more.
+    pub fn end_at(&mut self, until: u64) {
+        self.until = Some(until);
+    }
+
+    /// Where the stream ends now.
+    pub fn end(&self) -> io::Result<u64> {
+        Ok(self.pieces()?.iter().map(|p| p.end() + p.dropped).max().unwrap_or(0))
+    }
+
     /// From here on there is no more than there is now; or there is again, `as_it_grows`.
     pub fn bound(&mut self, as_it_grows: bool) -> io::Result<()> {
-        self.until = if as_it_grows { None } else { self.pieces()?.iter().map(|p| p.end() + p.dropped).max() };
+        self.until = if as_it_grows { None } else { Some(self.end()?) };
         Ok(())
     }
 

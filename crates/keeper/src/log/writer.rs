@@ -15,6 +15,8 @@ pub struct Writer {
     current: usize,
     /// Whether the current file has its header.
     has_begun: bool,
+    /// Where in the stream the other file begins, if it holds anything.
+    older_start: Option<u64>,
     /// Where in the stream the current file begins, what it holds, and what was dropped after that.
     start: u64,
     length: u64,
@@ -31,7 +33,7 @@ impl Writer {
 
     pub(super) fn with_files_of(largest: u64, files: [File; 2]) -> Self {
         let most = largest.saturating_sub(HEADER_LENGTH as u64).max(1);
-        let mut writer = Self { files, current: 0, has_begun: false, start: 0, length: 0, dropped: 0, most };
+        let mut writer = Self { files, current: 0, has_begun: false, older_start: None, start: 0, length: 0, dropped: 0, most };
         writer.begin_next();
         writer
     }
@@ -43,7 +45,7 @@ impl Writer {
             if needs_next && !(self.may_go_on() && self.begin_next()) {
                 return self.drop_output(bytes.len());
             }
-            let fitting = bytes.len().min(usize::try_from(self.most - self.length).unwrap_or(usize::MAX));
+            let fitting = bytes.len().min(usize::try_from(self.most.saturating_sub(self.length)).unwrap_or(usize::MAX));
             match self.files[self.current].write_at(&bytes[..fitting], HEADER_LENGTH as u64 + self.length) {
                 Ok(0) => return self.drop_output(bytes.len()),
                 Ok(written) => {
@@ -54,6 +56,31 @@ impl Writer {
                 Err(_) => return self.drop_output(bytes.len()),
             }
         }
+    }
+
+    /// Where the stream ends so far.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.start + self.length + self.dropped
+    }
+
+    /// Where what is kept of the stream begins.
+    #[must_use]
+    pub fn first(&self) -> u64 {
+        self.older_start.unwrap_or(self.start)
+    }
+
+    /// How much can be written before something after `taken` is given up.
+    #[must_use]
+    pub fn room_beside(&self, taken: u64) -> u64 {
+        let left = if self.has_begun && self.dropped == 0 { self.most.saturating_sub(self.length) } else { 0 };
+        // The next file is emptied first, and holds what was before the current one.
+        if taken < self.start { left } else { left.saturating_add(self.most) }
+    }
+
+    /// From here on nothing is given up. Only for a stream that is about to end: its file may become larger than others.
+    pub fn keep_all(&mut self) {
+        self.most = u64::MAX;
     }
 
     fn may_go_on(&self) -> bool {
@@ -67,12 +94,13 @@ impl Writer {
     /// Empties the file whose turn it is and goes on there. What cannot be begun leaves everything where it was.
     fn begin_next(&mut self) -> bool {
         let next = if self.has_begun { 1 - self.current } else { self.current };
-        let start = self.start + self.length + self.dropped;
+        let start = self.end();
         let file = &self.files[next];
         let header = Header { start, dropped: 0 };
         if file.set_len(0).and_then(|()| file.write_all_at(header.to_line().as_bytes(), 0)).is_err() {
             return false;
         }
+        self.older_start = (next != self.current).then_some(self.start);
         (self.current, self.has_begun, self.start, self.length, self.dropped) = (next, true, start, 0, 0);
         true
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use whatif_cgroup::Freezer;
 use whatif_sys::overlay::Overlay;
 
+use super::commands::LogFiles;
 use super::{Server, files, network, who};
 use crate::channel::MOST_DESCRIPTORS;
 use crate::protocol::{Exec, Failed, Reason, Reply, Request, Stdio};
@@ -36,6 +37,9 @@ impl Server {
                 Some(reply) => reply,
                 None => return,
             },
+            Request::Attach { id, from } => return self.commands.attach(client, id, from, &mut self.connections),
+            Request::Taken { offset } => return self.commands.has_taken(client, offset, &mut self.connections),
+            Request::CloseInput { id } => self.commands.close_input(id, &mut self.connections),
             Request::List => match self.others_and_dead() {
                 Ok(processes) => Reply::Processes(processes),
                 Err(error) => Reply::Failed(unlisted(Reason::Refused, &error)),
@@ -141,7 +145,8 @@ impl Server {
         }
         let log = if exec.detached {
             let mut file = || self.connections.take_descriptor(client).map(File::from).ok_or_else(|| refused("the log is missing"));
-            Some([file()?, file()?])
+            let files = [file()?, file()?];
+            Some(LogFiles { files, record: exec.id.map(|_| file()).transpose()? })
         } else {
             None
         };

@@ -6,15 +6,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal};
 use whatif_cgroup::Freezer;
 use whatif_sys::command::{self, Bounds, Command};
 use whatif_sys::wait::{self, Ended};
-use whatif_types::{LimitHit, Usage};
+use whatif_types::{CommandId, LimitHit, Usage};
 
 use super::connections::Connections;
 use super::group::{Counted, Group};
-use super::log::Log;
+use super::log::{Log, Parts};
 use super::running::{Running, describe, has_input, line_of, read_outcome};
 use super::strings::Strings;
 use super::watch::Watch;
@@ -30,9 +31,9 @@ pub(super) struct Commands {
     bounds: OwnBounds,
     group: Option<Group>,
     pub(super) watch: Watch,
-    running: Vec<Running>,
+    pub(super) running: Vec<Running>,
     /// Of commands that ended and left processes that may still write.
-    open_logs: Vec<Log>,
+    pub(super) open_logs: Vec<Log>,
     /// The latest that ended, for clients that ask later.
     ended: Vec<Exited>,
 }
@@ -47,6 +48,13 @@ pub(super) struct OwnBounds {
     pub shares_uid: bool,
 }
 
+/// What a detached command's client passed for its output.
+pub(super) struct LogFiles {
+    pub files: [File; 2],
+    /// Of one with an id.
+    pub record: Option<File>,
+}
+
 impl Commands {
     pub(super) fn new(environment: Vec<(String, String)>, bounds: OwnBounds, group: Option<Group>, watch: Watch) -> Self {
         Self { environment, bounds, group, watch, running: Vec::new(), open_logs: Vec::new(), ended: Vec::new() }
@@ -58,7 +66,7 @@ impl Commands {
         client: u64,
         exec: &Exec,
         passed: &[OwnedFd],
-        log: Option<[File; 2]>,
+        log: Option<LogFiles>,
         freezer: Option<&Freezer>,
     ) -> io::Result<()> {
         let owner = (!exec.detached).then_some(client);
@@ -67,7 +75,7 @@ impl Commands {
         Ok(())
     }
 
-    fn spawn(&mut self, exec: &Exec, passed: &[OwnedFd], log: Option<[File; 2]>, freezer: Option<&Freezer>) -> io::Result<Running> {
+    fn spawn(&mut self, exec: &Exec, passed: &[OwnedFd], log: Option<LogFiles>, freezer: Option<&Freezer>) -> io::Result<Running> {
         let mut passed = passed.iter();
         // Opened anew each time: the one of before a snapshot belongs to a root that is gone.
         let null = File::options().read(true).write(true).open("/dev/null")?;
@@ -78,11 +86,17 @@ impl Commands {
             }
         }
         let terminal = exec.terminal.map(terminal::open).transpose()?;
-        let pipe = log.is_some().then(|| rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)).transpose()?;
+        let has_pipe = log.is_some() && terminal.is_none();
+        let pipe = has_pipe.then(|| pipe_with(PipeFlags::CLOEXEC)).transpose()?;
+        let has_input = has_pipe && exec.stdio[0] == Stdio::Kept;
+        let input = has_input.then(|| pipe_with(PipeFlags::CLOEXEC)).transpose()?;
         if let Some((_, side)) = &terminal {
             stdio = [side.as_fd(); 3];
         } else if let Some((_, write)) = &pipe {
             stdio[1..].fill(write.as_fd());
+        }
+        if let Some((read, _)) = &input {
+            stdio[0] = read.as_fd();
         }
         let strings = Strings::of(exec, &self.environment)?;
         let settings = exec.settings.as_ref().map(Settings::to_assume);
@@ -106,7 +120,15 @@ impl Commands {
             },
             settings: settings.as_ref(),
         })?;
-        let log = log.zip(pipe).map(|(files, (from, _))| Log::new(from, files)).transpose()?;
+        let (terminal, side) = terminal.unzip();
+        let log = log.map(|passed| {
+            let (from, side) = match (&terminal, pipe) {
+                (Some(master), _) => (master.try_clone()?, side),
+                (None, Some((from, _))) => (from, None),
+                (None, None) => return Err(io::Error::from(rustix::io::Errno::BADF)),
+            };
+            Log::new(Parts { id: exec.id, from, side, files: passed.files, record: passed.record })
+        });
         Ok(Running {
             pid: started.pid,
             waiting: Vec::new(),
@@ -116,8 +138,9 @@ impl Commands {
             directory: exec.directory.to_os().to_string_lossy().into_owned(),
             command: line_of(exec),
             is_alone,
-            terminal: terminal.map(|(master, _)| master),
-            log,
+            terminal,
+            input: input.map(|(_, write)| write),
+            log: log.transpose()?,
             deadline: exec.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
             timed_out: false,
             kill_at: None,
@@ -150,7 +173,7 @@ impl Commands {
 
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
         let outcomes = self.running.iter().filter_map(|r| r.outcome.as_ref().map(AsFd::as_fd));
-        let logs = self.running.iter().filter_map(|r| r.log.as_ref()).chain(&self.open_logs).map(Log::source);
+        let logs = self.running.iter().filter_map(|r| r.log.as_ref()).chain(&self.open_logs).filter_map(Log::source);
         outcomes.chain(logs).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
     }
 
@@ -164,11 +187,11 @@ impl Commands {
                     Some(failure) => failed.push((running.pid, failure)),
                 }
             }
-            if running.log.as_mut().is_some_and(|log| !log.pump()) {
-                running.log = None;
+            if let Some(log) = &mut running.log {
+                log.work(connections);
             }
         }
-        self.open_logs.retain_mut(Log::pump);
+        self.open_logs.retain_mut(|log| log.work(connections));
         for (pid, failure) in failed {
             if let Some(index) = self.running.iter().position(|r| r.pid == pid) {
                 let running = self.running.swap_remove(index);
@@ -200,8 +223,11 @@ impl Commands {
                 continue;
             };
             let mut running = self.running.swap_remove(index);
-            self.open_logs.extend(running.log.take().and_then(|mut log| log.pump().then_some(log)));
             let exited = self.account(&running, &ended);
+            self.open_logs.extend(running.log.take().and_then(|mut log| {
+                log.has_ended(exited.clone());
+                log.work(connections).then_some(log)
+            }));
             for client in &running.waiting {
                 connections.send(*client, &Reply::Exited(exited.clone()), &[]);
             }
@@ -227,6 +253,7 @@ impl Commands {
         let together = self.group.as_ref().filter(|_| running.is_alone).and_then(|g| g.meters.memory_peak());
         Exited {
             pid: running.pid,
+            id: running.id(),
             command: running.command.clone(),
             code,
             missed_network: code != 0 && missed_network::was_missed(),
@@ -280,6 +307,7 @@ impl Commands {
 
     /// A command in the foreground of a client that is gone ends, as it would with its terminal.
     pub(super) fn client_left(&mut self, client: u64) {
+        self.logs().for_each(|log| log.detach(client));
         for running in &mut self.running {
             running.waiting.retain(|w| *w != client);
             if running.owner == Some(client) {
@@ -289,9 +317,9 @@ impl Commands {
         }
     }
 
-    /// The command line of a process that was started by `exec`.
-    pub(super) fn line_of(&self, pid: i32) -> Option<String> {
-        self.running.iter().find(|r| r.pid == pid).map(|r| r.command.clone())
+    /// The command line of a process that was started by `exec`, and its id if it has one.
+    pub(super) fn line_of(&self, pid: i32) -> Option<(String, Option<CommandId>)> {
+        self.running.iter().find(|r| r.pid == pid).map(|r| (r.command.clone(), r.id()))
     }
 
     pub(super) fn signal(&self, pid: i32, signal: i32) -> Reply {

@@ -7,8 +7,12 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use whatif_sys::absence::OrAbsent;
+use whatif_types::CommandId;
 
 use crate::protocol::{Process, Stats};
+
+/// The line of a command that was started by `exec`, and its id if it has one.
+type Known = (String, Option<CommandId>);
 
 /// Whether anything besides the keeper is alive. As PID 1 the keeper asks about "everybody else" with signal 0.
 pub(super) fn others_alive() -> bool {
@@ -24,7 +28,7 @@ pub(super) fn signal_all(signal: Signal) {
 /// lines means waiting for them, and whoever runs inside can make that last.
 ///
 /// One that cannot be looked at is an error: what is not listed is taken to be gone, and is neither held still nor ended.
-pub(super) fn list(known: impl Fn(i32) -> Option<String>) -> io::Result<Vec<Process>> {
+pub(super) fn list(known: impl Fn(i32) -> Option<Known>) -> io::Result<Vec<Process>> {
     let mut processes = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let pid = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
@@ -62,9 +66,9 @@ fn written(pid: i32) -> u64 {
     io.lines().find_map(|l| l.strip_prefix("write_bytes: ")).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-fn read(pid: i32, line: Option<String>) -> io::Result<Option<Process>> {
+fn read(pid: i32, known: Option<Known>) -> io::Result<Option<Process>> {
     let Some(stat) = unless_gone(fs::read_to_string(format!("/proc/{pid}/stat")))? else { return Ok(None) };
-    let Some(mut process) = parse(pid, &stat, line) else { return Ok(None) };
+    let Some(mut process) = parse(pid, &stat, known) else { return Ok(None) };
     if process.state == 'Z' {
         // The first thread may end before the others, and knows nothing of their memory then.
         let alive = other_threads(pid)?;
@@ -75,16 +79,18 @@ fn read(pid: i32, line: Option<String>) -> io::Result<Option<Process>> {
     Ok(Some(process))
 }
 
-fn parse(pid: i32, stat: &str, line: Option<String>) -> Option<Process> {
+fn parse(pid: i32, stat: &str, known: Option<Known>) -> Option<Process> {
     // The name is in parentheses and may contain anything, so the fields are counted from the last one.
     let (head, tail) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = tail.split_whitespace().collect();
     let number = |index: usize| fields.get(index).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
+    let (line, id) = known.map_or((None, None), |(line, id)| (Some(line), id));
     let ticks = rustix::param::clock_ticks_per_second().max(1);
     Some(Process {
         pid,
         parent: fields.get(1)?.parse().ok()?,
         state: fields.first()?.chars().next()?,
+        id,
         is_exec: line.is_some(),
         command: line.unwrap_or_else(|| format!("[{}]", head.split_once('(').map_or("", |(_, name)| name))),
         cpu_ms: (number(11) + number(12)) * 1000 / ticks,

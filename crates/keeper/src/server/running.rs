@@ -1,18 +1,19 @@
 //! One command that was started.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 use whatif_sys::command::Failure;
 use whatif_sys::wait::Ended;
-use whatif_types::LimitHit;
+use whatif_types::{CommandId, LimitHit};
 
 use super::connections::Connections;
 use super::group::Counted;
 use super::log::Log;
+use crate::log::record::Started;
 use crate::protocol::{Exec, Failed, Reason, Reply};
 
 /// Between asking a command to end and killing it, when its time is up or its client is gone.
@@ -34,8 +35,10 @@ pub(super) struct Running {
     pub command: String,
     /// Nobody else was there when it began, nor began meanwhile.
     pub is_alone: bool,
-    /// Handed to the client once the command runs, and kept for resizing.
+    /// Handed to the client once the command runs, or to whoever attaches; and kept for resizing.
     pub terminal: Option<OwnedFd>,
+    /// The other end of its standard input, for whoever attaches.
+    pub input: Option<OwnedFd>,
     pub log: Option<Log>,
     pub deadline: Option<Instant>,
     pub timed_out: bool,
@@ -49,11 +52,29 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn announce(&self, connections: &mut Connections) {
-        let master = self.terminal.as_ref().map(AsFd::as_fd);
+    pub(super) fn announce(&mut self, connections: &mut Connections) {
+        let started = Started {
+            pid: self.pid,
+            has_input: self.takes_input().is_some(),
+            is_terminal: self.terminal.is_some(),
+            command: self.command.clone(),
+        };
+        if let Some(log) = &mut self.log {
+            log.has_started(&started);
+        }
+        let master = self.terminal.as_ref().filter(|_| self.log.is_none()).map(AsFd::as_fd);
         for client in &self.waiting {
             connections.send(*client, &Reply::Started { pid: self.pid }, master.as_slice());
         }
+    }
+
+    /// What whoever attaches can write to.
+    pub(super) fn takes_input(&self) -> Option<BorrowedFd<'_>> {
+        self.terminal.as_ref().or(self.input.as_ref()).map(AsFd::as_fd)
+    }
+
+    pub(super) fn id(&self) -> Option<CommandId> {
+        self.log.as_ref().and_then(|log| log.id)
     }
 
     pub(super) fn end_gently(&mut self, signal: Signal) {

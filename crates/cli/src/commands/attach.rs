@@ -1,0 +1,79 @@
+//! `whatif attach`.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use whatif_engine::attach::Attached;
+use whatif_engine::{Engine, Exited};
+use whatif_types::Chosen;
+use whatif_types::explain::EXIT_FAILED;
+
+use super::Outcome;
+use crate::ending;
+use crate::foreground::attached::{self, Left, Seen};
+use crate::output::{Output, Style};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sandbox: its name or the beginning of its id
+    name: Option<String>,
+    /// Which command, by its id (c1) or the number of its process; otherwise the latest that runs, or the latest
+    #[arg(value_name = "ID|PID")]
+    command: Option<Chosen>,
+    /// Begin at this byte of the output instead of the first one that is kept
+    #[arg(long, value_name = "OFFSET")]
+    from: Option<u64>,
+    /// At the end of our standard input, end the command's too
+    #[arg(long)]
+    eof: bool,
+}
+
+pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let mut attached = engine.attach(args.name.as_deref(), args.command, args.from)?;
+    let seen = attached::attend(&mut attached, args.eof, output)?;
+    match seen.left {
+        None => {
+            let exited = attached.exited()?;
+            tell_end(&attached, &seen, exited, output);
+            Ok(super::run::exit_code(exited))
+        }
+        Some(left) => {
+            tell_left(&attached, &seen, output);
+            match left {
+                Left::ByKey => Ok(ExitCode::SUCCESS),
+                Left::BySignal(signal) => Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(EXIT_FAILED))),
+            }
+        }
+    }
+}
+
+fn tell_end(attached: &Attached, seen: &Seen, exited: &Exited, output: &Output) {
+    if output.json {
+        output.document(&document(attached, seen, ending::document(exited)));
+    } else if ending::was_limited(exited) {
+        for line in ending::lines(exited, &attached.sandbox().details.limits, None) {
+            output.note(format!("{} {line}", output.paint_note(Style::Dim, "whatif:")));
+        }
+    }
+}
+
+fn tell_left(attached: &Attached, seen: &Seen, output: &Output) {
+    let (name, id, offset) = (&attached.sandbox().name, attached.id, seen.to);
+    output.document(&document(attached, seen, json!({ "exit_code": null })));
+    let how = format!("whatif attach {name} {id} --from {offset}");
+    output.note(format!("\n{} {id} goes on in {name}; to return to it: {how}", output.paint_note(Style::Dim, "whatif:")));
+}
+
+fn document(attached: &Attached, seen: &Seen, mut document: serde_json::Value) -> serde_json::Value {
+    document["sandbox"] = json!(attached.sandbox().name);
+    document["id"] = json!(attached.id);
+    document["pid"] = json!(attached.pid());
+    document["left"] = json!(seen.left.is_some());
+    document["from"] = json!(seen.from);
+    document["to"] = json!(seen.to);
+    let gaps: Vec<_> = seen.gaps.iter().map(|gap| json!({ "from": gap.start, "to": gap.end })).collect();
+    document["dropped"] = json!(gaps);
+    document["output"] = json!(String::from_utf8_lossy(&seen.kept));
+    document["truncated"] = json!(seen.is_truncated);
+    document
+}
