@@ -170,3 +170,32 @@ fn headers_have_one_length_and_are_read_as_written() {
     }
     assert_eq!(Header::parse(b"whatif-log +00000000000000f 0000000000000000\n"), None);
 }
+
+#[test]
+fn what_somebody_has_not_taken_has_room_as_long_as_nothing_of_it_is_given_up() {
+    const FILE: u64 = 1000 + HEADER_LENGTH as u64;
+    let files = files();
+    let mut writer = Writer::with_files_of(FILE, same(&files));
+    // Somebody who took `taken` bytes, while `TOTAL` are written as there is room for them.
+    let (mut taken, mut written) = (0, 0);
+    let mut reader = Reader::new(same(&files).into());
+    let mut buffer = [0; 170];
+    while written < 50_000 {
+        let room = usize::try_from(writer.room_beside(taken)).unwrap().min(300);
+        writer.write(&stream(written, room));
+        written += room as u64;
+        assert_eq!(writer.end(), written);
+        assert!(writer.first() <= taken, "what begins at {taken} was given up");
+        if let Some(part) = reader.next(&mut buffer).unwrap() {
+            let Part::Output(length) = part else { panic!("something is gone at {taken}") };
+            assert_eq!(buffer[..length], stream(taken, length));
+            taken += length as u64;
+        }
+    }
+    assert!(writer.room_beside(taken) < 2000 && written > taken, "it was held up");
+    writer.keep_all();
+    writer.write(&stream(written, 5000));
+    let mut rest = Read::default();
+    rest.rest(&mut reader);
+    assert_eq!(rest, Read { output: stream(taken, (written + 5000 - taken) as usize), gaps: vec![] });
+}
