@@ -40,7 +40,7 @@ impl Drop for Place {
 /// Everything that could get lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holdings {
-    reality: BTreeMap<String, String>,
+    pub reality: BTreeMap<String, String>,
     /// What each sandbox changed.
     sandboxes: BTreeMap<String, String>,
     /// The same for its snapshots, whatever they are called.
