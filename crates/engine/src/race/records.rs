@@ -160,8 +160,12 @@ impl Engine {
         let _claimed = self.claim_race(experiment)?;
         self.store.delete_experiment(&experiment.id)?;
         let _ = std::fs::remove_dir_all(self.race_directory(&experiment.id));
-        self.layers_are_left();
         Ok(())
+    }
+
+    /// When races were removed, or somebody wanted that: a removal that was killed may have left layers that nobody knows.
+    pub fn look_after_races(&self) {
+        self.layers_are_left();
     }
 
     /// Removes the record of a race that cannot be read. What it left is for `gc`.

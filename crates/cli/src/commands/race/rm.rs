@@ -76,6 +76,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             }
         }
     }
+    engine.look_after_races();
     output.document(&json!({ "removed": removed }));
     first_failure.map_or(Ok(ExitCode::SUCCESS), Err)
 }
