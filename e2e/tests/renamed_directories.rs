@@ -1,7 +1,7 @@
 //! Directories that a sandbox renamed, and what of them is in reality only. Whatever an apply or an undo takes away there, no
 //! sandbox, snapshot or template loses what it shows.
 
-use whatif_e2e::{World, as_root_and_user};
+use whatif_e2e::{World, as_root, as_root_and_user};
 
 as_root_and_user!(
     a_destination_that_is_left_out_keeps_its_files,
@@ -24,6 +24,9 @@ as_root_and_user!(
     an_empty_one_is_an_ordinary_directory,
     pipes_and_sockets_in_it_stay_where_they_are,
 );
+
+// Only overlays mounted by root have renamed directories.
+as_root!(who_applies_from_under_a_running_command_is_told);
 
 const SRC: &str = "mkdir -p src/deep/empty; echo one > src/one; echo two > src/deep/two; ln -s one src/link; chmod 750 src/deep";
 /// What `src` is, wherever it went.
@@ -84,6 +87,17 @@ fn a_living_sandbox_keeps_them_too(w: &World) {
 }
 
 /// Its mounts cannot be changed then, and would list nothing where reality has nothing any more.
+fn who_applies_from_under_a_running_command_is_told(w: &World) {
+    w.outside(SRC).ok();
+    w.whatif(["new", "s"]).go().ok();
+    w.whatif(["exec", "-d", "s", "--", "sleep", "1000"]).go().ok();
+    w.exec("s", RENAME).ok();
+    w.apply(&["s"]).ok().says("until it is started anew");
+    assert_eq!(w.read("lib/one"), "one\n");
+    restarted(w, "s");
+    has_src_at(w, "s", "lib");
+}
+
 fn where_something_runs_nothing_is_taken_away(w: &World) {
     w.outside(SRC).ok();
     w.new_sandbox("other");
