@@ -96,6 +96,11 @@ fn who_applies_from_under_a_running_command_is_told(w: &World) {
     assert_eq!(w.read("lib/one"), "one\n");
     restarted(w, "s");
     has_src_at(w, "s", "lib");
+    w.whatif(["exec", "-d", "s", "--", "sleep", "1000"]).go().ok();
+    let undone = w.json(["undo", "--yes"]);
+    assert!(undone["notes"].to_string().contains("until it is started anew"), "{undone}");
+    restarted(w, "s");
+    has_src_at(w, "s", "lib");
 }
 
 fn where_something_runs_nothing_is_taken_away(w: &World) {

@@ -267,6 +267,7 @@ pub fn applied_document(applied: &Applied, left_out: &ByReason, commit: Option<&
         "left_out": left_out_document(left_out, project),
         "lapsed": all_shown(&applied.lapsed, project),
         "nothing_left": applied.nothing_left,
+        "notes": applied.notes,
         "commit": commit,
     })
 }

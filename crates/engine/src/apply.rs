@@ -10,7 +10,7 @@ mod decide;
 mod finish;
 mod held;
 mod in_place;
-mod look_anew;
+pub(crate) mod look_anew;
 mod marks;
 mod names;
 mod parents;
@@ -449,12 +449,7 @@ impl Engine {
         let _ = self.note_carried_out(&prepared.sandbox, &prepared.carried_out());
         drop(prepared.still);
         // What is real is real; at worst the sandbox sees it only from its next start on, and whoever works in it has to know.
-        if self.look_anew(sandbox.clone(), &prepared.lock, &prepared.plan, is_outdated).is_err() {
-            notes.push(
-                "something runs in the sandbox, which sees what it renamed as an empty directory until it is started anew"
-                    .to_owned(),
-            );
-        }
+        notes.extend(look_anew::unseen(self.look_anew(sandbox.clone(), &prepared.lock, &prepared.plan, is_outdated)));
         let nothing_left = sandbox.details.changed_files == 0;
         let Prepared { steps, left_out, unchanged, lapsed, .. } = prepared;
         Ok(Applied { id: has_written.then_some(id), sandbox, steps, left_out, unchanged, lapsed, nothing_left, notes })

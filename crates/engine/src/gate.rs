@@ -106,9 +106,16 @@ pub struct UndoWish {
 /// How an undo ended, if nothing failed.
 #[derive(Debug)]
 pub enum TakenBack {
-    Undone(Box<PreparedUndo>),
+    Undone(Box<Undone>),
     /// The answer was no.
     Declined,
+}
+
+#[derive(Debug)]
+pub struct Undone {
+    pub prepared: PreparedUndo,
+    /// What others did to a path in the last moment, and who does not see it yet.
+    pub notes: Vec<String>,
 }
 
 /// What became of a plan that somebody was asked about.
@@ -234,8 +241,8 @@ impl Engine {
             }
         }
         follower.commences();
-        followed(follower, |watch| self.undo(&prepared, watch))?;
-        Ok(TakenBack::Undone(Box::new(prepared)))
+        let notes = followed(follower, |watch| self.undo(&prepared, watch))?;
+        Ok(TakenBack::Undone(Box::new(Undone { prepared, notes })))
     }
 }
 

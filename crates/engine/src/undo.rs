@@ -13,7 +13,7 @@ use whatif_types::SandboxId;
 
 use self::objects::AddedObjects;
 pub use self::objects::is_git_object;
-use crate::apply::{About, BaseAfter, Left, Staged, Watch, is_open_database};
+use crate::apply::{About, BaseAfter, Left, Staged, Transacted, Watch, is_open_database, look_anew};
 use crate::git_directory::{Fault, Repository};
 use crate::history::Page;
 use crate::turn::Turn;
@@ -163,14 +163,16 @@ impl Engine {
         Ok(PreparedUndo { page, paths, skipped, id, plan, turn: None })
     }
 
-    pub(crate) fn undo(&self, prepared: &PreparedUndo, watch: &mut Watch<'_>) -> Result<(), EngineError> {
-        let done = self.transact(&prepared.id, &prepared.plan, prepared.turn.as_ref(), Left::Look, None, watch)?;
+    /// Says what there is to be known about it.
+    pub(crate) fn undo(&self, prepared: &PreparedUndo, watch: &mut Watch<'_>) -> Result<Vec<String>, EngineError> {
+        let Transacted { sandbox, is_outdated, mut notes } =
+            self.transact(&prepared.id, &prepared.plan, prepared.turn.as_ref(), Left::Look, None, watch)?;
         // The sandbox may be gone; what it did is undone all the same.
-        let _ = done.sandbox.map(|sandbox| {
-            let lock = self.lock(&sandbox)?;
-            self.look_anew(sandbox, &lock, &prepared.plan, done.is_outdated)
-        });
-        Ok(())
+        if let Some(sandbox) = sandbox.filter(|_| look_anew::is_due(&prepared.plan, is_outdated)) {
+            let looked = self.lock(&sandbox).and_then(|lock| self.look_anew(sandbox, &lock, &prepared.plan, is_outdated));
+            notes.extend(look_anew::unseen(looked));
+        }
+        Ok(notes)
     }
 
     /// Branches that an undo would take from under reality, or put back onto objects that are gone.

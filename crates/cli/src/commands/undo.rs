@@ -3,7 +3,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::error::signal_name;
-use whatif_engine::gate::{TakenBack, UndoWish};
+use whatif_engine::gate::{TakenBack, UndoWish, Undone};
 use whatif_engine::undo::{PreparedUndo, UndoRequest, is_git_object};
 use whatif_engine::{Engine, shown_path};
 use whatif_types::text::Text;
@@ -11,7 +11,7 @@ use whatif_types::text::Text;
 use super::Outcome;
 use super::apply::after;
 use crate::interrupt::Following;
-use crate::output::{Output, Style, counted, done, visible_path};
+use crate::output::{Output, Style, counted, done, printable, visible_path};
 use crate::person::Person;
 
 #[derive(Debug, clap::Args)]
@@ -35,17 +35,18 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     if args.dry_run {
         let prepared = engine.prepare_undo(&request)?;
         show_undo(&prepared, output);
-        output.document(&document(&prepared, false));
+        output.document(&document(&prepared, None));
         return Ok(ExitCode::SUCCESS);
     }
     let wish = UndoWish { request, is_approved: args.yes };
     let undone = engine.take_back(&wish, &mut Person::new(output), &mut following);
     let undone = following.explained(undone)?;
     let interrupted = following.ended();
-    let TakenBack::Undone(prepared) = undone else {
+    let TakenBack::Undone(undone) = undone else {
         output.note("nothing was undone");
         return Ok(ExitCode::FAILURE);
     };
+    let Undone { prepared, notes } = *undone;
     done(format!("apply {} undone by {}", prepared.page.id, prepared.id));
     output.line(format!(
         "{} {} restored; apply {} is undone",
@@ -53,11 +54,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         counted(prepared.paths.len() as u64, "path"),
         prepared.page.id
     ));
+    notes.iter().for_each(|note| output.note(printable(note)));
     if !prepared.skipped.is_empty() {
         output.line(format!("  left as they are: {}", left_as_they_are(&prepared).join(", ")));
     }
     output.line(format!("  apply it again: whatif undo {}", prepared.id));
-    output.document(&document(&prepared, true));
+    output.document(&document(&prepared, Some(&notes)));
     if let Some(signal) = interrupted {
         output.note(format!("interrupted by {} too late to stop it: everything is restored", signal_name(signal)));
     }
@@ -76,11 +78,18 @@ pub fn show_undo(prepared: &PreparedUndo, output: &Output) {
     }
 }
 
-fn document(prepared: &PreparedUndo, is_done: bool) -> serde_json::Value {
+/// With what there is to be known about it, if it is done.
+fn document(prepared: &PreparedUndo, done: Option<&[String]>) -> serde_json::Value {
     let project = &prepared.page.project;
     let shown = |paths: &[PathBuf]| paths.iter().map(|p| Text::from(shown_path(p, project))).collect::<Vec<_>>();
     let (restored, skipped) = (shown(&prepared.paths), shown(&prepared.skipped));
-    json!({ "apply": prepared.page.id, "undo": is_done.then_some(&prepared.id), "restored": restored, "skipped": skipped })
+    json!({
+        "apply": prepared.page.id,
+        "undo": done.map(|_| &prepared.id),
+        "restored": restored,
+        "skipped": skipped,
+        "notes": done.unwrap_or_default(),
+    })
 }
 
 /// Nobody knows git's objects by their names.

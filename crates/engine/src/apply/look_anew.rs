@@ -5,6 +5,7 @@
 
 use whatif_apply::Plan;
 use whatif_layers::state_dir::SandboxLock;
+use whatif_types::explain::whole_message;
 use whatif_types::{LayerId, Sandbox, Status};
 
 use super::About;
@@ -21,12 +22,10 @@ impl Engine {
         plan: &Plan,
         is_outdated: bool,
     ) -> Result<(), EngineError> {
-        let about: About = serde_json::from_value(plan.about.clone())
-            .map_err(|e| EngineError::io("read the description of", &sandbox.project, e.into()))?;
-        match about.marks.is_empty() {
-            false => self.look_without_marks(sandbox, lock),
-            true if is_outdated && sandbox.status == Status::Active => self.mount_anew(&mut sandbox, lock),
-            true => Ok(()),
+        match has_marks(plan) {
+            true => self.look_without_marks(sandbox, lock),
+            false if is_outdated && sandbox.status == Status::Active => self.mount_anew(&mut sandbox, lock),
+            false => Ok(()),
         }
     }
 
@@ -46,6 +45,26 @@ impl Engine {
         self.keep_bases_locked(sandbox)?;
         let moved = self.shift(sandbox, lock, Live::Refuse, None, &mut Here { engine: self })?;
         moved.finishing.map_or(Ok(()), Finishing::wait)
+    }
+}
+
+/// Whether a sandbox has to be mounted anew to see what became of its renamed directories.
+pub(crate) fn is_due(plan: &Plan, is_outdated: bool) -> bool {
+    is_outdated || has_marks(plan)
+}
+
+/// Nothing but an apply or an undo of renamed directories changes marks.
+fn has_marks(plan: &Plan) -> bool {
+    serde_json::from_value::<About>(plan.about.clone()).is_ok_and(|about| !about.marks.is_empty())
+}
+
+/// What whoever works in the sandbox has to know if it could not be mounted anew.
+pub(crate) fn unseen(looked: Result<(), EngineError>) -> Option<String> {
+    let sees = "sees directories that it renamed as empty ones until it is started anew";
+    match looked {
+        Ok(()) => None,
+        Err(EngineError::InUse { name, .. }) => Some(format!("something runs in {name}, which {sees}")),
+        Err(error) => Some(format!("the sandbox {sees}: {}", whole_message(&error))),
     }
 }
 
