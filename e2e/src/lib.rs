@@ -14,6 +14,7 @@ mod inside;
 mod inventory;
 pub mod network_clients;
 pub mod nothing_lost;
+pub mod numbered;
 mod outer_root;
 pub mod outside;
 mod places;

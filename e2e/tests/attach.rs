@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use whatif_e2e::numbered::stream;
 use whatif_e2e::{Terminal, World, as_root_and_user, eventually, needs, on_other_backends, wait_for};
 
 as_root_and_user!(
@@ -33,8 +34,7 @@ as_root_and_user!(
 );
 on_other_backends!(who_returns_after_a_kill_continues_at_the_same_byte, a_terminal_is_left_and_returned_to);
 
-/// Writes the stream in which at each multiple of 1024 there is its own number and a filling, so that nothing can be missing,
-/// doubled or out of place without showing.
+/// Writes the numbered stream.
 /// Arguments: how much in all, and in what steps; before each step it waits for the file `go-<offset>`. With 0 it waits for none.
 const PRODUCER: &str = r#"
 import os, sys, time
@@ -59,18 +59,6 @@ signal.signal(signal.SIGTERM, lambda *_: say(b'ended', 9))
 say(b'ready')
 while True: signal.pause()
 "#;
-
-fn stream(from: u64, length: usize) -> Vec<u8> {
-    let first = from - from % 1024;
-    let end = from + length as u64;
-    let mut whole = Vec::with_capacity(length + 2048);
-    for number in (first..end).step_by(1024) {
-        whole.extend_from_slice(format!("{number:015}").as_bytes());
-        whole.resize(whole.len() + 1008, b'.');
-        whole.push(b'\n');
-    }
-    whole[(from - first) as usize..][..length].to_vec()
-}
 
 /// Starts a command in the background; its id.
 fn start(w: &World, name: &str, options: &[&str], command: &[&str]) -> String {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use whatif_e2e::numbered::stream;
 use whatif_e2e::{Outcome, World, as_root, as_root_and_user, eventually, needs, wait_for};
 
 as_root_and_user!(
@@ -25,8 +26,7 @@ as_root!(a_full_disk_is_counted);
 const MOST_ON_DISK: u64 = 16 << 20;
 const TOTAL: u64 = 200_000_000;
 
-/// Writes the stream in which at each multiple of 1024 there is its own number and a filling, so that nothing can be missing,
-/// doubled or out of place without showing.
+/// Writes the numbered stream.
 /// Arguments: how much in all, in what steps, and where it says how far it is and is told how far it may go ("" for no limit).
 const PRODUCER: &str = r#"
 import os, sys, time
@@ -42,18 +42,6 @@ while at < total:
     while place and at < total and not os.path.exists('%s-%d' % (place, at)):
         time.sleep(0.002)
 "#;
-
-fn stream(from: u64, length: usize) -> Vec<u8> {
-    let first = from - from % 1024;
-    let end = from + length as u64;
-    let mut whole = Vec::with_capacity(length + 2048);
-    for number in (first..end).step_by(1024) {
-        whole.extend_from_slice(format!("{number:015}").as_bytes());
-        whole.resize(whole.len() + 1008, b'.');
-        whole.push(b'\n');
-    }
-    whole[(from - first) as usize..][..length].to_vec()
-}
 
 fn produce(w: &World, name: &str, total: u64, step: u64, place: &str) -> String {
     let program = ["--", "/usr/bin/python3", "-c", PRODUCER, &total.to_string(), &step.to_string(), place].map(str::to_owned);

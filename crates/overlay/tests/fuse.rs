@@ -5,16 +5,18 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stdout, reason = "a skip says why")]
 
+mod ground;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{XattrFlags, lstat, setxattr};
-use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
-use rustix::thread::UnshareFlags;
 use whatif_overlay::{Format, Mark, Redirect, Way, fuse, whiteout};
 
-struct World(PathBuf);
+use self::ground::Ground;
+
+struct World(Ground);
 
 impl World {
     fn new(name: &str) -> Option<Self> {
@@ -22,45 +24,25 @@ impl World {
             println!("skipped: there is no fuse-overlayfs here");
             return None;
         }
-        if whatif_sys::namespaces::unshare(UnshareFlags::NEWNS).is_err() {
-            println!("skipped: no mount namespace can be made here");
-            return None;
-        }
-        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).unwrap();
-        let dir = std::env::temp_dir().join(format!("whatif-overlay-fuse-{}-{name}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        mount("tmpfs", &dir, "tmpfs", MountFlags::empty(), None).unwrap();
-        for directory in ["base", "layer", "head", "work", "root"] {
-            fs::create_dir(dir.join(directory)).unwrap();
-        }
-        Some(Self(dir))
+        Ground::new(&format!("fuse-{name}")).map(Self)
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path(path)
     }
 
     fn file(&self, path: &str) {
-        fs::create_dir_all(self.0.join(path).parent().unwrap()).unwrap();
-        fs::write(self.0.join(path), path).unwrap();
+        self.0.file(path, path);
     }
 
     fn directory(&self, path: &str) -> File {
-        fs::create_dir_all(self.0.join(path)).unwrap();
-        File::open(self.0.join(path)).unwrap()
+        self.0.directory(path)
     }
 
     fn mounted<T>(&self, look: impl FnOnce(&Path) -> T) -> T {
-        let at = |name: &str| self.0.join(name).display().to_string();
-        let options = format!("lowerdir={}:{},upperdir={},workdir={}", at("layer"), at("base"), at("head"), at("work"));
-        let served = Command::new("fuse-overlayfs").arg("-o").arg(options).arg(at("root")).output().unwrap();
+        let served = Command::new("fuse-overlayfs").arg("-o").arg(self.0.options()).arg(self.path("root")).output().unwrap();
         assert!(served.status.success(), "{served:?}");
-        let result = look(&self.0.join("root"));
-        unmount(self.0.join("root"), UnmountFlags::DETACH).unwrap();
-        result
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        let _ = unmount(&self.0, UnmountFlags::DETACH);
-        let _ = fs::remove_dir(&self.0);
+        self.0.look(look)
     }
 }
 
@@ -84,18 +66,18 @@ fn what_it_writes_is_read_here() {
         fs::write(root.join("touched/low"), "changed").unwrap();
     });
     let head = w.directory("head");
-    let found = lstat(w.0.join("head/gone")).unwrap();
+    let found = lstat(w.path("head/gone")).unwrap();
     assert!(Format::Fuse.is_whiteout(&head, "gone".as_ref(), &found).unwrap());
     let again = w.directory("head/again");
     let said = Format::Fuse.read(&again).unwrap();
     assert_eq!((said.way, said.is_copied_up), (Way::Opaque, false));
-    for name in names(&w.0.join("head/again")) {
-        let found = lstat(w.0.join("head/again").join(&name)).unwrap();
+    for name in names(&w.path("head/again")) {
+        let found = lstat(w.path("head/again").join(&name)).unwrap();
         assert!(Format::Fuse.is_bookkeeping(&again, name.as_ref(), &found).unwrap(), "{name}");
     }
     let said = Format::Fuse.read(&w.directory("head/touched")).unwrap();
     assert_eq!((said.way, said.is_copied_up), (Way::Down, true));
-    assert!(Format::Fuse.names_origin(&File::open(w.0.join("head/touched/low")).unwrap()).unwrap());
+    assert!(Format::Fuse.names_origin(&File::open(w.path("head/touched/low")).unwrap()).unwrap());
 }
 
 #[test]
@@ -121,7 +103,7 @@ fn what_it_reads_of_files_of_programs_is_known() {
         w.file(path);
     }
     let (layer, d, e) = (w.directory("layer"), w.directory("layer/d"), w.directory("layer/e"));
-    setxattr(w.0.join("layer/e"), "user.overlay.opaque", b"y", XattrFlags::empty()).unwrap();
+    setxattr(w.path("layer/e"), "user.overlay.opaque", b"y", XattrFlags::empty()).unwrap();
     w.mounted(|root| {
         assert_eq!(names(root), ["d", "e", "f"], "it hides what was never deleted");
         assert!(names(&root.join("d")).is_empty() && names(&root.join("e")).is_empty());
@@ -131,7 +113,7 @@ fn what_it_reads_of_files_of_programs_is_known() {
     assert!(fuse::has_forged_opaque(&e).unwrap() && !fuse::has_forged_opaque(&d).unwrap());
     // None of it is believed.
     assert_eq!((Format::Fuse.read(&d).unwrap().way, Format::Fuse.read(&e).unwrap().way), (Way::Down, Way::Down));
-    let found = lstat(w.0.join("layer/d/.wh..wh..opq")).unwrap();
+    let found = lstat(w.path("layer/d/.wh..wh..opq")).unwrap();
     assert!(!Format::Fuse.is_bookkeeping(&d, ".wh..wh..opq".as_ref(), &found).unwrap());
 }
 
@@ -141,10 +123,10 @@ fn it_follows_no_redirect_and_takes_no_file_for_a_whiteout() {
     let Some(w) = World::new("others") else { return };
     w.file("base/from/low");
     let to = w.directory("layer/to");
-    fs::write(w.0.join("layer/empty"), "").unwrap();
+    fs::write(w.path("layer/empty"), "").unwrap();
     for prefix in ["trusted.overlay.", "user.fuseoverlayfs."] {
-        setxattr(w.0.join("layer/to"), format!("{prefix}redirect"), b"/from", XattrFlags::empty()).unwrap();
-        setxattr(w.0.join("layer/empty"), format!("{prefix}whiteout"), b"y", XattrFlags::empty()).unwrap();
+        setxattr(w.path("layer/to"), format!("{prefix}redirect"), b"/from", XattrFlags::empty()).unwrap();
+        setxattr(w.path("layer/empty"), format!("{prefix}whiteout"), b"y", XattrFlags::empty()).unwrap();
     }
     w.mounted(|root| {
         assert_eq!(names(root), ["empty", "from", "to"]);
@@ -152,6 +134,6 @@ fn it_follows_no_redirect_and_takes_no_file_for_a_whiteout() {
     });
     assert_eq!(Format::Fuse.read(&to).unwrap().way, Way::Down);
     assert!(Format::Fuse.has(&to, Mark::Redirect).unwrap(), "a mark it is, which means nothing");
-    let found = lstat(w.0.join("layer/empty")).unwrap();
+    let found = lstat(w.path("layer/empty")).unwrap();
     assert!(!Format::Fuse.is_whiteout(&w.directory("layer"), "empty".as_ref(), &found).unwrap());
 }

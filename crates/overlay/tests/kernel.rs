@@ -5,51 +5,40 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stdout, reason = "a skip says why")]
 
+mod ground;
+
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags, mknodat, open, setxattr, stat};
-use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
-use rustix::thread::UnshareFlags;
+use rustix::mount::{MountFlags, mount};
 use whatif_overlay::{Format, Mark, Redirect, Way, whiteout};
 use whatif_sys::file_handle::FileHandle;
 
-/// `base` below `layer` below an empty `head`, in memory.
+use self::ground::Ground;
+
 struct World {
-    dir: PathBuf,
+    ground: Ground,
     format: Format,
 }
 
 impl World {
     fn new(name: &str, format: Format) -> Option<Self> {
-        if whatif_sys::namespaces::unshare(UnshareFlags::NEWNS).is_err() {
-            println!("skipped: no mount namespace can be made here");
-            return None;
-        }
-        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).unwrap();
-        let dir = std::env::temp_dir().join(format!("whatif-overlay-{}-{name}-{format:?}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        mount("tmpfs", &dir, "tmpfs", MountFlags::empty(), None).unwrap();
-        for directory in ["base", "layer", "head", "work", "root"] {
-            fs::create_dir(dir.join(directory)).unwrap();
-        }
-        Some(Self { dir, format })
+        Some(Self { ground: Ground::new(&format!("{name}-{format:?}"))?, format })
     }
 
     fn path(&self, path: &str) -> PathBuf {
-        self.dir.join(path)
+        self.ground.path(path)
     }
 
     fn file(&self, path: &str, content: &str) {
-        let path = self.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
+        self.ground.file(path, content);
     }
 
     fn directory(&self, path: &str) -> File {
-        fs::create_dir_all(self.path(path)).unwrap();
-        File::open(self.path(path)).unwrap()
+        self.ground.directory(path)
     }
 
     /// The name under which the format has a mark, set as it is.
@@ -58,15 +47,10 @@ impl World {
     }
 
     fn mounted<T>(&self, look: impl FnOnce(&Path) -> T) -> T {
-        let at = |name: &str| self.path(name).display().to_string();
         let kind = if self.format == Format::User { "userxattr" } else { "redirect_dir=on" };
-        let options = format!("lowerdir={}:{},upperdir={},workdir={},{kind}", at("layer"), at("base"), at("head"), at("work"));
-        let options = std::ffi::CString::new(options).unwrap();
-        let root = self.path("root");
-        mount("overlay", &root, "overlay", MountFlags::empty(), Some(options.as_c_str())).unwrap();
-        let result = look(&root);
-        unmount(&root, UnmountFlags::DETACH).unwrap();
-        result
+        let options = CString::new(format!("{},{kind}", self.ground.options())).unwrap();
+        mount("overlay", self.path("root"), "overlay", MountFlags::empty(), Some(options.as_c_str())).unwrap();
+        self.ground.look(look)
     }
 
     fn is_whiteout(&self, path: &str) -> bool {
@@ -78,13 +62,6 @@ impl World {
 
     fn way(&self, path: &str) -> rustix::io::Result<Way> {
         Ok(self.format.read(&File::open(self.path(path)).unwrap())?.way)
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        let _ = unmount(&self.dir, UnmountFlags::DETACH);
-        let _ = fs::remove_dir(&self.dir);
     }
 }
 
