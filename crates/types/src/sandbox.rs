@@ -198,3 +198,17 @@ pub struct Root {
     /// Whether a file system was mounted there.
     pub is_mount: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_that_was_recorded_by_two_clocks_counts_from_the_earlier_one() {
+        let recorded = r#"{"at": [7, 900], "tick": [7, 500], "project": [1, 2]}"#;
+        let viewed: Viewed = serde_json::from_str(recorded).unwrap();
+        assert_eq!(viewed, Viewed { since: (7, 500), project: Some((1, 2)), roots: Vec::new() });
+        let again: Viewed = serde_json::from_str(&serde_json::to_string(&viewed).unwrap()).unwrap();
+        assert_eq!(again, viewed);
+    }
+}
