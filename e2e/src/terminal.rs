@@ -17,12 +17,17 @@ use crate::{World, wait_for};
 pub struct Terminal {
     keyboard: File,
     screen: Arc<Mutex<Vec<u8>>>,
-    child: Child,
+    leader: Child,
     seen: usize,
 }
 
+/// What leads the terminal's session. It stays when its program has ended: with its leader a terminal loses what nobody has
+/// read yet, so what a program wrote last would be on the screen or not. It writes the program's exit code behind everything.
+const LEADER: &str = r#"trap : HUP INT QUIT TERM TSTP; "$@"; printf '\033_ended %s\033\\' $?; exec /usr/bin/sleep infinity"#;
+const ENDED: &str = "\x1b_ended ";
+
 impl Terminal {
-    /// Opens a terminal and runs `whatif …` in it as its session's leader.
+    /// Opens a terminal and runs `whatif …` in it.
     #[must_use]
     pub fn with_whatif(world: &World, arguments: &[&str]) -> Self {
         let bin = world.bin.to_str().expect("scratch paths are text").to_owned();
@@ -40,9 +45,9 @@ impl Terminal {
             let open = File::options().read(true).write(true).open(&name);
             open.expect("the slave can be opened").into()
         };
-        let child = world
+        let leader = world
             .program("/usr/bin/setsid")
-            .args(["--ctty", "--wait"])
+            .args(["--ctty", "--wait", "/bin/sh", "-c", LEADER, "leader"])
             .args(program)
             .env("TERM", "xterm")
             .streams(slave(), slave(), slave())
@@ -56,7 +61,7 @@ impl Terminal {
                 shared.lock().expect("no reader panics").extend_from_slice(&buffer[..length]);
             }
         });
-        Self { keyboard, screen, child, seen: 0 }
+        Self { keyboard, screen, leader, seen: 0 }
     }
 
     pub fn type_in(&mut self, keys: &str) {
@@ -71,12 +76,17 @@ impl Terminal {
             let new = String::from_utf8_lossy(&screen[self.seen..]).into_owned();
             new.find(text).map(|at| self.seen + at + text.len())
         });
-        let Some(end) = found else { panic!("'{text}' never appeared; the screen:\n{}", self.screen()) };
+        let Some(end) = found else { panic!("'{text}' never appeared; the screen:\n{}", self.written()) };
         self.seen = end;
     }
 
     #[must_use]
     pub fn screen(&self) -> String {
+        let all = self.written();
+        all.split_once(ENDED).map_or(all.as_str(), |(screen, _)| screen).to_owned()
+    }
+
+    fn written(&self) -> String {
         String::from_utf8_lossy(&self.screen.lock().expect("no reader panics")).into_owned()
     }
 
@@ -86,23 +96,29 @@ impl Terminal {
 
     /// Sends the program a signal.
     pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("it has a pid");
-        kill_process(pid, signal).expect("it is our child");
+        let leader = self.leader.id();
+        let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).expect("the leader is there");
+        let program = children.split_whitespace().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+        kill_process(program.expect("the program runs"), signal).expect("it is there");
     }
 
     /// Waits for the program to end and returns its exit code.
     #[track_caller]
-    pub fn ends(mut self) -> i32 {
-        let status = wait_for(Duration::from_secs(20), || self.child.try_wait().expect("it is our child"));
-        let Some(status) = status else { panic!("it did not end; the screen:\n{}", self.screen()) };
-        status.code().unwrap_or(-1)
+    pub fn ends(self) -> i32 {
+        let code = wait_for(Duration::from_secs(20), || {
+            let all = self.written();
+            let (code, _) = all.split_once(ENDED)?.1.split_once('\x1b')?;
+            Some(code.parse().expect("a shell's exit code"))
+        });
+        let Some(code) = code else { panic!("it did not end; the screen:\n{}", self.written()) };
+        code
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.leader.kill();
+        let _ = self.leader.wait();
     }
 }
 

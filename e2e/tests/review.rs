@@ -258,8 +258,7 @@ fn the_terminal_is_given_back_after_a_signal(w: &World) {
     terminal.type_in("a");
     let stored = || w.json(["review", "s"])["decisions"] == json!([{"path": "a", "verdict": "accepted"}]);
     assert!(wait_for(Duration::from_secs(10), || stored().then_some(())).is_some(), "stored at once");
-    let pid = w.processes().into_iter().find(|p| p.contains("whatif review") && !p.contains("setsid")).expect("it runs");
-    w.outside(&format!("kill -TERM {}", pid.split(' ').next().expect("a pid"))).ok();
+    terminal.signal(rustix::process::Signal::TERM);
     terminal.expect("\u{1b}[?1049l");
     terminal.expect("1 accepted");
     assert_eq!(terminal.ends(), 128 + 15);
