@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 use whatif_sys::absence;
+use whatif_types::Remedy;
 
 use crate::attributes::Xattrs;
 use crate::backup::Store;
-use crate::error::{ApplyError, Fault, LOOK_AGAIN, Problem};
+use crate::error::{ApplyError, Fault, Problem, look_again};
 use crate::held::{Held, in_the_way};
 use crate::journal::Parent;
 use crate::layout::{Layout, Role, Staging, link_base};
@@ -116,8 +117,8 @@ struct Surveyor<'a> {
 }
 
 impl Surveyor<'_> {
-    fn problem(&mut self, path: &Path, what: impl Into<String>, hint: &str) {
-        self.problems.push(Problem::new(path, what, hint));
+    fn problem(&mut self, path: &Path, what: impl Into<String>, remedy: impl Into<Remedy>) {
+        self.problems.push(Problem::new(path, what, remedy));
     }
 
     fn places(&mut self) {
@@ -211,7 +212,7 @@ impl Surveyor<'_> {
             Source::Approved(approved) => match approved.open() {
                 Ok(source) => look_at(&source).map_or(approved.identity.size, |seen| seen.bytes),
                 Err(e) if Errno::from_io_error(&e) == Some(Errno::STALE) => {
-                    return self.problem(path, "was changed in the sandbox after it was looked at", LOOK_AGAIN);
+                    return self.problem(path, "was changed in the sandbox after it was looked at", look_again());
                 }
                 Err(e) => return self.problem(path, format!("cannot be put there: {}: {e}", approved.path.display()), ""),
             },

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use whatif_types::Explain;
-use whatif_types::explain::{shortage_of, shortage_of_processes};
+use whatif_types::explain::{kind_of, shortage_of, shortage_of_processes};
+use whatif_types::remedy::{Call, Mention, Value};
+use whatif_types::{Explain, Kind, Remedy, remedy};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
@@ -76,7 +77,9 @@ impl ApplyError {
 }
 
 /// What there is to do when something is not what was looked at any more.
-pub(crate) const LOOK_AGAIN: &str = "look at the changes again with 'whatif diff', then apply what you want of them";
+pub(crate) fn look_again() -> Remedy {
+    remedy!["look at the changes again with ", Mention(Call::diff(Value::Unsaid)), ", then apply what you want of them"]
+}
 
 /// One thing that stands against a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,12 +88,12 @@ pub struct Problem {
     /// Follows the path, as in "/etc/hosts: is read-only".
     pub what: String,
     /// What to do about it; may be empty.
-    pub hint: String,
+    pub remedy: Remedy,
 }
 
 impl Problem {
-    pub(crate) fn new(path: impl Into<PathBuf>, what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { path: path.into(), what: what.into(), hint: hint.into() }
+    pub(crate) fn new(path: impl Into<PathBuf>, what: impl Into<String>, remedy: impl Into<Remedy>) -> Self {
+        Self { path: path.into(), what: what.into(), remedy: remedy.into() }
     }
 }
 
@@ -117,29 +120,41 @@ impl Explain for ApplyError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Busy { .. } | Self::Cancelled | Self::RootGone { .. } => Kind::Unavailable,
+            Self::Problems(_) | Self::Changed { .. } | Self::PutBack { .. } | Self::Refused { .. } => Kind::Conflict,
+            Self::Io { source, .. } => kind_of(source),
+            Self::Interrupted { .. } | Self::Unsettled { .. } | Self::Journal { .. } => Kind::Internal,
+        }
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
         match self {
             Self::Problems(problems) => {
-                let mut hints: Vec<String> = problems.iter().map(|p| p.hint.clone()).filter(|h| !h.is_empty()).collect();
-                hints.sort();
-                hints.dedup();
-                hints
+                let mut remedies: Vec<Remedy> = problems.iter().map(|p| p.remedy.clone()).filter(|r| !r.is_empty()).collect();
+                remedies.sort();
+                remedies.dedup();
+                remedies
             }
             Self::Interrupted { unreachable, .. } if !unreachable.is_empty() => {
-                vec!["put the directories back in their place; the next command finishes it then".to_owned()]
+                vec!["put the directories back in their place; the next command finishes it then".into()]
             }
-            Self::Interrupted { .. } | Self::Unsettled { .. } => vec!["the next command finishes it".to_owned()],
-            Self::Busy { .. } => vec!["nothing was changed; try again when it has ended".to_owned()],
-            Self::Journal { directory, .. } => vec![format!(
-                "nothing was touched; temporary files are called '.whatif-*', earlier versions lie in {}",
-                directory.join("old").display()
-            )],
+            Self::Interrupted { .. } | Self::Unsettled { .. } => vec!["the next command finishes it".into()],
+            Self::Busy { .. } => vec!["nothing was changed; try again when it has ended".into()],
+            Self::Journal { directory, .. } => vec![
+                format!(
+                    "nothing was touched; temporary files are called '.whatif-*', earlier versions lie in {}",
+                    directory.join("old").display()
+                )
+                .into(),
+            ],
             Self::RootGone { directory, .. } => {
-                vec![format!("mount it again, or give the apply up by moving {} away", directory.display())]
+                vec![format!("mount it again, or give the apply up by moving {} away", directory.display()).into()]
             }
-            Self::Changed { .. } => vec![LOOK_AGAIN.to_owned()],
+            Self::Changed { .. } => vec![look_again()],
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                vec!["make room and try again; 'df' and 'df -i' tell whether bytes or files are short".to_owned()]
+                vec!["make room and try again; 'df' and 'df -i' tell whether bytes or files are short".into()]
             }
             // That is done by a thread.
             Self::Io { action: "wait for", source, .. } => shortage_of_processes(source).into_iter().collect(),

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, StatVfsMountFlags};
 use rustix::io::Errno;
+use whatif_types::remedy::Apart;
+use whatif_types::{Remedy, remedy};
 
 use crate::error::Problem;
 use crate::look::{Seen, look_at};
@@ -31,24 +33,24 @@ impl Who {
 
     /// Why names in this directory cannot come and go; `None` if they can.
     pub(crate) fn against_directory(&self, directory: &OwnedFd, path: &Path) -> Option<Problem> {
-        let problem = |what: &str, hint: String| Some(Problem::new(path, what, hint));
+        let problem = |what: &str, remedy: Remedy| Some(Problem::new(path, what, remedy));
         let seen = match look_at(directory) {
             Ok(seen) => seen,
-            Err(error) => return problem(&format!("cannot be examined: {error}"), String::new()),
+            Err(error) => return problem(&format!("cannot be examined: {error}"), Remedy::default()),
         };
         if is_read_only(directory) {
-            return problem("lies on a file system that is mounted read-only", String::new());
+            return problem("lies on a file system that is mounted read-only", Remedy::default());
         }
         if seen.locked {
-            return problem("is locked (immutable or append-only)", format!("chattr -i -a '{}'", path.display()));
+            return problem("is locked (immutable or append-only)", unlock(path));
         }
         match rustix::fs::accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
             Ok(()) => None,
-            Err(Errno::ROFS) => problem("lies on a file system that is mounted read-only", String::new()),
+            Err(Errno::ROFS) => problem("lies on a file system that is mounted read-only", Remedy::default()),
             Err(Errno::ACCESS | Errno::PERM) => {
-                problem("is a directory you may not write to", format!("chmod u+wx '{}', if it is yours", path.display()))
+                problem("is a directory you may not write to", remedy!["chmod u+wx ", Apart(path), ", if it is yours"])
             }
-            Err(errno) => problem(&format!("cannot be examined: {errno}"), String::new()),
+            Err(errno) => problem(&format!("cannot be examined: {errno}"), Remedy::default()),
         }
     }
 
@@ -58,8 +60,7 @@ impl Who {
             return Some(Problem::new(path, "is a mount point", "unmount it first"));
         }
         if entry.locked {
-            let hint = format!("chattr -i -a '{}'", path.display());
-            return Some(Problem::new(path, "is locked (immutable or append-only)", hint));
+            return Some(Problem::new(path, "is locked (immutable or append-only)", unlock(path)));
         }
         let parent = &parent.identity;
         let sticky = parent.mode & 0o1000 != 0;
@@ -88,8 +89,7 @@ impl Who {
     /// Why an existing entry cannot be given these attributes in place.
     pub(crate) fn against_set(&self, now: &Seen, wanted: &Attributes, path: &Path) -> Option<Problem> {
         if now.locked {
-            let hint = format!("chattr -i -a '{}'", path.display());
-            return Some(Problem::new(path, "is locked (immutable or append-only)", hint));
+            return Some(Problem::new(path, "is locked (immutable or append-only)", unlock(path)));
         }
         if self.is_root() {
             return None;
@@ -117,6 +117,10 @@ impl Who {
         };
         Some(Problem::new(path, what, ""))
     }
+}
+
+fn unlock(path: &Path) -> Remedy {
+    remedy!["chattr -i -a ", Apart(path)]
 }
 
 /// Only for better words: what is said to be writable by mistake fails with EROFS before anything is swapped.

@@ -175,7 +175,7 @@ fn locked_files_and_full_disks_are_found_beforehand() {
     flags(&file, false).unwrap();
     flags(&directory, false).unwrap();
     assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found.iter().all(|p| p.what.contains("locked") && p.hint.contains("chattr")), "{found:?}");
+    assert!(found.iter().all(|p| p.what.contains("locked") && format!("{:?}", p.remedy).contains("chattr")), "{found:?}");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use whatif_types::Explain;
+use whatif_types::explain::kind_of;
+use whatif_types::remedy::{Call, Choice, Mention, Value};
+use whatif_types::{Explain, Kind, Remedy, remedy};
 
 /// Names out of an archive are shown escaped and cut: they may be made to confuse a terminal.
 #[derive(Debug, thiserror::Error)]
@@ -97,16 +99,34 @@ impl Explain for ArchiveError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
-        let hint = match self.code() {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Io { source, .. } | Self::Input(source) | Self::Output(source) => kind_of(source),
+            Self::Strangers { .. } => Kind::Forbidden,
+            Self::Limit { .. } => Kind::Exhausted,
+            Self::Changed { .. } => Kind::Conflict,
+            _ => Kind::Invalid,
+        }
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
+        let words = match self.code() {
             _ if matches!(self, Self::Strangers { .. }) => {
-                "remove the list inside the sandbox (setfacl -b FILE), take a snapshot and merge all layers (whatif squash NAME), or let root make and export the sandbox"
+                return vec![remedy![
+                    "remove the list inside the sandbox (setfacl -b FILE), take a snapshot and merge all layers (",
+                    Call::Squash { name: Value::Blank },
+                    "), or let root make and export the sandbox"
+                ]];
             }
-            _ if matches!(self, Self::NotAnArchive) => "name a file that 'whatif export' wrote",
+            _ if matches!(self, Self::NotAnArchive) => {
+                return vec![remedy!["name a file that ", Mention(Call::export(Value::Unsaid)), " wrote"]];
+            }
             _ if matches!(self, Self::Input(error) if error.kind() == io::ErrorKind::IsADirectory) => {
-                "that is a directory; name a file that 'whatif export' wrote"
+                return vec![remedy!["that is a directory; name a file that ", Mention(Call::export(Value::Unsaid)), " wrote"]];
             }
-            _ if matches!(self, Self::Output(_)) => "make room there, or write it somewhere else: --output FILE",
+            _ if matches!(self, Self::Output(_)) => {
+                return vec![remedy!["make room there, or write it somewhere else: ", Choice::Output(Value::Blank)]];
+            }
             "archive_format" => "use the version of whatif that made the archive, or a newer one",
             "archive_damaged" => "copy or download the archive again; nothing of it was taken over",
             "archive_refused" => "whatif does not write such archives: do not trust where this one comes from",
@@ -115,7 +135,7 @@ impl Explain for ArchiveError {
             "changed_meanwhile" => "stop what still writes to the layer and archive it again",
             _ => return Vec::new(),
         };
-        vec![hint.to_owned()]
+        vec![words.into()]
     }
 
     fn retryable(&self) -> bool {

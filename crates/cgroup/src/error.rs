@@ -4,7 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
-use whatif_types::Explain;
+use whatif_types::explain::kind_of;
+use whatif_types::{Explain, Kind, Remedy};
 
 use crate::{Resource, Why};
 
@@ -38,9 +39,18 @@ impl Explain for CgroupError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn kind(&self) -> Kind {
         match self {
-            CgroupError::Unavailable { why, .. } => why.fix.iter().cloned().collect(),
+            CgroupError::Name { .. } => Kind::Invalid,
+            CgroupError::Exists { .. } => Kind::Conflict,
+            CgroupError::Unavailable { .. } | CgroupError::Busy { .. } => Kind::Unavailable,
+            CgroupError::Io { source, .. } => kind_of(source),
+        }
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
+        match self {
+            CgroupError::Unavailable { why, .. } => why.fix.iter().map(|fix| fix.as_str().into()).collect(),
             _ => Vec::new(),
         }
     }

@@ -7,7 +7,6 @@ use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use whatif_types::explain::EXIT_FAILED;
 
 use crate::commands::{
     apply, attach, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, net, new, pool,
@@ -235,7 +234,7 @@ fn refuse(mut error: clap::Error, arguments: &[OsString]) -> ! {
     }
     if error.print().and_then(|()| std::io::stdout().flush()).is_err() && !error.use_stderr() {
         crate::output::lost_help();
-        std::process::exit(EXIT_FAILED.into())
+        std::process::exit(crate::exit::FAILED.into())
     }
     std::process::exit(error.exit_code())
 }

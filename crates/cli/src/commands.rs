@@ -47,16 +47,18 @@ pub mod undo;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use whatif_engine::Engine;
 use whatif_engine::chores::Chore;
-use whatif_engine::{Engine, EngineError};
 use whatif_types::SandboxId;
 
 use crate::args::{Cli, Command};
 use crate::chores::InBackground;
 use crate::context;
+use crate::failure::Failure;
 use crate::output::{Output, Style, printable};
+use crate::spelled;
 
-pub type Outcome = Result<ExitCode, EngineError>;
+pub type Outcome = Result<ExitCode, Failure>;
 
 pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
     match cli.command {
@@ -111,12 +113,15 @@ fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcom
     let chores = Arc::new(InBackground::default());
     let engine = Engine::open(context::from_process()?, chores.clone())?;
     for trouble in engine.recover()? {
-        output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(&trouble.message)));
+        output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(&spelled::sentence(&trouble.message))));
     }
     let outcome = work(&engine);
     engine.tidy_if_due();
     chores.start_the_rest();
-    outcome.map_err(|error| engine.explain_removal(error))
+    outcome.map_err(|error| match error {
+        Failure::Engine(error) => engine.explain_removal(error).into(),
+        usage @ Failure::Usage(_) => usage,
+    })
 }
 
 /// What another command started in the background.

@@ -6,9 +6,12 @@ mod apply_report;
 mod args;
 mod changes;
 mod chores;
+mod chosen;
 mod commands;
 mod context;
 mod ending;
+mod exit;
+mod failure;
 mod foreground;
 mod interrupt;
 mod output;
@@ -16,6 +19,7 @@ mod person;
 mod progress;
 mod race;
 mod review;
+mod spelled;
 mod stack;
 mod table;
 mod unreached;
@@ -28,6 +32,8 @@ use std::process::ExitCode;
 use whatif_engine::EngineError;
 use whatif_engine::limits::Scope;
 use whatif_types::NetMode;
+
+use crate::failure::Failure;
 
 fn main() -> ExitCode {
     // A keeper is started by us thousands of times a day; it does not wait for an argument parser.
@@ -57,7 +63,7 @@ fn main() -> ExitCode {
     let output = output::Output::new(cli.json);
     match commands::dispatch(cli, &output) {
         Ok(code) => output::honest(code),
-        Err(EngineError::ScopeNeeded { scope }) => output.error(&start_anew_in(scope)),
+        Err(Failure::Engine(EngineError::ScopeNeeded { scope })) => output.error(&start_anew_in(scope)),
         Err(error) => output.error(&error),
     }
 }

@@ -10,8 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
-use whatif_types::explain::{EXIT_FAILED, whole_message};
-use whatif_types::{Explain, Explained};
+use whatif_types::explain::whole_message;
+use whatif_types::remedy::Call;
+use whatif_types::{Explain, Explained, Kind};
+
+use crate::{exit, spelled};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
@@ -104,19 +107,20 @@ impl Output {
     /// Renders a failure and turns it into the exit code of its kind.
     pub fn error(&self, error: &dyn Explain) -> ExitCode {
         complain(self.rendered(error, done_before()));
-        ExitCode::from(error.exit_code())
+        ExitCode::from(exit::code(error))
     }
 
     /// What is printed about a failure, without the last newline.
     pub fn rendered(&self, error: &dyn Explain, another_hint: Option<String>) -> String {
+        let message = error.wording().map_or_else(|| whole_message(error), |wording| spelled::sentence(&wording));
+        let remedies = error.remedies();
+        let hints = remedies.iter().map(spelled::sentence).chain(another_hint);
         if self.json {
-            let mut explained = Explained::of(error);
-            explained.hints.extend(another_hint);
-            return serde_json::json!({ "error": explained }).to_string();
+            return document(Explained { message, ..Explained::of(error) }, hints.collect());
         }
-        let message = printable(&whole_message(error).replace('\n', "; "));
+        let message = printable(&message.replace('\n', "; "));
         let mut text = format!("{} {message}", self.paint_note(Style::Red, "whatif:"));
-        for hint in error.hints().into_iter().chain(another_hint) {
+        for hint in hints {
             text.push_str(&format!("\n  {} {}", self.paint_note(Style::Cyan, "hint:"), printable(&hint)));
         }
         text
@@ -169,7 +173,7 @@ pub fn honest(code: ExitCode) -> ExitCode {
         let done = DONE.lock().unwrap_or_else(PoisonError::into_inner).take();
         let done = done.unwrap_or_else(|| "the command was carried out".to_owned());
         complain(format!("whatif: {done}, but not all output could be written"));
-        return ExitCode::from(EXIT_FAILED);
+        return ExitCode::from(exit::FAILED);
     }
     code
 }
@@ -178,12 +182,33 @@ pub fn honest(code: ExitCode) -> ExitCode {
 pub fn usage_error(message: &str) {
     let error = Explained {
         code: "usage",
+        kind: Kind::Invalid,
         message: message.to_owned(),
-        hints: vec!["see: whatif --help".to_owned()],
+        remedies: Vec::new(),
         retryable: false,
         details: None,
     };
-    complain(serde_json::json!({ "error": error }));
+    complain(document(error, vec!["see: whatif --help".to_owned()]));
+}
+
+/// An error in JSON: as data, and with the remedies as command lines.
+fn document(mut explained: Explained, hints: Vec<String>) -> String {
+    #[derive(Serialize)]
+    struct Document {
+        #[serde(flatten)]
+        explained: Explained,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        hints: Vec<String>,
+    }
+    // What was applied is said with the command that takes it back.
+    if let Some(details) = explained.details.as_mut().and_then(serde_json::Value::as_object_mut)
+        && details.contains_key("applied")
+        && let Some(id) = details.get("id").and_then(|id| id.as_str())
+    {
+        let undo = spelled::call(&Call::undo(id));
+        details.insert("undo".to_owned(), undo.into());
+    }
+    serde_json::json!({ "error": Document { explained, hints } }).to_string()
 }
 
 fn paint(colour: bool, style: Style, text: impl Display) -> String {

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 
 use rustix::process::{Resource, getrlimit};
-use whatif_types::Explain;
+use whatif_types::{Explain, Kind, Remedy};
 
 /// Several times what any command was seen to use.
 const NEEDED_KIB: u64 = 1024;
@@ -46,10 +46,14 @@ impl Explain for TooSmall {
         "stack_too_small"
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn kind(&self) -> Kind {
+        Kind::Exhausted
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
         vec![match self.most_kib.min(USUAL_KIB) {
-            enough @ NEEDED_KIB.. => format!("raise the limit and try again: ulimit -s {enough}"),
-            _ => "the hard limit allows no more; try again from a shell with a higher one ('ulimit -Hs' shows it)".to_owned(),
+            enough @ NEEDED_KIB.. => format!("raise the limit and try again: ulimit -s {enough}").into(),
+            _ => "the hard limit allows no more; try again from a shell with a higher one ('ulimit -Hs' shows it)".into(),
         }]
     }
 }
@@ -60,10 +64,11 @@ mod tests {
 
     #[test]
     fn the_hint_is_one_that_can_be_followed() {
-        let hint = |current: u64, most: Option<u64>| of_limits(Some(current << 10), most.map(|m| m << 10)).unwrap_err().hints();
-        assert!(hint(64, None)[0].ends_with("ulimit -s 8192"));
-        assert!(hint(64, Some(2048))[0].ends_with("ulimit -s 2048"));
-        assert!(hint(64, Some(64))[0].contains("hard limit"));
+        let refused = |current: u64, most: Option<u64>| of_limits(Some(current << 10), most.map(|m| m << 10)).unwrap_err();
+        let hint = |current: u64, most: Option<u64>| refused(current, most).remedies()[0].to_string();
+        assert!(hint(64, None).ends_with("ulimit -s 8192"));
+        assert!(hint(64, Some(2048)).ends_with("ulimit -s 2048"));
+        assert!(hint(64, Some(64)).contains("hard limit"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use whatif_keeper::protocol::Finished;
 use whatif_types::{Chosen, CommandId, Sandbox, Status};
 
 use crate::ended::has_ended;
+use crate::error::Misuse;
 use crate::logs::{Found, Log, Part};
 use crate::{Engine, EngineError, Exited};
 
@@ -182,8 +183,7 @@ impl Engine {
         if let Some(from) = from {
             let end = attached.log.end()?;
             if from > end {
-                let message = format!("command {id} has written {end} bytes so far, so its output has no offset {from}");
-                return Err(EngineError::Usage { message, hint: format!("choose one up to that: --from {end}") });
+                return Err(Misuse::BeyondOutput { id, end, from }.into());
             }
             attached.log.reader().go_to(from);
         }
@@ -199,13 +199,7 @@ impl Engine {
         let best = found.iter().rfind(runs).or(found.last());
         match best.and_then(|found| Some((found.clone(), found.id?))) {
             Some(found) => Ok(found),
-            None => Err(EngineError::Usage {
-                message: match chosen {
-                    Some(chosen) => format!("sandbox '{}' has no {chosen} to attach to", sandbox.name),
-                    None => format!("sandbox '{}' has no command to attach to", sandbox.name),
-                },
-                hint: "commands started with 'whatif exec -d' can be attached to".to_owned(),
-            }),
+            None => Err(Misuse::NothingToAttachTo { sandbox: sandbox.name.clone(), chosen }.into()),
         }
     }
 

@@ -183,7 +183,7 @@ impl Engine {
             EngineError::Git { .. } => EngineError::Git {
                 action: "find your name and address",
                 message: "git does not know them".to_owned(),
-                hint: "nothing was applied. Set them: git config --global user.name …, user.email …, or [commit] name and email in whatif's configuration".to_owned(),
+                remedy: "nothing was applied. Set them: git config --global user.name …, user.email …, or [commit] name and email in whatif's configuration".into(),
             },
             // It was not asked.
             other => other,

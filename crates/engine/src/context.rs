@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use whatif_types::config::UserConfig;
 use whatif_types::{Identity, mask};
 
+use crate::error::Misuse;
 use crate::git::first_with;
 use crate::{EngineError, config_file};
 
@@ -36,10 +37,7 @@ impl Context {
     #[must_use]
     pub(crate) fn nesting(&self) -> Option<EngineError> {
         let (_, outer) = self.environment.iter().find(|(name, _)| name == "WHATIF_SANDBOX")?;
-        Some(EngineError::Usage {
-            message: format!("this already is the sandbox '{outer}', and sandboxes cannot be made or managed inside one"),
-            hint: "leave it first; whatever you run here is sandboxed already".to_owned(),
-        })
+        Some(Misuse::Nested { outer: outer.clone() }.into())
     }
 
     /// The directory whose changes a sandbox is about: the repository around `directory`, or else itself.

@@ -20,6 +20,7 @@ use whatif_types::sandbox::{Details, Position};
 use whatif_types::{Backend, Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId, Status, Template, name};
 
 use crate::boot::{Booting, Fill, Wish, wait_for_end};
+use crate::error::Misuse;
 use crate::intact::heads_of;
 use crate::limits::Lease;
 use crate::lineage::Owner;
@@ -210,10 +211,8 @@ impl Engine {
         let cwd = self.existing_directory(&cwd)?;
         let project = self.context.project_of(&cwd)?;
         if let Some(template) = template.as_ref().filter(|t| t.project != project) {
-            return Err(EngineError::Usage {
-                message: format!("template '{}' was made for {}", template.name, template.project.display()),
-                hint: format!("use it there: --cwd {}", template.project.display()),
-            });
+            let (template, project) = (template.name.clone(), template.project.clone());
+            return Err(Misuse::TemplateElsewhere { template, project }.into());
         }
         let config = self.context.config_for(&project)?;
         let (net, network) = self.network_of(new, &config)?;
@@ -401,10 +400,7 @@ pub(crate) fn inherited_masks(masked: &[String], expose: &[String]) -> Vec<Strin
 
 pub(crate) fn check_masks(masks: &[String]) -> Result<(), EngineError> {
     if masks.iter().any(|m| matches!(m.as_str(), "/" | "~" | "~/" | "" | ".")) {
-        return Err(EngineError::Usage {
-            message: "--mask cannot hide the whole file system or home".to_owned(),
-            hint: "name what is to be hidden: --mask ~/letters".to_owned(),
-        });
+        return Err(Misuse::MaskOfEverything.into());
     }
     Ok(())
 }

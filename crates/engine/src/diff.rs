@@ -7,6 +7,7 @@ use whatif_types::Sandbox;
 
 pub use self::document::{CONTEXT_LINES, Document, Stats};
 
+use crate::error::Misuse;
 use crate::still::Binding;
 use crate::{Engine, EngineError};
 
@@ -56,10 +57,7 @@ impl Engine {
         let title = format!("{}..{}", from.unwrap_or_default(), to.unwrap_or_default());
         let (from, to) = (side(from)?, side(to)?);
         let Some(sandbox) = to.as_ref().or(from.as_ref()).map(|(s, _)| s.clone()) else {
-            return Err(EngineError::Usage {
-                message: "'..' alone compares reality with itself".to_owned(),
-                hint: "name a sandbox on at least one side: whatif diff A..B".to_owned(),
-            });
+            return Err(Misuse::ComparesReality.into());
         };
         let (old, new) = (from.map(|f| f.1).unwrap_or_default(), to.map(|t| t.1).unwrap_or_default());
         let set = self.sort_out(&sandbox, between(&old, &new, true), depth, Binding::LOOSE)?;

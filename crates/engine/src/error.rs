@@ -1,10 +1,11 @@
-//! Everything a use case can fail with, in the words of whoever asked for it. What to do about it is in `hints`, what programs are
-//! told in `explain`.
+//! Everything a use case can fail with, in the words of whoever asked for it. What can be done about it is in
+//! `remedies`, what programs are told in `explain`.
 
 mod explain;
-mod hints;
 mod layer_paths;
+mod misuse;
 mod recut;
+mod remedies;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,15 +22,18 @@ use whatif_provider::{LaunchError, UnknownProvider};
 use whatif_store::StoreError;
 use whatif_types::limits::{Means, Resource};
 use whatif_types::name::InvalidName;
+use whatif_types::remedy::{Call, Sentence};
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Backend, Chosen, CommandId, Sandbox};
+use whatif_types::{Backend, Chosen, CommandId, Remedy, Sandbox};
 
 use crate::apply::Conflict;
 use crate::intact::{self, Missing};
 use crate::lineage::Owner;
+use crate::network::NetworkMisuse;
 use crate::race::RaceError;
 use crate::undo::ChangedPath;
 
+pub use self::misuse::Misuse;
 pub use self::recut::Recut;
 
 #[derive(Debug, thiserror::Error)]
@@ -149,8 +153,10 @@ pub enum EngineError {
     NoSuchProcess { name: String, chosen: Chosen },
     #[error("how command {id} of sandbox '{name}' ended is not known: its keeper was lost")]
     EndUnknown { name: String, id: CommandId },
-    #[error("{message}")]
-    Usage { message: String, hint: String },
+    #[error(transparent)]
+    Misuse(#[from] Misuse),
+    #[error(transparent)]
+    NetworkMisuse(#[from] NetworkMisuse),
     #[error("nobody can be asked here, and nothing was approved")]
     NotApproved {
         /// The apply that was to be undone; none if something was to be applied.
@@ -162,8 +168,8 @@ pub enum EngineError {
     Conflicts {
         name: String,
         conflicts: Vec<Conflict>,
-        /// Opens a shell in the sandbox.
-        shell: String,
+        /// The sandbox was stopped on request.
+        is_stopped: bool,
     },
     #[error("{} {} already", listed(paths), if paths.len() == 1 { "exists" } else { "exist" })]
     WouldReplace { paths: Vec<PathBuf> },
@@ -187,7 +193,7 @@ pub enum EngineError {
     #[error("what was decided about '{name}' cannot be read: {} is damaged", path.display())]
     DamagedReview { name: String, path: PathBuf },
     #[error("{message}")]
-    Unfinished { message: String },
+    Unfinished { message: Sentence },
     #[error("sandbox '{name}' shows {} through a directory it renamed, and it could not be copied there", path.display())]
     Renamed {
         name: String,
@@ -208,7 +214,12 @@ pub enum EngineError {
     #[error("interrupted by {}; nothing was changed", signal_name(*.signal))]
     Cancelled { signal: i32 },
     #[error("failed to {action}: {message}")]
-    Git { action: &'static str, message: String, hint: String },
+    Git {
+        action: &'static str,
+        message: String,
+        /// May be empty.
+        remedy: Remedy,
+    },
     #[error("check '{name}' failed on the merged result ({why}); nothing was applied")]
     CheckFailed { name: String, why: String },
     #[error(transparent)]
@@ -245,7 +256,7 @@ impl EngineError {
 
     #[must_use]
     pub fn conflicts(sandbox: &Sandbox, conflicts: Vec<Conflict>) -> Self {
-        Self::Conflicts { name: sandbox.name.clone(), conflicts, shell: shell_command(sandbox) }
+        Self::Conflicts { name: sandbox.name.clone(), conflicts, is_stopped: was_stopped(sandbox) }
     }
 }
 
@@ -261,14 +272,15 @@ impl From<ClientError> for EngineError {
     }
 }
 
-/// Opens a shell in a sandbox. One that was stopped on request does not start by itself.
+/// Opens a shell in a sandbox.
 #[must_use]
-pub fn shell_command(sandbox: &Sandbox) -> String {
-    let name = &sandbox.name;
-    match sandbox.details.stop_reason {
-        Some(StopReason::Requested) => format!("whatif start {name} && whatif shell {name}"),
-        _ => format!("whatif shell {name}"),
-    }
+pub fn shell_in(sandbox: &Sandbox) -> Call {
+    Call::Shell { name: (&sandbox.name).into(), is_stopped: was_stopped(sandbox) }
+}
+
+/// One that was stopped on request does not start by itself.
+fn was_stopped(sandbox: &Sandbox) -> bool {
+    sandbox.details.stop_reason == Some(StopReason::Requested)
 }
 
 /// As people know it.

@@ -16,6 +16,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use whatif_sys::absence;
 use whatif_sys::programs::{Programs, USUAL};
 use whatif_sys::run_to_end::{run_to_end, wait_to_end};
+use whatif_types::remedy;
+use whatif_types::remedy::Choice;
 
 use crate::EngineError;
 
@@ -68,7 +70,7 @@ impl Git {
         Self::around(project, home, as_root)?.ok_or_else(|| EngineError::Git {
             action: "commit",
             message: format!("{} is not in a git repository", project.display()),
-            hint: "nothing was applied; leave out --commit, or 'git init' first".to_owned(),
+            remedy: remedy!["nothing was applied; leave out ", Choice::Commit, ", or 'git init' first"],
         })
     }
 
@@ -404,7 +406,7 @@ fn failed(arguments: &[&str], stderr: &[u8]) -> EngineError {
     EngineError::Git {
         action: "commit",
         message: format!("git {}: {}", arguments.first().unwrap_or(&""), if message.is_empty() { "failed" } else { &message }),
-        hint: "nothing was committed; 'git status' says how the repository stands".to_owned(),
+        remedy: "nothing was committed; 'git status' says how the repository stands".into(),
     }
 }
 

@@ -6,6 +6,7 @@
 use whatif_store::Found;
 use whatif_types::{Sandbox, Snapshot};
 
+use crate::error::Misuse;
 use crate::{Engine, EngineError};
 
 impl Engine {
@@ -106,11 +107,7 @@ impl Engine {
 }
 
 fn not_its_own(sandbox: &Sandbox, label: &str) -> EngineError {
-    let label = label.escape_debug();
-    EngineError::Usage {
-        message: format!("'{label}' is no snapshot of '{}', nor on the way it came", sandbox.name),
-        hint: format!("start another sandbox from it: whatif fork {label}"),
-    }
+    Misuse::NotItsOwn { label: label.escape_debug().to_string(), sandbox: sandbox.name.clone() }.into()
 }
 
 /// `@-3` is three.

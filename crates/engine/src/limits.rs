@@ -13,6 +13,7 @@ use whatif_types::config::UserConfig;
 use whatif_types::limits::{Expiry, Means, Resource};
 use whatif_types::{Enforced, Identity, Limits, Sandbox, SandboxId};
 
+use crate::error::Misuse;
 use crate::lifetime::clock;
 use crate::lineage::Owner;
 use crate::{Engine, EngineError, freezer};
@@ -60,8 +61,7 @@ impl Lease<'_> {
 
 /// Refuses a limit of 0: taken at its word it would end everything at once, and nobody who means "no limit" wants that.
 pub fn check(asked: &Limits) -> Result<(), EngineError> {
-    let hint = "say how much it may be (512M, 2G), or leave it out".to_owned();
-    asked.check().map_err(|message| EngineError::Usage { message, hint })
+    asked.check().map_err(|why| Misuse::Limit { why }.into())
 }
 
 impl Engine {
@@ -243,12 +243,9 @@ fn profile(config: &UserConfig, name: &str) -> Result<Limits, EngineError> {
 
 fn preset(config: &UserConfig, name: &str) -> Result<Limits, EngineError> {
     Limits::preset(name).ok_or_else(|| {
-        let mut known = vec!["small", "medium", "large"];
-        known.extend(config.profiles.keys().map(String::as_str).filter(|name| Limits::preset(name).is_none()));
-        EngineError::Usage {
-            message: format!("there are no limits called '{}'", name.escape_debug()),
-            hint: format!("known: {}, none; further ones are [profiles.NAME] in the configuration", known.join(", ")),
-        }
+        let mut known = ["small", "medium", "large"].map(str::to_owned).to_vec();
+        known.extend(config.profiles.keys().filter(|name| Limits::preset(name).is_none()).cloned());
+        Misuse::NoSuchLimits { name: name.to_owned(), known }.into()
     })
 }
 

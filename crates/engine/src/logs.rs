@@ -15,6 +15,7 @@ use whatif_sys::absence::OrAbsent;
 use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::{Chosen, CommandId, Sandbox, Status};
 
+use crate::error::Misuse;
 use crate::{Engine, EngineError, private_file};
 
 /// Of one sandbox. When there is more, the oldest go whose commands have ended.
@@ -103,11 +104,7 @@ impl Engine {
         let sandbox = self.resolve(name)?;
         let found = self.commands(&sandbox)?.into_iter().rfind(|found| found.is(chosen));
         let Some(found) = found else {
-            let message = match chosen {
-                Some(chosen) => format!("sandbox '{}' has no log of a {chosen}", sandbox.name),
-                None => format!("sandbox '{}' has no logs", sandbox.name),
-            };
-            return Err(EngineError::Usage { message, hint: "commands started with 'whatif exec -d' have logs".to_owned() });
+            return Err(Misuse::NoLog { sandbox: sandbox.name, chosen }.into());
         };
         self.open_log(sandbox, &found)
     }

@@ -8,6 +8,7 @@ use whatif_keeper::Client;
 use whatif_layers::remove;
 use whatif_layers::state_dir::{AliveLock, SandboxLock, Unsettled, is_empty};
 use whatif_types::explain::whole_message;
+use whatif_types::remedy::Sentence;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Explain, SandboxId, Status};
 
@@ -201,7 +202,7 @@ fn plan_of(directory: &Path) -> Result<(Plan, Vec<After>), EngineError> {
 /// Something about a crash that a person has to know.
 #[derive(Clone, Debug)]
 pub struct Trouble {
-    pub message: String,
+    pub message: Sentence,
     /// It could not be repaired, and stands in the way of other applies.
     pub is_damage: bool,
     /// Where, if that is known.
@@ -210,7 +211,7 @@ pub struct Trouble {
 
 impl Trouble {
     fn note(message: String) -> Self {
-        Self { message, is_damage: false, root: None }
+        Self { message: message.into(), is_damage: false, root: None }
     }
 
     fn unfinished(directory: &Path, error: &ApplyError) -> Self {
@@ -219,13 +220,12 @@ impl Trouble {
     }
 
     fn damage(directory: &Path, error: &dyn Explain) -> Self {
-        let mut message = format!("an interrupted apply cannot be repaired: {}", whole_message(error));
-        for hint in error.hints() {
-            message.push_str("; ");
-            message.push_str(&hint);
+        let mut message = Sentence::from(format!("an interrupted apply cannot be repaired: {}", whole_message(error)));
+        for remedy in error.remedies() {
+            message = message.and("; ".into()).and(remedy);
         }
-        if !message.contains("move") {
-            message.push_str(&format!("; to give it up, move {} away", directory.display()));
+        if !message.to_string().contains("move") {
+            message = message.and(format!("; to give it up, move {} away", directory.display()).into());
         }
         Self { message, is_damage: true, root: None }
     }

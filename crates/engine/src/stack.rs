@@ -16,6 +16,7 @@ use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId};
 
 use crate::changes::marks_of;
 use crate::create::new_id;
+use crate::error::Misuse;
 use crate::lineage::Owner;
 use crate::shift::new_layer_id;
 use crate::{Engine, EngineError};
@@ -112,10 +113,7 @@ impl Engine {
         let mut sandbox = self.resolve(name)?;
         let before = sandbox.details.position.stack.len();
         if !can_squash(&sandbox) {
-            return Err(EngineError::Usage {
-                message: "fuse-overlayfs mistakes files for each other in merged layers, so they stay as they are".to_owned(),
-                hint: "nothing needs to be done; its stacks may be as deep as they like".to_owned(),
-            });
+            return Err(Misuse::SquashOverFuse.into());
         }
         let all = |stack: &[LayerId]| Ok((stack.len() > 1).then(|| 0..stack.len().min(MOST_AT_ONCE)));
         while self.squash_run(&mut sandbox, all, false)? {}

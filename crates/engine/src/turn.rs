@@ -65,7 +65,7 @@ impl Engine {
                 if trouble.is_damage {
                     return Err(EngineError::Unfinished { message: trouble.message });
                 }
-                notes.push(trouble.message);
+                notes.push(trouble.message.to_string());
             }
         }
         Ok(notes)

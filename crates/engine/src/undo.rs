@@ -14,6 +14,7 @@ use whatif_types::SandboxId;
 use self::objects::AddedObjects;
 pub use self::objects::is_git_object;
 use crate::apply::{About, BaseAfter, Left, Staged, Transacted, Watch, is_open_database, look_anew};
+use crate::error::Misuse;
 use crate::git_directory::{Fault, Repository};
 use crate::history::Page;
 use crate::turn::Turn;
@@ -103,14 +104,14 @@ impl Engine {
         for pattern in &request.skip {
             let one = Patterns::protecting(std::slice::from_ref(pattern), scope)?;
             if !found.keys().any(|path| one.matches(path)) {
-                mistake = Some(format!("apply {} changed nothing that fits '{pattern}'", page.id));
+                mistake = Some(Misuse::NothingToSkip { id: page.id.clone(), pattern: pattern.clone() });
             }
         }
         if !request.skip.is_empty() && found.keys().all(|path| skip.matches(path)) {
-            mistake = Some(format!("--skip names all that apply {} changed", page.id));
+            mistake = Some(Misuse::SkipsEverything { id: page.id.clone() });
         }
-        if let Some(message) = mistake {
-            return Err(EngineError::Usage { message, hint: "'whatif history --json' has the paths of each apply".to_owned() });
+        if let Some(mistake) = mistake {
+            return Err(mistake.into());
         }
         let objects = AddedObjects::of(&found, page.at, !request.skip.is_empty())?;
         let is_added_object = |path: &Path| objects.stay(path);

@@ -28,7 +28,7 @@ pub enum DestinationError {
     Malformed { text: String, source: AuthorityError },
     #[error("a secret is for a name, not for the address {text}: a certificate proves who has a name")]
     Address { text: String },
-    #[error("a secret is for exactly one host, not for all below '{text}'; give --for for each host")]
+    #[error("a secret is for exactly one host, not for all below '{text}'; name each host")]
     Wildcard { text: String },
     #[error("a secret is for a whole host; leave out what follows it in '{text}'")]
     Path { text: String },

@@ -9,7 +9,9 @@ pub mod native;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use whatif_sys::holder::Holder;
-use whatif_types::{Explain, Identity, NetMode, SandboxId};
+use whatif_types::explain::kind_of;
+use whatif_types::remedy::{Call, Mention};
+use whatif_types::{Explain, Identity, Kind, NetMode, Remedy, SandboxId, remedy};
 
 /// What a provider needs to know to start a keeper.
 #[derive(Debug)]
@@ -66,8 +68,12 @@ impl Explain for LaunchError {
         "keeper_start_failed"
     }
 
-    fn hints(&self) -> Vec<String> {
-        vec!["'whatif doctor' tests each thing a sandbox needs and says how to fix what is missing".to_owned()]
+    fn kind(&self) -> Kind {
+        kind_of(&self.source)
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
+        vec![remedy![Mention(Call::Doctor), " tests each thing a sandbox needs and says how to fix what is missing"]]
     }
 }
 
@@ -82,11 +88,11 @@ impl Explain for UnknownProvider {
         "unknown_provider"
     }
 
-    fn hints(&self) -> Vec<String> {
-        vec![format!("available: {}", native::NAME)]
+    fn kind(&self) -> Kind {
+        Kind::Invalid
     }
 
-    fn exit_code(&self) -> u8 {
-        whatif_types::explain::EXIT_USAGE
+    fn remedies(&self) -> Vec<Remedy> {
+        vec![format!("available: {}", native::NAME).into()]
     }
 }

@@ -14,7 +14,7 @@ use whatif_types::experiment::AttemptPlan;
 use whatif_types::text::Text;
 
 pub(crate) use self::draft::Draft;
-pub use self::error::AttemptsError;
+pub use self::error::{AttemptsError, Way};
 pub(crate) use self::matrix::{Matrix, Values};
 pub use self::naming::RESERVED;
 pub(crate) use self::naming::{Name, name_all};
@@ -104,13 +104,13 @@ impl Wanted {
 
     fn needs_no_command(&self) -> Result<(), AttemptsError> {
         if !self.matrix.is_empty() {
-            return Err(AttemptsError::NoCommand { what: "--matrix" });
+            return Err(AttemptsError::NoCommand { way: Way::Matrix });
         }
         if !self.prompts.is_empty() {
-            return Err(AttemptsError::NoCommand { what: "--prompt" });
+            return Err(AttemptsError::NoCommand { way: Way::Prompt });
         }
         if self.count.is_some() {
-            return Err(AttemptsError::NoCommand { what: "--count" });
+            return Err(AttemptsError::NoCommand { way: Way::Count });
         }
         Ok(())
     }

@@ -4,9 +4,9 @@ mod path;
 
 use regex_lite::Regex;
 use serde_json::{Deserializer, Value};
-use whatif_types::Explain;
 use whatif_types::experiment::{Better, Extract, MetricPlan};
-use whatif_types::explain::EXIT_USAGE;
+use whatif_types::remedy::Choice;
+use whatif_types::{Explain, Kind, Remedy, remedy};
 
 use self::path::Path;
 use crate::lines::Lines;
@@ -52,20 +52,20 @@ impl Explain for MetricError {
         "invalid_metric"
     }
 
-    fn hints(&self) -> Vec<String> {
-        let hint = match self {
-            Self::Form { .. } | Self::Name { .. } | Self::Regex { .. } => {
-                "for example --metric 'latency=p99: ([0-9.]+) ms'".to_owned()
-            }
-            Self::Better { .. } => "for example --metric 'speed:higher=([0-9.]+) req/s'".to_owned(),
-            Self::BuiltIn { name } => format!("to let it count use --weight {name}=1"),
-            Self::Path { .. } => "for example --metric 'size=$.assets[0].bytes'".to_owned(),
-        };
-        vec![hint]
+    fn kind(&self) -> Kind {
+        Kind::Invalid
     }
 
-    fn exit_code(&self) -> u8 {
-        EXIT_USAGE
+    fn remedies(&self) -> Vec<Remedy> {
+        let example = match self {
+            Self::Form { .. } | Self::Name { .. } | Self::Regex { .. } => "latency=p99: ([0-9.]+) ms",
+            Self::Better { .. } => "speed:higher=([0-9.]+) req/s",
+            Self::Path { .. } => "size=$.assets[0].bytes",
+            Self::BuiltIn { name } => {
+                return vec![remedy!["to let it count use ", Choice::Weight(format!("{name}=1").into())]];
+            }
+        };
+        vec![remedy!["for example ", Choice::Metric(example.into())]]
     }
 }
 

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use whatif_types::Explain;
 use whatif_types::experiment::ExperimentPlan;
-use whatif_types::explain::EXIT_USAGE;
-use whatif_types::name;
+use whatif_types::remedy::{Call, Choice, Sentence, Value};
+use whatif_types::{Explain, Kind, Remedy, name, remedy};
 
 use crate::attempts::{MOST_ATTEMPTS, RESERVED};
 use crate::metric::{Extractor, MetricError};
@@ -29,7 +28,7 @@ pub enum PlanError {
     EmptyCheck,
     #[error("checks are repeated 1 to {MOST_REPEATS} times")]
     Repeats,
-    #[error("with --jobs 0 nothing would run")]
+    #[error("with no attempt at a time nothing would run")]
     NoJobs,
     #[error("metric '{name}': {source}")]
     Metric { name: String, source: MetricError },
@@ -48,30 +47,35 @@ impl Explain for PlanError {
         "usage"
     }
 
-    fn hints(&self) -> Vec<String> {
-        let hint = match self {
-            Self::Nothing => {
-                "name some attempts: whatif race 'COMMAND' 'COMMAND' --check 'COMMAND', or write an experiment.toml".to_owned()
-            }
-            Self::TooMany { .. } => "race them in groups".to_owned(),
-            Self::Twice { .. } => "give one of them another name".to_owned(),
-            Self::Name { .. } => {
-                format!("letters, digits, '-', '_' and '.'; {} have a meaning of their own", RESERVED.join(", "))
-            }
-            Self::EmptyCheck => "say what to run: --check 'COMMAND'".to_owned(),
-            Self::Repeats => "choose another number: --repeats 3".to_owned(),
-            Self::NoJobs => "leave it out, or give it a number from 1 on".to_owned(),
-            Self::Metric { .. } => "a regular expression, or $.path.in.json".to_owned(),
-            Self::NoSuchCheck { .. } => "name one of the checks".to_owned(),
-            Self::NoChecks => "add one: --check 'COMMAND'".to_owned(),
-            Self::NoSuchMetric { known, .. } => format!("there are {}", known.join(", ")),
-            Self::Weight { .. } => "a weight is a number from 0 on".to_owned(),
-        };
-        vec![hint]
+    fn kind(&self) -> Kind {
+        Kind::Invalid
     }
 
-    fn exit_code(&self) -> u8 {
-        EXIT_USAGE
+    fn wording(&self) -> Option<Sentence> {
+        match self {
+            Self::NoJobs => Some(remedy!["with ", Choice::Jobs("0".into()), " nothing would run"]),
+            _ => None,
+        }
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
+        let remedy = match self {
+            Self::Nothing => remedy!["name some attempts: ", Call::RaceAny, ", or write an experiment.toml"],
+            Self::TooMany { .. } => "race them in groups".into(),
+            Self::Twice { .. } => "give one of them another name".into(),
+            Self::Name { .. } => {
+                format!("letters, digits, '-', '_' and '.'; {} have a meaning of their own", RESERVED.join(", ")).into()
+            }
+            Self::EmptyCheck => remedy!["say what to run: ", Choice::Check(Value::Blank)],
+            Self::Repeats => remedy!["choose another number: ", Choice::Repeats("3".into())],
+            Self::NoJobs => "leave it out, or give it a number from 1 on".into(),
+            Self::Metric { .. } => "a regular expression, or $.path.in.json".into(),
+            Self::NoSuchCheck { .. } => "name one of the checks".into(),
+            Self::NoChecks => remedy!["add one: ", Choice::Check(Value::Blank)],
+            Self::NoSuchMetric { known, .. } => format!("there are {}", known.join(", ")).into(),
+            Self::Weight { .. } => "a weight is a number from 0 on".into(),
+        };
+        vec![remedy]
     }
 }
 
@@ -195,7 +199,7 @@ mod tests {
             (|p| p.checks.push(a_check("test", "true")), "there are two of check 'test'"),
             (|p| p.checks.push(a_check("none", " ")), "a check that is empty would pass whatever happens"),
             (|p| p.repeats = 0, "checks are repeated 1 to 100 times"),
-            (|p| p.jobs = Some(0), "with --jobs 0 nothing would run"),
+            (|p| p.jobs = Some(0), "with no attempt at a time nothing would run"),
             (|p| p.metrics[0].check = Some("lint".to_owned()), "metric 'speed' reads from a check 'lint' that there is not"),
             (|p| p.metrics.push(metric("cpu", "x", None)), "there are two of metric 'cpu'"),
             (|p| _ = p.weights.insert("sped".to_owned(), 1.0), "there is no metric 'sped' to weigh"),
@@ -206,7 +210,7 @@ mod tests {
             spoil(&mut plan);
             let error = check(&plan).unwrap_err();
             assert_eq!(error.to_string(), expected);
-            assert!(error.exit_code() == EXIT_USAGE && !error.hints()[0].is_empty(), "{expected}");
+            assert!(error.kind() == whatif_types::Kind::Invalid && !error.remedies()[0].is_empty(), "{expected}");
         }
         let unreadable = ExperimentPlan { metrics: vec![metric("speed", "(", None)], ..good() };
         assert!(matches!(check(&unreadable), Err(PlanError::Metric { .. })));

@@ -2,9 +2,10 @@
 
 use std::error::Error;
 
-use whatif_types::Explain;
-use whatif_types::explain::DISK_FULL;
+use whatif_types::explain::{disk_full, kind_of};
+use whatif_types::remedy::{Call, Choice, Mention, Value};
 use whatif_types::state::IllegalTransition;
+use whatif_types::{Explain, Kind, Remedy, remedy};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -123,30 +124,55 @@ impl Explain for StoreError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn kind(&self) -> Kind {
         match self {
-            Self::NameTaken { name } => vec![format!("choose another name, or remove it: whatif rm {name}")],
-            Self::LabelTaken { label } => vec![format!("choose another label, or remove it: whatif snapshot rm {label}")],
-            Self::TemplateTaken { name } => {
-                vec![format!(
-                    "choose another name ('import': --template NAME), replace it ('template save': --replace), or remove it: whatif template rm {name}"
-                )]
+            Self::NameTaken { .. } | Self::LabelTaken { .. } | Self::TemplateTaken { .. } | Self::ExperimentTaken { .. } => {
+                Kind::Conflict
             }
-            Self::ExperimentTaken { name } => vec![format!("choose another name, or remove it: whatif race rm {name}")],
-            Self::OriginGone => vec!["'whatif snapshots' shows what there is".to_owned()],
-            Self::Conflict { .. } | Self::ExperimentConflict { .. } => vec!["run the command again".to_owned()],
-            Self::TooNew { .. } => vec!["use the newer whatif, or another state directory: WHATIF_HOME=…".to_owned()],
-            Self::Full => vec![DISK_FULL.to_owned()],
+            Self::Conflict { .. } | Self::ExperimentConflict { .. } | Self::Transition(_) | Self::KeyReused { .. } => {
+                Kind::Conflict
+            }
+            Self::Held { .. } | Self::LeaseOver { .. } | Self::Reserved { .. } => Kind::Conflict,
+            Self::OriginGone | Self::NoSuchSandbox { .. } | Self::EventsGone { .. } => Kind::NotFound,
+            Self::NoSuchCursor { .. } => Kind::Invalid,
+            Self::Full => Kind::Exhausted,
+            Self::TooNew { .. } => Kind::Unavailable,
+            Self::NotFlushed { source, .. } => kind_of(source),
+            Self::Database { trouble: Trouble::ReadOnly, .. } => Kind::Forbidden,
+            Self::Database { trouble: Trouble::Busy | Trouble::CannotOpen, .. } => Kind::Unavailable,
+            Self::AuditBroken { .. } | Self::Malformed(_) | Self::Database { .. } => Kind::Internal,
+        }
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
+        let check = || remedy![Mention(Call::Doctor), " checks the state directory and its free space"];
+        match self {
+            Self::NameTaken { name } => vec![remedy!["choose another name, or remove it: ", Call::remove(name)]],
+            Self::LabelTaken { label } => {
+                vec![remedy!["choose another label, or remove it: ", Call::RemoveSnapshot { label: label.into() }]]
+            }
+            Self::TemplateTaken { name } => vec![remedy![
+                "choose another name ('import': ",
+                Choice::TemplateName(Value::Blank),
+                "), replace it ('template save': ",
+                Choice::Replace,
+                "), or remove it: ",
+                Call::RemoveTemplate { name: name.into() }
+            ]],
+            Self::ExperimentTaken { name } => {
+                vec![remedy!["choose another name, or remove it: ", Call::RaceRemove { name: name.into() }]]
+            }
+            Self::OriginGone => vec![remedy![Mention(Call::snapshots(Value::Unsaid)), " shows what there is"]],
+            Self::Conflict { .. } | Self::ExperimentConflict { .. } => vec!["run the command again".into()],
+            Self::TooNew { .. } => vec!["use the newer whatif, or another state directory: WHATIF_HOME=…".into()],
+            Self::Full => vec![disk_full()],
             Self::Database { trouble: Trouble::Damaged, .. } => {
-                vec!["the sandboxes are still there; put it aside and rebuild the records from them: whatif gc --adopt".to_owned()]
+                vec![remedy!["the sandboxes are still there; put it aside and rebuild the records from them: ", Call::Adopt]]
             }
-            Self::Database { trouble: Trouble::CannotOpen, .. } => vec![
-                "may enough files be open? 'ulimit -n' says how many, 'ulimit -n 4096' raises it".to_owned(),
-                "'whatif doctor' checks the state directory and its free space".to_owned(),
-            ],
-            Self::Database { .. } | Self::Malformed(_) | Self::NotFlushed { .. } => {
-                vec!["'whatif doctor' checks the state directory and its free space".to_owned()]
+            Self::Database { trouble: Trouble::CannotOpen, .. } => {
+                vec!["may enough files be open? 'ulimit -n' says how many, 'ulimit -n 4096' raises it".into(), check()]
             }
+            Self::Database { .. } | Self::Malformed(_) | Self::NotFlushed { .. } => vec![check()],
             _ => Vec::new(),
         }
     }

@@ -31,7 +31,7 @@ pub struct NotACommand(String);
 
 impl fmt::Display for NotACommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is neither the number of a process, as 'whatif ps' shows it, nor the id of a command (c1)", self.0)
+        write!(f, "'{}' is neither the number of a process nor the id of a command (c1)", self.0)
     }
 }
 

@@ -1,31 +1,48 @@
-//! How an error explains itself: a stable code, the exit code of its kind, and hints as data.
+//! How an error explains itself: a stable code, its kind, and what can be done about it as data.
 //!
-//! Errors are typed where they are raised and rendered once, at the edge. The edge asks for these things only.
+//! Errors are typed where they are raised and rendered once, by a client: as text and an exit code, or as an answer over a wire.
+//! The client asks for these things only.
 
 use std::error::Error;
 use std::io;
 
 use serde::Serialize;
 
-/// What whatif itself failing exits with, unless an error knows better.
-pub const EXIT_FAILED: u8 = 125;
-/// Reality and a sandbox disagree, and nothing was written.
-pub const EXIT_CONFLICT: u8 = 1;
-pub const EXIT_USAGE: u8 = 2;
-pub const EXIT_TIMED_OUT: u8 = 124;
-pub const EXIT_CANNOT_EXECUTE: u8 = 126;
-pub const EXIT_NOT_FOUND: u8 = 127;
+use crate::remedy;
+use crate::remedy::{Call, Mention, Remedy, Sentence, Value};
+
+/// What kind of failure it is, for clients that do not know the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// What was asked for is not there.
+    NotFound,
+    /// It stands against something that is there, or that changed meanwhile.
+    Conflict,
+    /// The request makes no sense, whenever it is made.
+    Invalid,
+    /// The caller may not do it.
+    Forbidden,
+    /// Something that it needs is not there, or not now.
+    Unavailable,
+    /// Memory, room, descriptors, time or another limit is used up.
+    Exhausted,
+    /// Something is wrong with whatif or its machine, not with the request.
+    Internal,
+}
 
 /// Implemented by every error that reaches a person.
 pub trait Explain: Error {
     /// Stable, machine-readable, `snake_case`.
     fn code(&self) -> &'static str;
-    /// Next commands or remedies, most useful first.
-    fn hints(&self) -> Vec<String> {
+    fn kind(&self) -> Kind;
+    /// What can be done about it, most useful first.
+    fn remedies(&self) -> Vec<Remedy> {
         Vec::new()
     }
-    fn exit_code(&self) -> u8 {
-        EXIT_FAILED
+    /// The message, if it names choices, which each client spells in its own way.
+    fn wording(&self) -> Option<Sentence> {
+        None
     }
     /// More for programs: what the message is about, as data.
     fn details(&self) -> Option<serde_json::Value> {
@@ -37,48 +54,69 @@ pub trait Explain: Error {
     }
 }
 
+/// The kind of what the kernel said.
+#[must_use]
+pub fn kind_of(error: &io::Error) -> Kind {
+    match error.kind() {
+        _ if shortage_of(error).is_some() => Kind::Exhausted,
+        io::ErrorKind::NotFound => Kind::NotFound,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Kind::Forbidden,
+        io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory => Kind::Invalid,
+        _ => Kind::Internal,
+    }
+}
+
 /// What the machine is short of, if an error comes of that, and what to do about it: any other remedy would lead nowhere.
 #[must_use]
-pub fn shortage(error: &(dyn Error + 'static)) -> Option<String> {
+pub fn shortage(error: &(dyn Error + 'static)) -> Option<Remedy> {
     let causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.filter_map(|error| error.downcast_ref::<io::Error>()).find_map(shortage_of)
 }
 
 /// What helps if the state directory is on the disk that is full.
-pub const DISK_FULL: &str = "the disk is full: 'whatif ls' shows what each sandbox holds, 'whatif rm NAME' frees it";
+#[must_use]
+pub fn disk_full() -> Remedy {
+    remedy![
+        "the disk is full: ",
+        Mention(Call::List),
+        " shows what each sandbox holds, ",
+        Mention(Call::remove(Value::Blank)),
+        " frees it"
+    ]
+}
 
 /// The same of one that comes from the kernel.
 #[must_use]
-pub fn shortage_of(error: &io::Error) -> Option<String> {
+pub fn shortage_of(error: &io::Error) -> Option<Remedy> {
     const TOO_MANY_IN_A_PROCESS: i32 = 24;
     const TOO_MANY_IN_THE_SYSTEM: i32 = 23;
     const FILE_TOO_LARGE: i32 = 27;
-    let hint = match (error.kind(), error.raw_os_error()) {
-        (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => DISK_FULL,
+    let words = match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => return Some(disk_full()),
         (io::ErrorKind::OutOfMemory, _) => "the machine is out of memory; free some and try again",
         (_, Some(TOO_MANY_IN_A_PROCESS)) => "raise the limit of open files and try again: ulimit -n 4096",
         (_, Some(FILE_TOO_LARGE)) => "raise the limit of file sizes and try again: ulimit -f unlimited",
         (_, Some(TOO_MANY_IN_THE_SYSTEM)) => "the machine has too many files open; close some programs and try again",
         _ => return None,
     };
-    Some(hint.to_owned())
+    Some(words.into())
 }
 
 /// The same of one that says why a process or a thread could not be started. Of other things it would say something else.
 #[must_use]
-pub fn shortage_of_processes(error: &io::Error) -> Option<String> {
+pub fn shortage_of_processes(error: &io::Error) -> Option<Remedy> {
     let is_too_many = error.kind() == io::ErrorKind::WouldBlock;
-    is_too_many
-        .then(|| "too many processes are running for their limit (ulimit -u); end some, or raise it, and try again".to_owned())
+    is_too_many.then(|| "too many processes are running for their limit (ulimit -u); end some, or raise it, and try again".into())
 }
 
 /// An explanation in the form that is printed as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explained {
     pub code: &'static str,
+    pub kind: Kind,
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hints: Vec<String>,
+    pub remedies: Vec<Remedy>,
     pub retryable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<serde_json::Value>,
@@ -89,8 +127,9 @@ impl Explained {
     pub fn of(error: &dyn Explain) -> Self {
         Self {
             code: error.code(),
+            kind: error.kind(),
             message: whole_message(error),
-            hints: error.hints(),
+            remedies: error.remedies(),
             retryable: error.retryable(),
             details: error.details(),
         }

@@ -6,6 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use whatif_types::remedy::Call;
+use whatif_types::{Remedy, remedy};
+
 use super::Surveyor;
 use crate::attributes::{self, Xattrs};
 use crate::backup;
@@ -16,7 +19,9 @@ use crate::plan::{Attributes, Identity, Kind, Operation};
 use crate::unmanaged::Unmanaged;
 
 /// Reality is not what the plan was made for.
-const LOOK_AGAIN: &str = "nothing was written; reality changed meanwhile. See what it has now (whatif status), then apply again";
+fn look_again() -> Remedy {
+    remedy!["nothing was written; reality changed meanwhile. See what it has now (", Call::Status, "), then apply again"]
+}
 
 impl Surveyor<'_> {
     /// What is there must be what is expected, and we must be able to take it away and keep it.
@@ -35,15 +40,14 @@ impl Surveyor<'_> {
     }
 
     fn as_expected(&mut self, operation: &Operation, path: &Path, seen: std::io::Result<Option<Seen>>) -> Option<Seen> {
-        let hint = LOOK_AGAIN;
         match (seen, operation.before()) {
             (Err(error), _) => self.problem(path, format!("cannot be examined: {error}"), ""),
             (Ok(None), None) => {}
-            (Ok(None), Some(_)) => self.problem(path, "does not exist any more", hint),
-            (Ok(Some(_)), None) => self.problem(path, "exists now", hint),
+            (Ok(None), Some(_)) => self.problem(path, "does not exist any more", look_again()),
+            (Ok(Some(_)), None) => self.problem(path, "exists now", look_again()),
             (Ok(Some(seen)), Some(before)) => match before.difference(&seen.identity) {
                 None => return Some(seen),
-                Some(what) => self.problem(path, what, hint),
+                Some(what) => self.problem(path, what, look_again()),
             },
         }
         None
@@ -59,7 +63,7 @@ impl Surveyor<'_> {
                     names.into_iter().filter(|name| !self.removed.contains(path.join(name).as_path())).collect();
                 if let Some(first) = staying.first() {
                     let what = format!("would be removed, but holds '{}', which would not", first.to_string_lossy());
-                    self.problem(path, what, LOOK_AGAIN);
+                    self.problem(path, what, look_again());
                 }
             }
             Err(error) => self.problem(path, format!("cannot be listed: {error}"), ""),
@@ -115,7 +119,7 @@ impl Surveyor<'_> {
                 if seen.identity.kind == Kind::File {
                     self.problems.extend(against_file_in_place(&seen.identity, &xattrs, wanted, path));
                 } else if wanted.xattrs_now.as_ref().is_some_and(|planned| !attributes::same(planned, &xattrs)) {
-                    self.problem(path, "has other extended attributes now", LOOK_AGAIN);
+                    self.problem(path, "has other extended attributes now", look_again());
                 }
                 self.found.xattrs.insert(n, xattrs);
             }

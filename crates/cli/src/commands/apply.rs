@@ -10,6 +10,8 @@ use super::Outcome;
 use crate::apply_report::{
     applied_document, nothing_document, plan_document, refuse_conflicts, report, say_left_out, say_uncommitted, show_plan,
 };
+use crate::exit;
+use crate::failure::Failure;
 use crate::interrupt::Following;
 use crate::output::{Output, counted, done};
 use crate::person::Person;
@@ -96,17 +98,17 @@ impl Args {
     }
 
     /// A name that follows the patterns of an option is one more pattern.
-    fn explain_swallowed_name(&self, engine: &Engine, error: EngineError) -> EngineError {
-        let EngineError::Usage { message, .. } = &error else { return error };
+    fn explain_swallowed_name(&self, engine: &Engine, error: EngineError) -> Failure {
+        let EngineError::Misuse(misuse) = &error else { return error.into() };
         let last = [("--files", self.files.last()), ("--exclude", self.exclude.last())];
         // Where the records cannot be read, the error at hand is still true.
         let is_sandbox = |pattern: &String| self.name.is_none() && engine.is_sandbox(pattern).unwrap_or(false);
         match last.into_iter().find_map(|(option, pattern)| Some((option, pattern.filter(|p| is_sandbox(p))?))) {
             Some((option, name)) => {
                 let hint = format!("'{name}' is a sandbox: write it before {option}, as in 'whatif apply {name} {option} GLOB'");
-                EngineError::Usage { message: message.clone(), hint }
+                Failure::usage(misuse.to_string(), hint)
             }
-            None => error,
+            None => error.into(),
         }
     }
 
@@ -156,10 +158,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 
 /// Who interrupts a command learns from its exit code that it was, also when it came to its end.
 pub fn after(interrupted: Option<i32>) -> ExitCode {
-    interrupted.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)))
+    interrupted.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(exit::of_signal(signal)))
 }
 
-pub fn perform(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, EngineError> {
+pub fn perform(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, Failure> {
     let wish = args.wish();
     let mut following = Following::new(output);
     if args.dry_run {

@@ -6,10 +6,11 @@ use serde_json::json;
 use whatif_engine::attach::Attached;
 use whatif_engine::{Engine, Exited};
 use whatif_types::Chosen;
-use whatif_types::explain::EXIT_FAILED;
 
 use super::Outcome;
+use crate::chosen;
 use crate::ending;
+use crate::exit;
 use crate::foreground::attached::{self, Left, Seen};
 use crate::output::{Output, Style};
 
@@ -18,7 +19,7 @@ pub struct Args {
     /// The sandbox: its name or the beginning of its id
     name: Option<String>,
     /// Which command, by its id (c1) or the number of its process; otherwise the latest that runs, or the latest
-    #[arg(value_name = "ID|PID")]
+    #[arg(value_name = "ID|PID", value_parser = chosen::parse)]
     command: Option<Chosen>,
     /// Begin at this byte of the output instead of the first one that is kept
     #[arg(long, value_name = "OFFSET")]
@@ -41,7 +42,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             tell_left(&attached, &seen, output);
             match left {
                 Left::ByKey => Ok(ExitCode::SUCCESS),
-                Left::BySignal(signal) => Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(EXIT_FAILED))),
+                Left::BySignal(signal) => Ok(ExitCode::from(exit::of_signal(signal))),
             }
         }
     }

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
+use whatif_engine::Engine;
 use whatif_engine::copy::Replace;
-use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
+use crate::failure::Failure;
 use crate::output::{Output, bytes, counted, visible_path};
 
 #[derive(Debug, clap::Args)]
@@ -30,10 +31,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         (Place::Inside(name, inside), Place::Outside(outside)) => engine.copy_out(name, inside, &outside, replace)?,
         (Place::Outside(outside), Place::Inside(name, inside)) => engine.copy_in(&outside, name, inside)?,
         _ => {
-            return Err(EngineError::Usage {
-                message: "one side must be in a sandbox and the other must not".to_owned(),
-                hint: "whatif cp swift-otter:result.txt .   or   whatif cp data.csv swift-otter:/tmp/".to_owned(),
-            });
+            return Err(Failure::usage(
+                "one side must be in a sandbox and the other must not",
+                "whatif cp swift-otter:result.txt .   or   whatif cp data.csv swift-otter:/tmp/",
+            ));
         }
     };
     let skipped = copied.left_out.len();

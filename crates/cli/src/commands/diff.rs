@@ -8,6 +8,7 @@ use whatif_sys::absence;
 
 use super::Outcome;
 use crate::changes::{self, Extent, Implied, Pager, Picked};
+use crate::failure::Failure;
 use crate::output::{Output, counted, lost_output, visible_path};
 
 #[derive(Debug, clap::Args)]
@@ -69,21 +70,21 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     // What is closed to its user has been listed; after any other error the list is not complete.
     if let Some(unreadable) = unread.iter().find(|u| !u.is_closed()) {
-        return Err(unreadable.clone().into());
+        return Err(EngineError::from(unreadable.clone()).into());
     }
     let is_changed = diff.set.changes.iter().any(|c| picked.takes(c) && (args.outside || !c.outside));
     Ok(if args.exit_code && is_changed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// A path at which nothing changed and nothing is in reality is most likely misspelt.
-fn refuse_unknown(diff: &Diff, picked: &Picked, engine: &Engine) -> Result<(), EngineError> {
+fn refuse_unknown(diff: &Diff, picked: &Picked, engine: &Engine) -> Result<(), Failure> {
     let unknown = picked.without_change(&diff.set.changes).find(|path| std::fs::symlink_metadata(path).is_err());
     match unknown {
         None => Ok(()),
-        Some(path) => Err(EngineError::Usage {
-            message: format!("{} is neither in the change set nor in reality", visible_path(shown_path(path, &engine.context.cwd))),
-            hint: format!("list what there is: whatif diff {} --name-only --all --outside", diff.title),
-        }),
+        Some(path) => Err(Failure::usage(
+            format!("{} is neither in the change set nor in reality", visible_path(shown_path(path, &engine.context.cwd))),
+            format!("list what there is: whatif diff {} --name-only --all --outside", diff.title),
+        )),
     }
 }
 
@@ -156,7 +157,7 @@ fn note_unreadable(unreadable: &[Unreadable], output: &Output) {
 }
 
 /// The first word is a sandbox if one is called that; everything else is paths.
-fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>), EngineError> {
+fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>), Failure> {
     let Some(first) = words.first().and_then(|w| w.to_str()) else { return Ok((Subject::Sandbox(None), words.to_vec())) };
     let rest = || words[1..].to_vec();
     if engine.is_sandbox(first)? {
@@ -181,7 +182,7 @@ fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>)
             return Ok((Subject::Between(None, Some(first.to_owned())), rest()));
         }
         if !known {
-            return Err(EngineError::NoSuchSandbox { name: first.to_owned() });
+            return Err(EngineError::NoSuchSandbox { name: first.to_owned() }.into());
         }
     }
     Ok((Subject::Sandbox(None), words.to_vec()))

@@ -12,6 +12,7 @@ use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
 use super::snapshot::{live, tell_disturbed};
+use crate::failure::Failure;
 use crate::output::{Output, Style, bytes, counted, visible_path};
 use crate::progress::Line;
 use crate::whole_file::WholeFile;
@@ -44,10 +45,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut progress = |done: u64| line.show(&bytes(done));
     if args.output.as_deref() == Some(Path::new("-")) {
         if std::io::stdout().is_terminal() || output.json {
-            return Err(EngineError::Usage {
-                message: "an archive is nothing to look at".to_owned(),
-                hint: "give a file: --output FILE".to_owned(),
-            });
+            return Err(Failure::usage("an archive is nothing to look at", "give a file: --output FILE"));
         }
         let packed = engine.export(what, args.live, std::io::stdout().lock(), &mut progress)?;
         return Ok(tell_where_it_cannot_be_seen(&packed, output));
@@ -61,7 +59,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         // A link that leads nowhere is still somebody's.
         Ok(there) if there.is_file() || there.is_symlink() => {
             if !args.force {
-                return Err(EngineError::WouldReplace { paths: vec![path] });
+                return Err(EngineError::WouldReplace { paths: vec![path] }.into());
             }
         }
         Ok(_) => {
@@ -99,10 +97,10 @@ fn into_what_is_there(
     live: Live,
     path: &Path,
     progress: &mut dyn FnMut(u64),
-) -> Result<Packed, EngineError> {
+) -> Result<Packed, Failure> {
     let failed = |source| EngineError::Io { action: "write", path: path.to_owned(), source };
     let opened = File::options().write(true).open(path).map_err(failed)?;
-    engine.export(what, live, opened, progress)
+    Ok(engine.export(what, live, opened, progress)?)
 }
 
 /// Of an archive that went somewhere else, what can be compared later.

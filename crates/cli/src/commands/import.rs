@@ -41,7 +41,7 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     if args.list {
-        return list(&args.file, output);
+        return Ok(list(&args.file, output)?);
     }
     let wanted = match (&args.name, &args.template) {
         (_, Some(template)) => Imported::Template(template),

@@ -7,6 +7,7 @@ use whatif_engine::Engine;
 use whatif_types::Chosen;
 
 use super::Outcome;
+use crate::chosen;
 use crate::output::Output;
 
 #[derive(Debug, clap::Args)]
@@ -14,7 +15,7 @@ pub struct Args {
     /// The sandbox: its name or the beginning of its id
     name: String,
     /// The process, by the number 'whatif ps' shows, or the id of a command (c1)
-    #[arg(value_name = "PID|ID")]
+    #[arg(value_name = "PID|ID", value_parser = chosen::parse)]
     process: Chosen,
     /// The signal, by name or number
     #[arg(long, short, default_value = "TERM", value_parser = signal)]

@@ -10,6 +10,7 @@ use whatif_engine::{Engine, EngineError};
 use whatif_types::Chosen;
 
 use super::Outcome;
+use crate::chosen;
 use crate::output::{Output, Style, lost_output, printable};
 
 /// How often a followed log is looked at: while there is output, and after a long silence.
@@ -21,7 +22,7 @@ pub struct Args {
     /// The sandbox: its name or the beginning of its id
     name: Option<String>,
     /// Which command, by its id (c1) or the number of its process; the latest otherwise
-    #[arg(value_name = "ID|PID")]
+    #[arg(value_name = "ID|PID", value_parser = chosen::parse)]
     command: Option<Chosen>,
     /// Go on printing until the command ends
     #[arg(long, short)]

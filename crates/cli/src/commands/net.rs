@@ -13,6 +13,7 @@ use whatif_types::sandbox::Details;
 use whatif_types::{NetMode, timestamp};
 
 use super::Outcome;
+use crate::failure::Failure;
 use crate::output::{Output, Style, bytes, counted, printable};
 use crate::table;
 
@@ -89,10 +90,7 @@ fn permits(engine: &Engine, forget: Option<&Rule>, output: &Output) -> Outcome {
     if let Some(rule) = forget
         && engine.forget_permit(rule)? == 0
     {
-        return Err(EngineError::Usage {
-            message: format!("'{rule}' was not permitted anywhere"),
-            hint: "'whatif net permits' lists what was".to_owned(),
-        });
+        return Err(Failure::usage(format!("'{rule}' was not permitted anywhere"), "'whatif net permits' lists what was"));
     }
     let permits = engine.permits()?;
     output.document(&permits);

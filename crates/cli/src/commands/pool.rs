@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use serde_json::json;
+use whatif_engine::Engine;
 use whatif_engine::pool::{Filled, Shortfall};
-use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
+use crate::failure::Failure;
 use crate::output::{Output, Style, counted, printable};
 use crate::table;
 
@@ -37,13 +38,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn fill(engine: &Engine, output: &Output) -> Result<(), EngineError> {
+fn fill(engine: &Engine, output: &Output) -> Result<(), Failure> {
     let filled = engine.fill_pool_now()?;
     if filled.size == 0 && filled.surplus == 0 {
-        return Err(EngineError::Usage {
-            message: "the pool is switched off".to_owned(),
-            hint: "set 'size' under '[pool]' in the configuration".to_owned(),
-        });
+        return Err(Failure::usage("the pool is switched off", "set 'size' under '[pool]' in the configuration"));
     }
     output.document(&filled);
     output.line(told(&filled));

@@ -2,12 +2,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::error::shell_command;
+use whatif_engine::error::shell_in;
 use whatif_engine::{Engine, shown_path};
 use whatif_types::text::Text;
 
 use super::Outcome;
 use crate::output::{Output, Style, counted, visible_path};
+use crate::spelled;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -49,7 +50,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         output.note(format!(
             "{} to settle: edit in the sandbox what is between '<<<<<<<' and '>>>>>>>' ({}), or keep reality's: whatif apply {name} --ours PATH",
             counted(rebased.marked.len() as u64, "path"),
-            shell_command(&rebased.sandbox),
+            spelled::call(&shell_in(&rebased.sandbox)),
         ));
     }
     if !rebased.open.is_empty() {

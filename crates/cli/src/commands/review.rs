@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use whatif_engine::Engine;
 use whatif_engine::diff::Subject;
-use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
+use crate::failure::Failure;
 use crate::foreground;
 use crate::output::{Output, Style};
 use crate::review::{self, App, End, Theme};
@@ -24,11 +25,10 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     if !output.json && !foreground::is_interactive() {
-        return Err(EngineError::Usage {
-            message: "a review needs a terminal".to_owned(),
-            hint: "without one, choose with: whatif apply --files GLOB --hunks FILE:N,M (or see what was decided: whatif review --json)"
-                .to_owned(),
-        });
+        return Err(Failure::usage(
+            "a review needs a terminal",
+            "without one, choose with: whatif apply --files GLOB --hunks FILE:N,M (or see what was decided: whatif review --json)",
+        ));
     }
     let diff = engine.diff(&Subject::Sandbox(args.name.clone()), whatif_engine::Depth::Review)?;
     if output.json {

@@ -8,6 +8,7 @@ use serde_json::json;
 use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
+use crate::failure::Failure;
 use crate::output::{Output, counted};
 
 #[derive(Debug, clap::Args)]
@@ -31,10 +32,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut named = HashSet::new();
     names.retain(|name| named.insert(name.clone()));
     if args.all && !args.yes && !std::io::stdin().is_terminal() {
-        return Err(EngineError::Usage {
-            message: "nobody can be asked whether to remove all sandboxes".to_owned(),
-            hint: "if that is meant: whatif rm --all --yes".to_owned(),
-        });
+        return Err(Failure::usage(
+            "nobody can be asked whether to remove all sandboxes",
+            "if that is meant: whatif rm --all --yes",
+        ));
     }
     if !args.yes && asks_a_person() {
         let (found, unknown, snapshots) = looked_up(engine, &names)?;
@@ -64,11 +65,11 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         }
     }
     output.document(&json!({ "removed": removed }));
-    first_failure.map_or(Ok(ExitCode::SUCCESS), Err)
+    first_failure.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }
 
 /// What a person is asked about: sandboxes that are there, each once and by its name; the other names; how many snapshots go.
-fn looked_up(engine: &Engine, names: &[String]) -> Result<(Vec<String>, Vec<String>, usize), EngineError> {
+fn looked_up(engine: &Engine, names: &[String]) -> Result<(Vec<String>, Vec<String>, usize), Failure> {
     let (mut found, mut unknown, mut total) = (Vec::new(), Vec::new(), 0);
     for name in names {
         match engine.with_snapshots(name) {
@@ -79,7 +80,7 @@ fn looked_up(engine: &Engine, names: &[String]) -> Result<(Vec<String>, Vec<Stri
                 found.push(sandbox.name);
                 total += snapshots;
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok((found, unknown, total))
@@ -90,7 +91,7 @@ pub fn asks_a_person() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-pub fn agreed(question: &str) -> Result<bool, EngineError> {
+pub fn agreed(question: &str) -> Result<bool, Failure> {
     let _ = write!(std::io::stderr(), "{question} [y/N] ");
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);

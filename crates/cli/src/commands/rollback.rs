@@ -9,6 +9,7 @@ use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
 use super::snapshot::{tell_ended, tell_stopped};
+use crate::failure::Failure;
 use crate::output::{Output, Style};
 
 #[derive(Debug, clap::Args)]
@@ -57,11 +58,11 @@ fn live(text: &str) -> Result<Live, String> {
 }
 
 /// Whoever names only the sandbox has to be asked for the snapshot.
-fn which(engine: &Engine, name: &str) -> Result<EngineError, EngineError> {
+fn which(engine: &Engine, name: &str) -> Result<Failure, EngineError> {
     let labels: Vec<String> = engine.snapshots(Some(name))?.1.into_iter().map(|l| l.document.label).collect();
     let hint = match labels.as_slice() {
         [] => format!("it has none yet; take one: whatif snapshot {name}"),
         [.., last] => format!("it has {}; for example: whatif rollback {name} {last}   (@-1 is the latest)", labels.join(", ")),
     };
-    Ok(EngineError::Usage { message: format!("to which snapshot shall '{name}' return?"), hint })
+    Ok(Failure::usage(format!("to which snapshot shall '{name}' return?"), hint))
 }

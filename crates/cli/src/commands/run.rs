@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use serde_json::json;
 use whatif_engine::{ChangeKind, CommandSpec, Engine, Exited, Finished, Keep};
 use whatif_types::NetMode;
-use whatif_types::explain::{EXIT_TIMED_OUT, whole_message};
+use whatif_types::explain::whole_message;
 use whatif_types::text::Text;
 
 use super::Outcome;
 use super::sandbox_options::SandboxOptions;
 use crate::ending;
+use crate::exit;
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style, bytes, counted, printable, visible_path};
 use crate::unreached;
@@ -88,7 +89,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
 
 pub fn exit_code(exited: &Exited) -> ExitCode {
     if exited.timed_out {
-        return ExitCode::from(EXIT_TIMED_OUT);
+        return ExitCode::from(exit::TIMED_OUT);
     }
     ExitCode::from(u8::try_from(exited.code).unwrap_or(u8::MAX))
 }

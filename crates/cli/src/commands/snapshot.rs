@@ -10,6 +10,7 @@ use whatif_engine::{Engine, EngineError, Entered, Process};
 use whatif_types::MadeBy;
 
 use super::Outcome;
+use crate::failure::Failure;
 use crate::output::{Output, Style, counted, printable};
 
 #[derive(Debug, clap::Args)]
@@ -126,13 +127,13 @@ fn remove(engine: &Engine, labels: &[String], output: &Output) -> Outcome {
 }
 
 /// `snapshot` and `rollback` take a sandbox and a label; here several labels may be named, so each says whose it is.
-fn named_apart(engine: &Engine, labels: &[String], error: EngineError) -> EngineError {
+fn named_apart(engine: &Engine, labels: &[String], error: EngineError) -> Failure {
     match (error, labels) {
-        (EngineError::NoSuchSnapshot { .. }, [name, label]) if engine.is_sandbox(name).unwrap_or(false) => EngineError::Usage {
-            message: format!("'{name}' is a sandbox, not a snapshot"),
-            hint: format!("one of its snapshots is named so: whatif snapshot rm {name}@{label}"),
-        },
-        (error, _) => error,
+        (EngineError::NoSuchSnapshot { .. }, [name, label]) if engine.is_sandbox(name).unwrap_or(false) => Failure::usage(
+            format!("'{name}' is a sandbox, not a snapshot"),
+            format!("one of its snapshots is named so: whatif snapshot rm {name}@{label}"),
+        ),
+        (error, _) => error.into(),
     }
 }
 
@@ -147,7 +148,7 @@ pub fn live(text: &str) -> Result<Live, String> {
 
 /// For `exec --auto-snapshot`. The sandbox is entered anew: the snapshot may have had to stop it. Returns the label, if one was
 /// taken.
-pub fn before_command(engine: &Engine, entered: Entered, output: &Output) -> Result<(Entered, Option<String>), EngineError> {
+pub fn before_command(engine: &Engine, entered: Entered, output: &Output) -> Result<(Entered, Option<String>), Failure> {
     let label = match engine.snapshot_before_command(&entered.sandbox) {
         Ok(None) => return Ok((entered, None)),
         Ok(Some(taken)) => {
@@ -160,7 +161,7 @@ pub fn before_command(engine: &Engine, entered: Entered, output: &Output) -> Res
             output.note(format!("{} no snapshot was taken: {error}", output.paint_note(Style::Yellow, "whatif:")));
             return Ok((entered, None));
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
     Ok((engine.enter(Some(&entered.sandbox.name))?, Some(label)))
 }

@@ -11,6 +11,7 @@ use whatif_types::config::PolicyRules;
 
 use super::ApplyRequest;
 use crate::EngineError;
+use crate::error::Misuse;
 use crate::review::{Review, Verdict};
 
 /// Hunks of one file, numbered from one.
@@ -348,25 +349,12 @@ impl Rules<'_> {
         for (choice, (patterns, _)) in self.request.hunks.iter().zip(&self.hunks) {
             let change = set.changes.iter().find(|c| patterns.names(&c.path)).ok_or_else(|| unknown(self.request, &choice.path))?;
             let whatif_diff::text::Content::Text { before, after } = change.content() else {
-                return Err(EngineError::Usage {
-                    message: format!("'{}' has no hunks to choose from", choice.path),
-                    hint: "take it as a whole with --files".to_owned(),
-                });
+                return Err(Misuse::NoHunks { path: choice.path.clone() }.into());
             };
             let count = whatif_patch::hunks(&before, &after, crate::diff::CONTEXT_LINES).len();
             if let Some(number) = choice.numbers.iter().find(|n| **n == 0 || **n > count) {
-                return Err(EngineError::Usage {
-                    message: format!(
-                        "'{}' has {count} hunk{}, there is no hunk {number}",
-                        choice.path,
-                        if count == 1 { "" } else { "s" }
-                    ),
-                    hint: format!(
-                        "'whatif diff {0}{path}' numbers them on a terminal, 'whatif diff {0}{path} --json --patch' everywhere",
-                        name_of(self.request),
-                        path = choice.path,
-                    ),
-                });
+                let (path, sandbox) = (choice.path.clone(), self.request.name.clone());
+                return Err(Misuse::NoSuchHunk { path, count, number: *number, sandbox }.into());
             }
         }
         Ok(())
@@ -409,13 +397,5 @@ pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Pa
 }
 
 fn unknown(request: &ApplyRequest, pattern: &str) -> EngineError {
-    EngineError::Usage {
-        message: format!("the sandbox changed nothing that fits '{pattern}'"),
-        hint: format!("list what it changed: whatif diff {}--name-only --all --outside", name_of(request)),
-    }
-}
-
-/// For a command line about the same sandbox: without a name the latest is meant by any command.
-fn name_of(request: &ApplyRequest) -> String {
-    request.name.as_ref().map(|name| format!("{name} ")).unwrap_or_default()
+    Misuse::NothingFits { pattern: pattern.to_owned(), sandbox: request.name.clone() }.into()
 }

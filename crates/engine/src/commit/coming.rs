@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use whatif_apply::Verdict;
 use whatif_layers::remove;
 use whatif_layers::state_dir::SandboxLock;
+use whatif_types::Remedy;
 use whatif_types::explain::whole_message;
 
 use super::entries::Entries;
@@ -124,11 +125,11 @@ impl Coming {
         if !matches!(error, EngineError::Apply(ApplyError::Refused { .. })) {
             return error;
         }
-        let hint = "the apply was undone: branch, index and files are as they were".to_owned();
+        let remedy = Remedy::from("the apply was undone: branch, index and files are as they were");
         match self.failed.take() {
             None => error,
-            Some(EngineError::Git { action, message, .. }) => EngineError::Git { action, message, hint },
-            Some(other) => EngineError::Git { action: "commit", message: whole_message(&other), hint },
+            Some(EngineError::Git { action, message, .. }) => EngineError::Git { action, message, remedy },
+            Some(other) => EngineError::Git { action: "commit", message: whole_message(&other), remedy },
         }
     }
 
@@ -165,6 +166,6 @@ fn put(index: &Index, git: &Git) -> Result<(), EngineError> {
     Err(EngineError::Git {
         action: "commit",
         message: "the lock of git's index was removed while it was needed".to_owned(),
-        hint: String::new(),
+        remedy: Remedy::default(),
     })
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use whatif_apply::{Change as Act, Kind, Operation, Plan, Source};
 use whatif_diff::content;
+use whatif_types::remedy;
+use whatif_types::remedy::{Choice, Value};
 
 use super::Person;
 use super::own::{self, LONGEST, Mixed, Version, file_mode};
@@ -84,8 +86,12 @@ impl Entries {
         Err(EngineError::Git {
             action: "commit",
             message: named.collect::<Vec<_>>().join("; ") + &more,
-            hint: "nothing was applied. Commit or stash your own work first, leave these files out (--exclude), or apply without --commit"
-                .to_owned(),
+            remedy: remedy![
+                "nothing was applied. Commit or stash your own work first, leave these files out (",
+                Choice::Exclude(Value::Unsaid),
+                "), or apply without ",
+                Choice::Commit
+            ],
         })
     }
 

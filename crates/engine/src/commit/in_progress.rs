@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use whatif_sys::absence;
+use whatif_types::remedy;
+use whatif_types::remedy::Choice;
 
 use crate::EngineError;
 use crate::git::Git;
@@ -25,9 +27,13 @@ pub(super) fn refuse(git: &Git) -> Result<(), EngineError> {
             return Err(EngineError::Git {
                 action: "commit",
                 message: format!("a {operation} is in progress in {}", git.root.display()),
-                hint: format!(
-                    "nothing was applied. Finish it first (git {operation} --continue) or give it up (git {operation} --abort), or apply without --commit"
-                ),
+                remedy: remedy![
+                    format!(
+                        "nothing was applied. Finish it first (git {operation} --continue) or give it up (git {operation} --abort)"
+                    ),
+                    ", or apply without ",
+                    Choice::Commit
+                ],
             });
         }
     }

@@ -51,7 +51,7 @@ impl Index {
         Err(EngineError::Git {
             action: "commit",
             message: format!("git's index is locked: {}", self.lock.display()),
-            hint: "nothing was applied. Another git command is at work there, or one was killed: remove that file then".to_owned(),
+            remedy: "nothing was applied. Another git command is at work there, or one was killed: remove that file then".into(),
         })
     }
 

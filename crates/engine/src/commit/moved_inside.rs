@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use whatif_apply::Plan;
+use whatif_types::remedy;
+use whatif_types::remedy::Choice;
 
 use super::entries::is_directory;
 use crate::EngineError;
@@ -26,9 +28,12 @@ pub(super) fn refuse(plan: &Plan, git: &Git) -> Result<(), EngineError> {
         Some(path) => Err(EngineError::Git {
             action: "commit",
             message: format!("the sandbox changed {} itself, and that would be applied along with the commit", path.display()),
-            hint:
-                "nothing was applied. Leave git's own files out (--exclude .git), or apply the sandbox's commits without --commit"
-                    .to_owned(),
+            remedy: remedy![
+                "nothing was applied. Leave git's own files out (",
+                Choice::Exclude(".git".into()),
+                "), or apply the sandbox's commits without ",
+                Choice::Commit
+            ],
         }),
     }
 }

@@ -1,5 +1,7 @@
 //! The branch that a commit goes to. That it leads to the commit is what decides about the whole apply.
 
+use whatif_types::Remedy;
+
 use super::note::Note;
 use crate::EngineError;
 use crate::git::Git;
@@ -21,7 +23,7 @@ pub(super) fn advance(git: &Git, note: &Note, commit: &str) -> Result<(), Engine
         return Err(EngineError::Git {
             action: "commit",
             message: format!("{now} is checked out now, no longer {}", note.reference),
-            hint: String::new(),
+            remedy: Remedy::default(),
         });
     }
     let none = "0".repeat(commit.len());

@@ -11,15 +11,15 @@ const LITTLE: u64 = 1 << 20;
 pub(super) fn explain(error: EngineError, repository: &Path) -> EngineError {
     match error {
         EngineError::Git { action, message, .. } if is_full(repository) => {
-            let hint = "nothing was applied, and the disk of the repository is full: make room there and try again".to_owned();
-            EngineError::Git { action, message, hint }
+            let remedy = "nothing was applied, and the disk of the repository is full: make room there and try again".into();
+            EngineError::Git { action, message, remedy }
         }
         other => other,
     }
 }
 
 fn is_full(place: &Path) -> bool {
-    // It is about a hint only.
+    // It is about a remedy only.
     let Ok(stat) = rustix::fs::statvfs(place) else { return false };
     let has_no_inodes = stat.f_files > 0 && stat.f_favail == 0;
     has_no_inodes || stat.f_bavail.saturating_mul(stat.f_frsize) < LITTLE

@@ -65,7 +65,7 @@ impl Signing {
         }
         let signed = git.feed_signed(&settings, &arguments, &variables, message.as_bytes());
         signed.map_err(|error| match error {
-            EngineError::Git { message, hint, .. } => EngineError::Git { action: "sign the commit", message, hint },
+            EngineError::Git { message, remedy, .. } => EngineError::Git { action: "sign the commit", message, remedy },
             other => other,
         })
     }

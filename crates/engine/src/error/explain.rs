@@ -1,9 +1,12 @@
-//! How an error is told to programs: its code, the exit code, details, and whether trying again may help.
+//! How an error is told to programs: its code, its kind, details, and whether trying again may help.
 
-use whatif_keeper::protocol::Reason;
-use whatif_types::Explain;
-use whatif_types::explain::{EXIT_CANNOT_EXECUTE, EXIT_CONFLICT, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE};
+use std::io;
+
+use whatif_keeper::protocol::{Failed, Reason};
+use whatif_types::explain::kind_of;
+use whatif_types::remedy::Sentence;
 use whatif_types::text::Text;
+use whatif_types::{Explain, Kind, Remedy};
 
 use super::EngineError;
 use crate::undo::ChangedPath;
@@ -51,7 +54,9 @@ impl Explain for EngineError {
             },
             Self::NoSuchProcess { .. } => "no_such_process",
             Self::EndUnknown { .. } => "end_unknown",
-            Self::Usage { .. } | Self::NotApproved { .. } | Self::Pattern(_) => "usage",
+            Self::Misuse(error) => error.code(),
+            Self::NetworkMisuse(error) => error.code(),
+            Self::NotApproved { .. } | Self::Pattern(_) => "usage",
             Self::Moved { .. } => "changed_meanwhile",
             Self::Conflicts { .. } => "conflict",
             Self::WouldReplace { .. } => "exists",
@@ -80,24 +85,59 @@ impl Explain for EngineError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } | Self::Removed { .. } => Kind::NotFound,
+            Self::NoSuchSnapshot { .. } | Self::NoSuchPosition { .. } | Self::NoSuchTemplate { .. } => Kind::NotFound,
+            Self::NoSuchProcess { .. } | Self::NoSuchApply { .. } | Self::NothingToUndo { .. } => Kind::NotFound,
+            Self::ProjectMissing { .. } => Kind::NotFound,
+            Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } | Self::AmbiguousApply { .. } => Kind::Invalid,
+            Self::BadArchive { .. } | Self::Config { .. } | Self::Pattern(_) | Self::Name(_) => Kind::Invalid,
+            Self::BadDirectory { .. } | Self::NoCurrentDirectory { .. } | Self::PrivateProject { .. } => Kind::Invalid,
+            Self::Unmounted { .. } | Self::MountsChanged { .. } | Self::MountedOver { .. } => Kind::Conflict,
+            Self::OtherProject { .. } | Self::OtherBackend { .. } | Self::InUse { .. } => Kind::Conflict,
+            Self::Stopped { .. } | Self::EndedMeanwhile { .. } | Self::StillRunning { .. } => Kind::Conflict,
+            Self::Moved { .. } | Self::Conflicts { .. } | Self::WouldReplace { .. } | Self::CheckFailed { .. } => Kind::Conflict,
+            Self::Undone { .. } | Self::ChangedSince { .. } | Self::Git { .. } => Kind::Conflict,
+            Self::NotApproved { .. } => Kind::Forbidden,
+            Self::NoRoom { .. } | Self::Expired { .. } => Kind::Exhausted,
+            Self::LimitsUnavailable { .. } | Self::ScopeNeeded { .. } => Kind::Unavailable,
+            Self::Busy { .. } | Self::GitAtWork { .. } | Self::Cancelled { .. } => Kind::Unavailable,
+            Self::Unreachable { .. } | Self::Keeper(_) | Self::Supervisor { .. } => Kind::Unavailable,
+            Self::EndUnknown { .. } | Self::OtherKeeper { .. } => Kind::Unavailable,
+            Self::NoRules { .. } | Self::NoBackend { .. } | Self::Backend { .. } => Kind::Unavailable,
+            Self::Incomplete { .. } | Self::Behind { .. } | Self::StrayHead { .. } => Kind::Internal,
+            Self::Unfinished { .. } | Self::DamagedReview { .. } => Kind::Internal,
+            Self::AppliedBut { .. } | Self::RanBut { .. } | Self::WorkGone { .. } => Kind::Internal,
+            Self::Restack { errno, .. } => errno.map_or(Kind::Internal, |errno| kind_of(&io::Error::from_raw_os_error(errno))),
+            Self::Boot { errno, .. } => kind_of(&io::Error::from_raw_os_error(*errno)),
+            Self::Helper { source } | Self::Renamed { source, .. } | Self::Io { source, .. } => kind_of(source),
+            Self::Path(error) | Self::Uncopied(error) => kind_of(&error.source),
+            Self::Unreadable(unreadable) => kind_of(&unreadable.cause.into()),
+            Self::Command(failed) => kind_of_command(failed),
+            Self::Misuse(error) => error.kind(),
+            Self::NetworkMisuse(error) => error.kind(),
+            Self::Archive(error) => error.kind(),
+            Self::Limits(error) => error.kind(),
+            Self::Apply(error) => error.kind(),
+            Self::Store(error) => error.kind(),
+            Self::Launch(error) => error.kind(),
+            Self::Provider(error) => error.kind(),
+            Self::Race(error) => error.kind(),
+        }
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
         self.proposals()
     }
 
-    fn exit_code(&self) -> u8 {
+    fn wording(&self) -> Option<Sentence> {
         match self {
-            Self::Command(failed) => match failed.reason {
-                Reason::NotFound => EXIT_NOT_FOUND,
-                Reason::CannotExecute => EXIT_CANNOT_EXECUTE,
-                _ => EXIT_FAILED,
-            },
-            Self::Usage { .. } | Self::NotApproved { .. } | Self::Name(_) | Self::Pattern(_) => EXIT_USAGE,
-            Self::Conflicts { .. } | Self::ChangedSince { .. } | Self::CheckFailed { .. } => EXIT_CONFLICT,
-            Self::WouldReplace { .. } => EXIT_CONFLICT,
-            Self::Cancelled { signal } => u8::try_from(128 + signal).unwrap_or(EXIT_FAILED),
-            Self::Provider(error) => error.exit_code(),
-            Self::Race(error) => error.exit_code(),
-            _ => EXIT_FAILED,
+            Self::Misuse(error) => error.wording(),
+            Self::NetworkMisuse(error) => error.wording(),
+            Self::Race(error) => error.wording(),
+            Self::Unfinished { message } => Some(message.clone()),
+            _ => None,
         }
     }
 
@@ -113,15 +153,14 @@ impl Explain for EngineError {
                 Some(paths.iter().map(|path| serde_json::json!({ "path": Text::from(path) })).collect())
             }
             Self::Incomplete { missing, .. } => serde_json::to_value(missing).ok(),
-            Self::AppliedBut { id, is_undo, .. } => {
-                Some(serde_json::json!({ "applied": true, "id": id, "is_undo": is_undo, "undo": format!("whatif undo {id}") }))
-            }
+            Self::AppliedBut { id, is_undo, .. } => Some(serde_json::json!({ "applied": true, "id": id, "is_undo": is_undo })),
             Self::EndedMeanwhile { name, has_run: true } | Self::Removed { name, has_run: true } => {
                 Some(serde_json::json!({ "ran": true, "sandbox": name }))
             }
             Self::RanBut { name, code, .. } | Self::WorkGone { name, code, .. } => {
                 Some(serde_json::json!({ "ran": true, "exit_code": code, "sandbox": name }))
             }
+            Self::Cancelled { signal } => Some(serde_json::json!({ "signal": signal })),
             Self::Race(error) => error.details(),
             _ => None,
         }
@@ -135,5 +174,14 @@ impl Explain for EngineError {
             Self::Race(error) => error.retryable(),
             _ => false,
         }
+    }
+}
+
+fn kind_of_command(failed: &Failed) -> Kind {
+    match failed.reason {
+        Reason::NotFound | Reason::NoSuchProcess => Kind::NotFound,
+        Reason::Directory => Kind::Invalid,
+        Reason::Ending | Reason::Supervised => Kind::Unavailable,
+        _ => kind_of(&io::Error::from_raw_os_error(failed.errno)),
     }
 }

@@ -1,6 +1,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use whatif_types::remedy::{Call, Value};
+use whatif_types::{Remedy, remedy};
+
 use crate::lineage::Owner;
 
 /// Why what a sandbox changed would not be seen if it were mounted again.
@@ -28,25 +31,28 @@ impl fmt::Display for Recut {
 }
 
 impl Recut {
-    pub(super) fn hint(&self, owner: &Owner) -> String {
-        let keep = match owner {
-            Owner::Template(name) => format!("or save another one: whatif template save SANDBOX {name} --replace"),
-            Owner::Sandbox(name) | Owner::Snapshot(name) => {
-                format!("or take out what it changed: whatif diff {name} --patch, or whatif export {name}")
-            }
-        };
-        match self {
-            Self::Gone { .. } => format!("nothing is lost; put it back and try again, {keep}"),
+    pub(super) fn remedy(&self, owner: &Owner) -> Remedy {
+        let before = match self {
+            Self::Gone { .. } => "nothing is lost; put it back and try again, ".to_owned(),
             Self::Split { tree } => {
-                format!(
-                    "nothing is lost; undo that and try again ('findmnt' lists mounts; look beneath {}), {keep}",
-                    tree.display()
-                )
+                format!("nothing is lost; undo that and try again ('findmnt' lists mounts; look beneath {}), ", tree.display())
             }
             Self::Covered { place } => {
-                format!("nothing is lost; unmount {0}, or move it away, and try again, {keep}", place.display())
+                format!("nothing is lost; unmount {0}, or move it away, and try again, ", place.display())
             }
-            Self::Going { .. } => "nothing was changed; mount it again if it is needed, and try again".to_owned(),
+            Self::Going { .. } => return "nothing was changed; mount it again if it is needed, and try again".into(),
+        };
+        Remedy::from(before).and(keeping(owner))
+    }
+}
+
+fn keeping(owner: &Owner) -> Remedy {
+    match owner {
+        Owner::Template(name) => {
+            remedy!["or save another one: ", Call::SaveTemplate { sandbox: Value::Blank, template: name.into(), replace: true }]
+        }
+        Owner::Sandbox(name) | Owner::Snapshot(name) => {
+            remedy!["or take out what it changed: ", Call::patch(name), ", or ", Call::export(name)]
         }
     }
 }

@@ -5,8 +5,8 @@ use whatif_sys::absence;
 use whatif_types::network::{Rule, check_leads_outside};
 use whatif_types::{NetMode, Sandbox, Status};
 
+use super::NetworkMisuse;
 use super::control::refused;
-use super::wish::usage;
 use super::{RULES, directory};
 use crate::{Engine, EngineError};
 
@@ -24,19 +24,13 @@ impl Engine {
         let _lock = self.lock(&sandbox)?;
         let mut sandbox = self.refresh(&sandbox)?;
         if sandbox.details.net != NetMode::Filtered {
-            return Err(usage(
-                format!("the network of '{name}' is '{}': it has no rules", sandbox.details.net),
-                "make a sandbox with rules: whatif new --net allow=RULE, or --net registries",
-            ));
+            return Err(NetworkMisuse::NoRules { sandbox: name.to_owned(), mode: sandbox.details.net }.into());
         }
         if let Some(rule) = rules.iter().find(|r| change == Change::Deny && r.http().is_some()) {
-            return Err(usage(format!("'{rule}' cannot be denied: a path can be written in many ways"), "deny the host"));
+            return Err(NetworkMisuse::DeniesPath { rule: rule.clone() }.into());
         }
         if change == Change::Allow {
-            rules
-                .iter()
-                .try_for_each(check_leads_outside)
-                .map_err(|m| usage(m, "services of this machine: whatif new --reach localhost:PORT"))?;
+            rules.iter().try_for_each(check_leads_outside).map_err(|why| NetworkMisuse::LeadsInside { why })?;
         }
         let wish = &mut sandbox.details.network;
         let (to, from) = match change {

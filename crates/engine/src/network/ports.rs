@@ -1,14 +1,13 @@
 //! Ports of the host's loopback that lead inside.
 
-use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 
 use whatif_types::network::Publish;
 use whatif_types::{NetMode, Sandbox, Status};
 
+use super::NetworkMisuse;
 use super::control::refused;
-use super::wish::usage;
 use crate::{Engine, EngineError};
 
 /// Bound before anything runs, so that a port that is taken is no surprise later.
@@ -47,10 +46,7 @@ impl Engine {
         let known = sandbox.details.network.publish.len();
         sandbox.details.network.publish.retain(|publish| publish.inside != inside);
         if sandbox.details.network.publish.len() == known {
-            return Err(usage(
-                format!("port {inside} of '{}' is not published", sandbox.name),
-                "'whatif port NAME' lists those that are",
-            ));
+            return Err(NetworkMisuse::NotPublished { sandbox: sandbox.name, inside }.into());
         }
         self.store.update(&mut sandbox)?;
         if sandbox.status == Status::Active {
@@ -83,7 +79,7 @@ impl Engine {
             return Ok((sandbox, ports));
         };
         if sandbox.details.net == NetMode::Host {
-            return Err(usage("with --net host its ports are the host's".to_owned(), "use them as they are"));
+            return Err(NetworkMisuse::PortsOfHost.into());
         }
         let _lock = self.lock(&sandbox)?;
         let mut sandbox = self.refresh(&sandbox)?;
@@ -115,18 +111,6 @@ impl Engine {
 
 fn bind(publish: &Publish) -> Result<(Publish, OwnedFd), EngineError> {
     let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, publish.host)).and_then(|listener| Ok((listener.local_addr()?, listener)));
-    let (address, listener) = bound.map_err(|error| explain(publish, &error))?;
+    let (address, listener) = bound.map_err(|error| NetworkMisuse::PortTaken { publish: *publish, error })?;
     Ok((Publish { host: address.port(), inside: publish.inside }, listener.into()))
-}
-
-fn explain(publish: &Publish, error: &io::Error) -> EngineError {
-    EngineError::Usage {
-        message: format!("port {} of this machine cannot be used: {error}", publish.host),
-        hint: format!("use another one: {}:{}, or 0:{} for any that is free", other(publish.host), publish.inside, publish.inside),
-    }
-}
-
-/// A number that looks like the one that is taken.
-fn other(port: u16) -> u32 {
-    if port < 1024 { 8000 + u32::from(port) } else { u32::from(port.wrapping_add(1)) }
 }

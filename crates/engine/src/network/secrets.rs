@@ -12,7 +12,7 @@ use whatif_keeper::protocol::Access;
 use whatif_types::Sandbox;
 use whatif_types::network::{NetWish, Reach, Secret, SecretSource, SecretWish};
 
-use super::wish::usage;
+use super::NetworkMisuse;
 use crate::{Engine, EngineError};
 
 /// Where the sandbox finds whom to trust: in memory, and no part of what it changed.
@@ -57,10 +57,7 @@ pub fn wishes(secrets: &[String], hosts: &[String], fields: &[String], cwd: &Pat
         ([secret], [_, ..]) => hosts.iter().map(|host| (secret, host)).collect(),
         ([_, ..], [host]) => secrets.iter().map(|secret| (secret, host)).collect(),
         _ if secrets.len() == hosts.len() => secrets.iter().zip(hosts).collect(),
-        _ => {
-            let hint = "for example: --secret API_TOKEN=env --for api.example.com";
-            return Err(usage("each --secret needs a --for with the host it may be sent to".to_owned(), hint));
-        }
+        _ => return Err(NetworkMisuse::SecretWithoutHost.into()),
     };
     let mut wishes: Vec<SecretWish> = Vec::new();
     for (secret, host) in pairs {
@@ -76,9 +73,8 @@ pub fn wishes(secrets: &[String], hosts: &[String], fields: &[String], cwd: &Pat
 }
 
 fn add_field(wishes: &mut [SecretWish], text: &str) -> Result<(), EngineError> {
-    const EXAMPLE: &str = "for example: --secret API_TOKEN=env --for api.example.com --field API_TOKEN=X-Acme-Token";
     let (name, field) = text.split_once('=').map_or((None, text), |(name, field)| (Some(name), field));
-    let field = fields::parse(field).map_err(|e| usage(e.to_string(), EXAMPLE))?;
+    let field = fields::parse(field).map_err(NetworkMisuse::Field)?;
     let is_only_one = wishes.iter().all(|wish| wish.name == wishes[0].name);
     let mut is_known = false;
     for wish in wishes.iter_mut().filter(|wish| name.map_or(is_only_one, |name| wish.name == name)) {
@@ -89,16 +85,14 @@ fn add_field(wishes: &mut [SecretWish], text: &str) -> Result<(), EngineError> {
     }
     match name {
         _ if is_known => Ok(()),
-        Some(name) => {
-            Err(usage(format!("--field is for the secret '{}', and no --secret has that name", name.escape_debug()), EXAMPLE))
-        }
-        None => Err(usage(format!("there are several secrets, and '--field {field}' does not say which it is for"), EXAMPLE)),
+        Some(name) => Err(NetworkMisuse::FieldOfNoSecret { secret: name.to_owned() }.into()),
+        None => Err(NetworkMisuse::FieldOfSeveral { field }.into()),
     }
 }
 
 fn one_wish(secret: &str, host: &str, cwd: &Path) -> Result<SecretWish, EngineError> {
-    let (name, source) = wish::parse(secret).map_err(|e| usage(e.to_string(), "for example: --secret API_TOKEN=@token.txt"))?;
-    host.parse::<Destination>().map_err(|e| usage(e.to_string(), "for example: --for api.example.com"))?;
+    let (name, source) = wish::parse(secret).map_err(NetworkMisuse::Secret)?;
+    host.parse::<Destination>().map_err(NetworkMisuse::SecretHost)?;
     let source = match source {
         SecretSource::File(path) => SecretSource::File(cwd.join(path)),
         other => other,
@@ -114,13 +108,7 @@ pub(super) fn check_reached(wishes: &[SecretWish], reach: &[Reach]) -> Result<()
         let Ok(Destination { host, port, .. }) = wish.host.parse() else { continue };
         let is_own = host.as_str() == "localhost" || host.as_str().ends_with(".localhost");
         if is_own && (host.as_str() != "localhost" || !reach.contains(&Reach(port))) {
-            return Err(usage(
-                format!(
-                    "the secret {} cannot be used: inside, {host}:{port} is the sandbox's own, where nothing is put in",
-                    wish.name
-                ),
-                &format!("for a service of this machine: --reach localhost:{port} --for http://localhost:{port}"),
-            ));
+            return Err(NetworkMisuse::SecretForInside { secret: wish.name.clone(), host, port }.into());
         }
     }
     Ok(())
@@ -130,8 +118,7 @@ impl Engine {
     /// Before anything is made: a value may not be there.
     pub(super) fn check_secrets(&self, wishes: &[SecretWish]) -> Result<(), EngineError> {
         for wish in wishes {
-            wish::read(&wish.name, &wish.source, |name| self.variable(name))
-                .map_err(|e| usage(e.to_string(), "for example: --secret API_TOKEN=@token.txt, or API_TOKEN=env"))?;
+            wish::read(&wish.name, &wish.source, |name| self.variable(name)).map_err(NetworkMisuse::SecretValue)?;
         }
         Ok(())
     }

@@ -3,7 +3,6 @@
 use whatif_keeper::protocol::{Exited, Failed, Reason};
 use whatif_store::StoreError;
 use whatif_types::experiment::{AttemptPlan, Ended};
-use whatif_types::explain::{EXIT_CANNOT_EXECUTE, EXIT_FAILED, EXIT_NOT_FOUND};
 use whatif_types::text::Text;
 
 use super::output::Tail;
@@ -69,14 +68,14 @@ impl Engine {
     }
 }
 
-/// A command that could not be started, as a shell would tell it.
+/// A command that could not be started, with the exit code that `env` and its kind have for that.
 pub(super) fn never_begun(failed: &Failed) -> Ended {
     let exit_code = match failed.reason {
-        Reason::NotFound => EXIT_NOT_FOUND,
-        Reason::CannotExecute => EXIT_CANNOT_EXECUTE,
-        _ => EXIT_FAILED,
+        Reason::NotFound => 127,
+        Reason::CannotExecute => 126,
+        _ => 125,
     };
-    Ended { exit_code: exit_code.into(), tail: failed.message.clone(), ..Ended::default() }
+    Ended { exit_code, tail: failed.message.clone(), ..Ended::default() }
 }
 
 pub(super) fn how_it_ended(exited: &Exited, tail: &Tail) -> Ended {

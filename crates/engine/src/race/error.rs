@@ -3,8 +3,9 @@
 use serde::Serialize;
 use whatif_patch::Region;
 use whatif_race::plan::PlanError;
-use whatif_types::Explain;
+use whatif_types::remedy::{Call, Choice, Mention, Part, Sentence, Value};
 use whatif_types::text::Text;
+use whatif_types::{Explain, Kind, Remedy, remedy};
 
 /// A path that two attempts changed, where nobody but a person knows what is right.
 #[derive(Clone, Debug, Serialize)]
@@ -52,17 +53,18 @@ pub enum RaceError {
     NothingFits { attempt: String, patterns: Vec<String> },
     #[error("race '{race}' was begun with variables that are not written down: {}", names.join(", "))]
     NeedsEnv { race: String, names: Vec<String> },
+    #[error("one attempt alone is no merge")]
+    NothingToMerge,
+    #[error("race '{race}' already has an attempt '{attempt}'")]
+    AttemptTaken { race: String, attempt: String },
+    #[error("'{attempt}' was put together from others")]
+    IsMerge { attempt: String },
+    #[error("a port can lead to one sandbox only")]
+    Publishes,
+    #[error("there is no commit '{}' to take back", commit.escape_debug())]
+    NoSuchCommit { commit: String },
     #[error(transparent)]
     Plan(#[from] PlanError),
-    #[error("{message}")]
-    Usage { message: String, hint: String },
-}
-
-impl RaceError {
-    #[must_use]
-    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Usage { message: message.into(), hint: hint.into() }
-    }
 }
 
 impl Explain for RaceError {
@@ -79,43 +81,87 @@ impl Explain for RaceError {
             Self::ChangedSince { .. } => "changed_since_judged",
             Self::NoSandbox { .. } | Self::AppliedAndGone { .. } => "no_sandbox",
             Self::Clash { .. } | Self::Behind { .. } => "conflict",
-            Self::NothingFits { .. } | Self::NamedTwice { .. } | Self::NeedsEnv { .. } | Self::Usage { .. } => "usage",
+            Self::NothingFits { .. } | Self::NamedTwice { .. } | Self::NeedsEnv { .. } => "usage",
+            Self::NothingToMerge | Self::AttemptTaken { .. } | Self::IsMerge { .. } => "usage",
+            Self::Publishes | Self::NoSuchCommit { .. } => "usage",
         }
     }
 
-    fn hints(&self) -> Vec<String> {
+    fn kind(&self) -> Kind {
         match self {
-            Self::Plan(error) => error.hints(),
-            Self::NoSuchRace { .. } => vec!["'whatif race ls' lists them".to_owned()],
-            Self::NoRaceHere => vec!["begin one: whatif race 'COMMAND' 'COMMAND' --check 'COMMAND'".to_owned()],
-            Self::NoSuchAttempt { known, .. } => vec![format!("its attempts are {}", known.join(", "))],
-            Self::UnderWay { .. } => vec!["'whatif race show' tells how far it is".to_owned()],
-            Self::NothingLeft { .. } => vec!["run it all once more: whatif race rerun".to_owned()],
-            Self::SetupFailed { .. } => vec!["no attempt was begun; when what it needs is there: whatif race resume".to_owned()],
-            Self::NoWinner { .. } => vec!["'whatif race show' says why; name an attempt to apply it all the same".to_owned()],
-            Self::ChangedSince { attempt } => vec![
-                format!("judge it anew: whatif race rerun {attempt}"),
-                format!("or apply it as it is, by its name: whatif race apply {attempt}"),
-            ],
-            Self::AppliedAlready { .. } => {
-                vec!["'whatif history' lists applies; 'whatif undo' takes one back, and undoing that applies it again".to_owned()]
-            }
-            Self::AppliedAndGone { .. } => {
-                vec!["what it changed is real now; 'whatif race show' lists the files, 'whatif history' the apply".to_owned()]
-            }
-            Self::NamedTwice { .. } => vec!["name each attempt once".to_owned()],
-            Self::NotEnded { .. } => vec!["go on with the race first: whatif race resume".to_owned()],
-            Self::NoSandbox { attempt } => vec![format!("run it again: whatif race rerun {attempt}")],
-            Self::Clash { one, other, .. } => {
-                vec!["nothing was made".to_owned(), format!("say whose to take: --files '{one}=PATTERN' --files '{other}=PATTERN'")]
-            }
-            Self::Behind { sandbox, .. } => vec![format!("bring it up to date first: whatif rebase {sandbox}")],
-            Self::NothingFits { attempt, .. } => vec![format!("'whatif race diff {attempt}' lists what it changed")],
-            Self::NeedsEnv { names, .. } => {
-                vec![format!("give them again: {}", names.iter().map(|n| format!("--env {n}=…")).collect::<Vec<_>>().join(" "))]
-            }
-            Self::Usage { hint, .. } => vec![hint.clone()],
+            Self::Plan(error) => error.kind(),
+            Self::NoSuchRace { .. } | Self::NoRaceHere | Self::NoSuchAttempt { .. } | Self::NoSuchCommit { .. } => Kind::NotFound,
+            Self::NoWinner { .. } | Self::NoSandbox { .. } | Self::AppliedAndGone { .. } => Kind::NotFound,
+            Self::NothingFits { .. } => Kind::NotFound,
+            Self::UnderWay { .. } => Kind::Unavailable,
+            Self::NothingLeft { .. } | Self::SetupFailed { .. } | Self::NotEnded { .. } => Kind::Conflict,
+            Self::ChangedSince { .. } | Self::AppliedAlready { .. } | Self::AttemptTaken { .. } => Kind::Conflict,
+            Self::Clash { .. } | Self::Behind { .. } => Kind::Conflict,
+            Self::NamedTwice { .. } | Self::NeedsEnv { .. } | Self::NothingToMerge => Kind::Invalid,
+            Self::IsMerge { .. } | Self::Publishes => Kind::Invalid,
         }
+    }
+
+    fn wording(&self) -> Option<Sentence> {
+        match self {
+            Self::Plan(error) => error.wording(),
+            _ => None,
+        }
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
+        let rerun = |attempt: &String| Call::RaceRerun { attempt: attempt.into() };
+        vec![match self {
+            Self::Plan(error) => return error.remedies(),
+            Self::NoSuchRace { .. } => remedy![Mention(Call::Races), " lists them"],
+            Self::NoRaceHere => remedy!["begin one: ", Call::RaceAny],
+            Self::NoSuchAttempt { known, .. } => format!("its attempts are {}", known.join(", ")).into(),
+            Self::UnderWay { .. } => remedy![Mention(Call::RaceShow), " tells how far it is"],
+            Self::NothingLeft { .. } => remedy!["run it all once more: ", Call::RaceRerun { attempt: Value::Unsaid }],
+            Self::SetupFailed { .. } => {
+                remedy!["no attempt was begun; when what it needs is there: ", Call::RaceResume]
+            }
+            Self::NoWinner { .. } => {
+                remedy![Mention(Call::RaceShow), " says why; name an attempt to apply it all the same"]
+            }
+            Self::ChangedSince { attempt } => {
+                let as_it_is = Call::RaceApply { attempt: attempt.into() };
+                return vec![remedy!["judge it anew: ", rerun(attempt)], remedy!["or apply it as it is, by its name: ", as_it_is]];
+            }
+            Self::AppliedAlready { .. } => remedy![
+                Mention(Call::History),
+                " lists applies; ",
+                Mention(Call::undo(Value::Unsaid)),
+                " takes one back, and undoing that applies it again"
+            ],
+            Self::AppliedAndGone { .. } => remedy![
+                "what it changed is real now; ",
+                Mention(Call::RaceShow),
+                " lists the files, ",
+                Mention(Call::History),
+                " the apply"
+            ],
+            Self::NamedTwice { .. } => "name each attempt once".into(),
+            Self::NotEnded { .. } => remedy!["go on with the race first: ", Call::RaceResume],
+            Self::NoSandbox { attempt } => remedy!["run it again: ", rerun(attempt)],
+            Self::Clash { one, other, .. } => {
+                let files_of = |attempt: &String| Choice::FilesOf(attempt.into());
+                return vec!["nothing was made".into(), remedy!["say whose to take: ", files_of(one), " ", files_of(other)]];
+            }
+            Self::Behind { sandbox, .. } => remedy!["bring it up to date first: ", Call::Rebase { name: sandbox.into() }],
+            Self::NothingFits { attempt, .. } => {
+                remedy![Mention(Call::RaceDiff { attempt: attempt.into() }), " lists what it changed"]
+            }
+            Self::NeedsEnv { names, .. } => {
+                let spaced = |name: &String| [Part::from(" "), Choice::Env(name.into()).into()];
+                Remedy::from("give them again:").and(Sentence { parts: names.iter().flat_map(spaced).collect() })
+            }
+            Self::NothingToMerge => remedy!["name two: ", Call::RaceMerge],
+            Self::AttemptTaken { .. } => remedy!["choose another name: ", Choice::As(Value::Blank)],
+            Self::IsMerge { .. } => remedy!["run those again, and merge them anew: ", Call::RaceMerge],
+            Self::Publishes => remedy!["leave out ", Choice::Publish(Value::Unsaid)],
+            Self::NoSuchCommit { .. } => "'git log' lists them".into(),
+        }]
     }
 
     fn details(&self) -> Option<serde_json::Value> {
@@ -127,16 +173,5 @@ impl Explain for RaceError {
 
     fn retryable(&self) -> bool {
         matches!(self, Self::UnderWay { .. })
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Plan(error) => error.exit_code(),
-            Self::Usage { .. } | Self::NothingFits { .. } | Self::NamedTwice { .. } | Self::NeedsEnv { .. } => {
-                whatif_types::explain::EXIT_USAGE
-            }
-            Self::Clash { .. } | Self::Behind { .. } => whatif_types::explain::EXIT_CONFLICT,
-            _ => whatif_types::explain::EXIT_FAILED,
-        }
     }
 }

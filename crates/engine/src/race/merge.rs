@@ -10,6 +10,7 @@ use super::RaceError;
 use super::records::Claimed;
 use super::run::{Racing, Tell};
 use crate::apply::{ApplyRequest, Prepared};
+use crate::error::Misuse;
 use crate::{Engine, EngineError, NewSandbox};
 
 /// What is taken of one attempt.
@@ -106,7 +107,7 @@ impl Engine {
 
     fn describe(&self, experiment: &Experiment, parts: &[Part], name: Option<&str>) -> Result<AttemptPlan, EngineError> {
         if parts.len() < 2 {
-            return Err(RaceError::usage("one attempt alone is no merge", "name two: whatif race merge A B").into());
+            return Err(RaceError::NothingToMerge.into());
         }
         let numbers = parts.iter().map(|part| self.find_attempt(experiment, &part.attempt)).collect::<Result<Vec<_>, _>>()?;
         if let Some(twice) = (1..numbers.len()).find(|at| numbers[..*at].contains(&numbers[*at])) {
@@ -115,8 +116,7 @@ impl Engine {
         let given = name.map_or_else(|| parts.iter().map(|p| p.attempt.as_str()).collect::<Vec<_>>().join("-"), str::to_owned);
         name::validate(&given)?;
         if experiment.details.plan.attempts.iter().any(|a| a.name == given) {
-            let message = format!("race '{}' already has an attempt '{given}'", experiment.name);
-            return Err(RaceError::usage(message, "choose another name: --as NAME").into());
+            return Err(RaceError::AttemptTaken { race: experiment.name.clone(), attempt: given }.into());
         }
         let taken = |part: &Part| match part.files.as_slice() {
             [] => format!("'{}'", part.attempt),
@@ -143,7 +143,7 @@ impl Engine {
             let name = Some(sandbox.name.clone());
             let request = ApplyRequest { name, files: part.files.clone(), ..ApplyRequest::default() };
             self.prepare_apply(&request).map_err(|error| match error {
-                EngineError::Usage { .. } => nothing_fits().into(),
+                EngineError::Misuse(Misuse::NothingFits { .. }) => nothing_fits().into(),
                 other => other,
             })?
         };

@@ -46,7 +46,7 @@ impl Engine {
         self.pin_commits(&mut plan, &validated.project)?;
         Patterns::protecting(&plan.protect, Scope::of_rules(&[&validated.project]))?;
         if !sandbox.publish.is_empty() {
-            return Err(RaceError::usage("a port can lead to one sandbox only", "leave out --publish").into());
+            return Err(RaceError::Publishes.into());
         }
         let id = ExperimentId::parse(new_id()?.as_str()).ok_or(RaceError::NoRaceHere)?;
         let (set, carried): (Vec<String>, Vec<String>) = sandbox.env.iter().cloned().partition(|entry| entry.contains('='));
@@ -102,10 +102,7 @@ impl Engine {
                 // There is no git out here.
                 Err(EngineError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
                 Err(error @ EngineError::Io { .. }) => return Err(error),
-                Err(_) => {
-                    let message = format!("there is no commit '{}' to take back", named.escape_debug());
-                    return Err(RaceError::usage(message, "'git log' lists them").into());
-                }
+                Err(_) => return Err(RaceError::NoSuchCommit { commit: named.clone() }.into()),
             };
             if !id.starts_with(named.as_str()) {
                 attempt.about = format!("{} ({})", attempt.about, id.get(..8).unwrap_or(&id));

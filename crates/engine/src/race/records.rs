@@ -257,8 +257,8 @@ impl Engine {
         let Claimed { mut experiment, lock } = self.claim_race(experiment)?;
         let mut numbers = attempts.iter().map(|name| self.find_attempt(&experiment, name)).collect::<Result<Vec<usize>, _>>()?;
         if let Some(number) = numbers.iter().find(|n| experiment.details.plan.attempts[**n].kind == Kind::Merge) {
-            let message = format!("'{}' was put together from others", experiment.details.plan.attempts[*number].name);
-            return Err(RaceError::usage(message, "run those again, and merge them anew: whatif race merge A B").into());
+            let attempt = experiment.details.plan.attempts[*number].name.clone();
+            return Err(RaceError::IsMerge { attempt }.into());
         }
         let before = experiment.clone();
         let mut ids: Vec<SandboxId> = Vec::new();

@@ -1,8 +1,10 @@
 //! What cannot be made attempts of.
 
-use whatif_types::Explain;
-use whatif_types::explain::EXIT_USAGE;
+use std::fmt;
+
 use whatif_types::name::InvalidName;
+use whatif_types::remedy::{Call, Choice, Sentence, Value};
+use whatif_types::{Explain, Kind, Remedy, remedy};
 
 use super::MOST_ATTEMPTS;
 
@@ -20,8 +22,8 @@ pub enum AttemptsError {
     #[error("two attempts are called '{name}'")]
     Duplicate { name: String },
 
-    #[error("{what} needs a command")]
-    NoCommand { what: &'static str },
+    #[error("{way} needs a command")]
+    NoCommand { way: Way },
     #[error("attempt '{attempt}' has nothing to run")]
     Empty { attempt: String },
     #[error("attempt '{attempt}' has an argument with a zero byte in it, which no program can be given")]
@@ -54,6 +56,45 @@ pub enum AttemptsError {
     EmptyPatch { path: String },
 }
 
+/// How one command becomes several attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Count,
+    Matrix,
+    Prompt,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Count => "a count",
+            Self::Matrix => "a matrix",
+            Self::Prompt => "a prompt",
+        })
+    }
+}
+
+impl Way {
+    fn choice(self, value: Value) -> Choice {
+        match self {
+            Self::Count => Choice::Count(value),
+            Self::Matrix => Choice::Matrix(value),
+            Self::Prompt => Choice::Prompt(value),
+        }
+    }
+
+    /// A race that goes this way.
+    fn example(self) -> Remedy {
+        let (whose, value, command) = match self {
+            Self::Prompt => ("the agent's command", "make the tests pass", "my-agent -p {prompt}"),
+            Self::Matrix => ("the command", "V=1.3.0,2.0.0", "npm i left-pad@{V}"),
+            Self::Count => ("the command", "3", "my-agent"),
+        };
+        let race = Call::RaceOne { choices: vec![self.choice(value.into())], command: command.to_owned() };
+        remedy![format!("put {whose} "), Choice::Command, ", as in: ", race]
+    }
+}
+
 impl Explain for AttemptsError {
     fn code(&self) -> &'static str {
         match self {
@@ -73,44 +114,53 @@ impl Explain for AttemptsError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
-        let hint = match self {
-            Self::Nothing => "whatif race --check 'npm test' 'npm i left-pad@1.3.0' 'npm i left-pad@2.0.0'".to_owned(),
-            Self::TooMany { .. } => "give fewer values, or race them in several rounds".to_owned(),
-            Self::Name(_) => "for example --attempt small-fix='git apply fix.patch'".to_owned(),
-            Self::Reserved { .. } => "give it another name".to_owned(),
-            Self::Duplicate { .. } => "give one of them another name".to_owned(),
-            Self::NoCommand { what: "--prompt" } => {
-                "put the agent's command after --, as in: whatif race --prompt 'make the tests pass' -- my-agent -p {prompt}"
-                    .to_owned()
-            }
-            Self::NoCommand { what: "--matrix" } => {
-                "put the command after --, as in: whatif race --matrix V=1.3.0,2.0.0 -- npm i left-pad@{V}".to_owned()
-            }
-            Self::NoCommand { .. } => "put the command after --, as in: whatif race --count 3 -- my-agent".to_owned(),
-            Self::Empty { .. } => "an attempt is a command, as in --attempt bump='npm i left-pad@2.0.0'".to_owned(),
-            Self::ZeroByte { .. } => "write it into a file and name the file in the command".to_owned(),
-            Self::TooLong { .. } => "write it into a file and name the file in the command, or give it as a patch".to_owned(),
-            Self::CountOfNothing => "use --count 2 or more".to_owned(),
-            Self::Variable { .. } => "for example --matrix VERSION=1.3.0,2.0.0".to_owned(),
-            Self::DuplicateVariable { .. } => "give all values at once, as in --matrix VERSION=1.3.0,2.0.0".to_owned(),
-            Self::NoValues { name } => format!("for example --matrix {name}=1.3.0,2.0.0"),
-            Self::DuplicateValue { .. } => "to try the same several times use --count".to_owned(),
-            Self::UnknownPlaceholder { placeholder, .. } => {
-                format!("add --matrix {placeholder}=VALUE,VALUE, or use one that is there; ${{{placeholder}}} is left to the shell")
-            }
-            Self::NoPrompt => "add --prompt TEXT".to_owned(),
-            Self::EmptyPrompt => "say what the agent shall do".to_owned(),
-            Self::PromptInScript => {
-                "use \"$PROMPT\" in it, or give the agent as a list: [\"my-agent\", \"-p\", \"{prompt}\"]".to_owned()
-            }
-            Self::Commit { .. } => "give a commit, branch or tag, as in --revert HEAD".to_owned(),
-            Self::EmptyPatch { .. } => "make one with git diff > fix.patch".to_owned(),
-        };
-        vec![hint]
+    fn kind(&self) -> Kind {
+        Kind::Invalid
     }
 
-    fn exit_code(&self) -> u8 {
-        EXIT_USAGE
+    fn wording(&self) -> Option<Sentence> {
+        match self {
+            Self::NoCommand { way } => Some(remedy![way.choice(Value::Unsaid), " needs a command"]),
+            _ => None,
+        }
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
+        let remedy = match self {
+            Self::Nothing => {
+                let commands = ["npm i left-pad@1.3.0", "npm i left-pad@2.0.0"].map(str::to_owned).to_vec();
+                Call::Race { choices: vec![Choice::Check("npm test".into())], commands }.into()
+            }
+            Self::TooMany { .. } => "give fewer values, or race them in several rounds".into(),
+            Self::Name(_) => remedy!["for example ", Choice::Attempt("small-fix=git apply fix.patch".into())],
+            Self::Reserved { .. } => "give it another name".into(),
+            Self::Duplicate { .. } => "give one of them another name".into(),
+            Self::NoCommand { way } => way.example(),
+            Self::Empty { .. } => {
+                remedy!["an attempt is a command, as in ", Choice::Attempt("bump=npm i left-pad@2.0.0".into())]
+            }
+            Self::ZeroByte { .. } => "write it into a file and name the file in the command".into(),
+            Self::TooLong { .. } => "write it into a file and name the file in the command, or give it as a patch".into(),
+            Self::CountOfNothing => remedy!["use ", Choice::Count("2".into()), " or more"],
+            Self::Variable { .. } => remedy!["for example ", Choice::Matrix("VERSION=1.3.0,2.0.0".into())],
+            Self::DuplicateVariable { .. } => {
+                remedy!["give all values at once, as in ", Choice::Matrix("VERSION=1.3.0,2.0.0".into())]
+            }
+            Self::NoValues { name } => remedy!["for example ", Choice::Matrix(format!("{name}=1.3.0,2.0.0").into())],
+            Self::DuplicateValue { .. } => remedy!["to try the same several times use ", Choice::Count(Value::Unsaid)],
+            Self::UnknownPlaceholder { placeholder, .. } => remedy![
+                "add ",
+                Choice::Matrix(format!("{placeholder}=VALUE,VALUE").into()),
+                format!(", or use one that is there; ${{{placeholder}}} is left to the shell")
+            ],
+            Self::NoPrompt => remedy!["add ", Choice::Prompt(Value::Blank)],
+            Self::EmptyPrompt => "say what the agent shall do".into(),
+            Self::PromptInScript => {
+                "use \"$PROMPT\" in it, or give the agent as a list: [\"my-agent\", \"-p\", \"{prompt}\"]".into()
+            }
+            Self::Commit { .. } => remedy!["give a commit, branch or tag, as in ", Choice::Revert("HEAD".into())],
+            Self::EmptyPatch { .. } => "make one with git diff > fix.patch".into(),
+        };
+        vec![remedy]
     }
 }

@@ -191,9 +191,9 @@ fn what_cannot_be_raced_is_refused_with_a_hint() {
             "invalid_command",
             "attempt '1' has an argument of 200000 bytes, more than a program can be given",
         ),
-        (matrix(&[("V", &["1"])], &[]), "no_command", "--matrix needs a command"),
-        (Wanted { prompts: vec![prompt(None, "x")], ..Wanted::default() }, "no_command", "--prompt needs a command"),
-        (Wanted { count: Some(2), ..Wanted::default() }, "no_command", "--count needs a command"),
+        (matrix(&[("V", &["1"])], &[]), "no_command", "a matrix needs a command"),
+        (Wanted { prompts: vec![prompt(None, "x")], ..Wanted::default() }, "no_command", "a prompt needs a command"),
+        (Wanted { count: Some(2), ..Wanted::default() }, "no_command", "a count needs a command"),
         (Wanted { count: Some(0), ..command(&["x"]) }, "no_command", "a count of 0 would leave nothing to race"),
         (
             Wanted { count: Some(1001), ..command(&["x"]) },
@@ -238,7 +238,7 @@ fn what_cannot_be_raced_is_refused_with_a_hint() {
     for (wanted, code, message) in table {
         let error = wanted.into_attempts().unwrap_err();
         assert_eq!((error.code(), error.to_string().as_str()), (code, message));
-        assert_eq!((error.hints().len(), error.exit_code()), (1, 2), "{message}");
+        assert_eq!((error.remedies().len(), error.kind()), (1, whatif_types::Kind::Invalid), "{message}");
     }
 }
 

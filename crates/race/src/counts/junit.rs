@@ -5,8 +5,8 @@
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Error, Reader};
-use whatif_types::Explain;
 use whatif_types::experiment::TestCounts;
+use whatif_types::{Explain, Kind};
 
 use super::Failures;
 
@@ -34,6 +34,10 @@ pub enum JunitError {
 impl Explain for JunitError {
     fn code(&self) -> &'static str {
         "junit_report"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Invalid
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use whatif_types::Explain;
-use whatif_types::explain::EXIT_USAGE;
 use whatif_types::name::InvalidName;
+use whatif_types::{Explain, Kind, Remedy};
 
 use crate::attempts::AttemptsError;
 use crate::metric::MetricError;
@@ -94,8 +93,12 @@ impl Explain for FileError {
         }
     }
 
-    fn hints(&self) -> Vec<String> {
-        let hint = match &self.problem {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
+        let words = match &self.problem {
             Problem::Attempts(error) => return in_a_file(error),
             Problem::Metric(error) => return in_a_file(error),
             Problem::NotOneWay => "for example run = \"npm i left-pad@2.0.0\"",
@@ -115,15 +118,11 @@ impl Explain for FileError {
             | Problem::UnknownCheck { .. }
             | Problem::UnknownWeight { .. } => return Vec::new(),
         };
-        vec![hint.to_owned()]
-    }
-
-    fn exit_code(&self) -> u8 {
-        EXIT_USAGE
+        vec![words.into()]
     }
 }
 
-/// Hints with options are for the command line.
-fn in_a_file(error: &dyn Explain) -> Vec<String> {
-    error.hints().into_iter().filter(|hint| !hint.contains("--")).collect()
+/// What can be called and chosen is no help in a file.
+fn in_a_file(error: &dyn Explain) -> Vec<Remedy> {
+    error.remedies().into_iter().filter(Remedy::is_plain).collect()
 }

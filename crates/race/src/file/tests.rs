@@ -1,5 +1,5 @@
-use whatif_types::Explain;
 use whatif_types::experiment::{Better, Kind};
+use whatif_types::{Explain, Remedy};
 
 use super::*;
 
@@ -185,8 +185,8 @@ fn what_is_wrong_is_said_with_its_line() {
     for (text, message) in table {
         let error = plan(text).unwrap_err();
         assert_eq!(error.to_string(), message, "{text}");
-        assert_eq!(error.exit_code(), 2);
-        assert!(error.hints().iter().all(|hint| !hint.contains("--")), "{message}: hints are about the file");
+        assert_eq!(error.kind(), whatif_types::Kind::Invalid);
+        assert!(error.remedies().iter().all(Remedy::is_plain), "{message}: remedies are about the file");
     }
 }
 

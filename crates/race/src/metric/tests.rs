@@ -40,7 +40,7 @@ fn what_is_no_metric_is_refused_with_an_example() {
     for (text, message) in table {
         let error = parse(text).unwrap_err();
         assert_eq!(error.to_string(), message);
-        assert_eq!((error.code(), error.hints().len(), error.exit_code()), ("invalid_metric", 1, 2));
+        assert_eq!((error.code(), error.remedies().len(), error.kind()), ("invalid_metric", 1, Kind::Invalid));
     }
     for pattern in ["a=(", "a=[z-a]", "a=x{99999}{99999}", "a="] {
         let error = parse(pattern).unwrap_err().to_string();

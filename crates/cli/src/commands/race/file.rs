@@ -3,14 +3,16 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use whatif_engine::race::ExperimentPlan;
 use whatif_engine::race::file::File;
-use whatif_engine::race::{ExperimentPlan, RaceError};
 use whatif_engine::{Context, Engine, EngineError};
 use whatif_sys::absence;
 use whatif_types::experiment::Kind;
 use whatif_types::network::NetChoice;
 use whatif_types::text::Text;
 use whatif_types::{Explain, Limits};
+
+use crate::failure::Failure;
 
 /// Used when no attempt is named on the command line.
 const NAME: &str = "experiment.toml";
@@ -44,20 +46,20 @@ pub struct FromFile {
 
 impl ExperimentFile {
     /// Where one stands, or at the project's top.
-    pub fn find(context: &Context) -> Result<Option<Self>, EngineError> {
+    pub fn find(context: &Context) -> Result<Option<Self>, Failure> {
         for place in [context.cwd.clone(), context.project_of(&context.cwd)?] {
             let path = place.join(NAME);
             match absence::is_file(&path) {
                 Ok(true) => return Ok(Some(Self { path, trust: Trust::Found })),
                 Ok(false) => {}
-                Err(source) => return Err(EngineError::Io { action: "examine", path, source }),
+                Err(source) => return Err(EngineError::Io { action: "examine", path, source }.into()),
             }
         }
         Ok(None)
     }
 
     /// `says_net`: the command line says which network it is, so the file does not.
-    pub fn read(&self, engine: &Engine, says_net: bool) -> Result<(ExperimentPlan, FromFile), EngineError> {
+    pub fn read(&self, engine: &Engine, says_net: bool) -> Result<(ExperimentPlan, FromFile), Failure> {
         let file = read_file(&self.path)?;
         let mut besides = FromFile::of(&file, &self.path, &engine.context)?;
         if says_net {
@@ -74,7 +76,7 @@ impl ExperimentFile {
 }
 
 impl FromFile {
-    fn of(file: &File, path: &Path, context: &Context) -> Result<Self, EngineError> {
+    fn of(file: &File, path: &Path, context: &Context) -> Result<Self, Failure> {
         let mut limits = file.limits.clone();
         limits.timeout = limits.timeout.or(file.timeout);
         let net = file.net.iter().map(|choice| parse_net(choice)).collect::<Result<_, _>>()?;
@@ -84,35 +86,34 @@ impl FromFile {
     }
 
     /// One that was only found can take away, and give nothing.
-    fn trust_little(&mut self, path: &Path, context: &Context) -> Result<(), EngineError> {
+    fn trust_little(&mut self, path: &Path, context: &Context) -> Result<(), Failure> {
         let usual = context.config.network.mode.clone().unwrap_or(NetChoice::Registries);
         if let Some(more) = self.net.iter().find(|choice| **choice != NetChoice::None && **choice != usual) {
             let message = format!("{} wants the network '{more}', and nobody said that it may", path.display());
-            return Err(RaceError::usage(
+            return Err(Failure::usage(
                 message,
                 format!("if that is meant: --net {more}, or name the file: -f {}", path.display()),
-            )
-            .into());
+            ));
         }
         self.limits = std::mem::take(&mut self.limits).at_most(&context.config.limits);
         Ok(())
     }
 }
 
-fn read_file(path: &Path) -> Result<File, EngineError> {
+fn read_file(path: &Path) -> Result<File, Failure> {
     let wrong = |why: &str| cannot_read(&path.display().to_string(), why);
     let bytes = read_at_most(path, LARGEST_FILE).map_err(|why| wrong(&why))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("it is not text"))?;
     File::parse(&text).map_err(|error| in_file(path, error))
 }
 
-fn plan_of(file: File, path: &Path) -> Result<ExperimentPlan, EngineError> {
+fn plan_of(file: File, path: &Path) -> Result<ExperimentPlan, Failure> {
     let beside = path.parent().unwrap_or(Path::new("."));
     file.into_plan(&mut |name| read_patch(&beside.join(name))).map_err(|error| in_file(path, error))
 }
 
 /// A file that nobody named must not have anything read for it that its attempts could not read themselves.
-fn plan_read_inside(file: File, path: &Path) -> Result<ExperimentPlan, EngineError> {
+fn plan_read_inside(file: File, path: &Path) -> Result<ExperimentPlan, Failure> {
     let mut named = Vec::new();
     let mut plan = file
         .into_plan(&mut |name| {
@@ -156,15 +157,15 @@ fn plain(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
-fn parse_net(choice: &str) -> Result<NetChoice, EngineError> {
-    Ok(choice.parse().map_err(|why: String| RaceError::usage(why, "as with --net: none, registries, local, host, allow=RULE"))?)
+fn parse_net(choice: &str) -> Result<NetChoice, Failure> {
+    choice.parse().map_err(|why: String| Failure::usage(why, "as with --net: none, registries, local, host, allow=RULE"))
 }
 
-pub fn cannot_read(path: &str, why: &str) -> EngineError {
-    RaceError::usage(format!("cannot read '{}': {why}", path.escape_debug()), "name a file that is there").into()
+pub fn cannot_read(path: &str, why: &str) -> Failure {
+    Failure::usage(format!("cannot read '{}': {why}", path.escape_debug()), "name a file that is there")
 }
 
-fn in_file(path: &Path, error: impl Explain) -> EngineError {
-    let hint = error.hints().into_iter().next().unwrap_or_else(|| "see 'experiment.toml' in docs/race.md".to_owned());
-    RaceError::usage(format!("{}: {error}", path.display()), hint).into()
+fn in_file(path: &Path, error: impl Explain) -> Failure {
+    let remedy = error.remedies().into_iter().next().unwrap_or_else(|| "see 'experiment.toml' in docs/race.md".into());
+    Failure::usage(format!("{}: {error}", path.display()), remedy)
 }

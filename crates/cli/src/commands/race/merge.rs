@@ -8,6 +8,7 @@ use super::watch::{EXIT_INTERRUPTED, Watching};
 use super::{Variables, Which};
 use crate::apply_report::show_conflict;
 use crate::commands::Outcome;
+use crate::failure::Failure;
 use crate::output::{Output, visible_path};
 use crate::race::{self, Detail, Shown};
 
@@ -59,11 +60,11 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 impl Args {
-    fn parts(&self) -> Result<Vec<Part>, EngineError> {
+    fn parts(&self) -> Result<Vec<Part>, Failure> {
         let mut parts: Vec<Part> =
             self.attempts.iter().map(|attempt| Part { attempt: attempt.clone(), files: Vec::new() }).collect();
         for text in &self.files {
-            let wrong = |hint: String| RaceError::usage(format!("'{}' does not say whose", text.escape_debug()), hint);
+            let wrong = |hint: String| Failure::usage(format!("'{}' does not say whose", text.escape_debug()), hint);
             let (attempt, pattern) = text.split_once('=').ok_or_else(|| wrong("write it as --files 'ATTEMPT=GLOB'".to_owned()))?;
             let part = parts.iter_mut().find(|part| part.attempt == attempt);
             let part = part.ok_or_else(|| wrong(format!("the attempts of this merge are {}", self.attempts.join(", "))))?;

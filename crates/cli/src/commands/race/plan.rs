@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_engine::race::attempts::{Patch, Wanted};
 use whatif_engine::race::{ExperimentPlan, NewRace, PlanError, RaceError, RaceName, metric};
-use whatif_engine::{Engine, EngineError, NewSandbox};
+use whatif_engine::{Engine, NewSandbox};
 use whatif_sys::absence;
 use whatif_types::experiment::CheckPlan;
 use whatif_types::text::Text;
@@ -13,6 +13,8 @@ use whatif_types::{Explain, Span};
 
 use super::file::{ExperimentFile, FromFile, Trust, cannot_read, read_patch};
 use crate::commands::sandbox_options::SandboxOptions;
+use crate::failure::Failure;
+use crate::spelled;
 
 const SUBCOMMANDS: [&str; 9] = ["ls", "show", "diff", "apply", "merge", "resume", "rerun", "rm", "help"];
 #[derive(Debug, clap::Args)]
@@ -86,11 +88,11 @@ pub struct Options {
 
 impl Options {
     /// Everything that was asked for.
-    pub fn resolve(self, engine: &Engine) -> Result<NewRace, EngineError> {
+    pub fn resolve(self, engine: &Engine) -> Result<NewRace, Failure> {
         if let Some(word) = self.scripts.iter().find(|script| SUBCOMMANDS.contains(&script.as_str())) {
             let message = format!("'{word}' after an option would be an attempt");
             let hint = format!("put the options after it: whatif race {word} …; to race such a command: --attempt NAME={word}");
-            return Err(RaceError::usage(message, hint).into());
+            return Err(Failure::usage(message, hint));
         }
         let says_net = !self.sandbox.network.net.is_empty();
         let (mut plan, from_file) = match self.find_file(engine)? {
@@ -125,7 +127,7 @@ impl Options {
     }
 
     /// One that is named, or one that is there if no attempt is.
-    fn find_file(&self, engine: &Engine) -> Result<Option<ExperimentFile>, EngineError> {
+    fn find_file(&self, engine: &Engine) -> Result<Option<ExperimentFile>, Failure> {
         if let Some(path) = &self.file {
             return Ok(Some(ExperimentFile { path: path.clone(), trust: Trust::Named }));
         }
@@ -137,7 +139,7 @@ impl Options {
     }
 
     /// What the command line says goes on top of what the file says.
-    fn add_to(&self, plan: &mut ExperimentPlan, engine: &Engine) -> Result<(), EngineError> {
+    fn add_to(&self, plan: &mut ExperimentPlan, engine: &Engine) -> Result<(), Failure> {
         if self.names_attempts() {
             plan.attempts.extend(self.wanted(&engine.context.cwd)?.into_attempts().map_err(refused)?);
         }
@@ -152,7 +154,7 @@ impl Options {
             plan.metrics.push(metric::parse(text).map_err(refused)?);
         }
         for text in &self.weight {
-            let wrong = || RaceError::usage(format!("'{}' is no weight", text.escape_debug()), "write it as --weight duration=2");
+            let wrong = || Failure::usage(format!("'{}' is no weight", text.escape_debug()), "write it as --weight duration=2");
             let (name, number) = text.split_once('=').ok_or_else(wrong)?;
             plan.weights.insert(name.to_owned(), number.trim().parse().map_err(|_| wrong())?);
         }
@@ -167,24 +169,24 @@ impl Options {
         Ok(())
     }
 
-    fn wanted(&self, cwd: &Path) -> Result<Wanted, EngineError> {
+    fn wanted(&self, cwd: &Path) -> Result<Wanted, Failure> {
         let needs_name = |text: &String| {
-            let wrong = || RaceError::usage(format!("'{}' has no name", text.escape_debug()), "write it as --attempt NAME=COMMAND");
+            let wrong = || Failure::usage(format!("'{}' has no name", text.escape_debug()), "write it as --attempt NAME=COMMAND");
             let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
-            Ok::<_, EngineError>((name.to_owned(), rest.to_owned()))
+            Ok::<_, Failure>((name.to_owned(), rest.to_owned()))
         };
         let values = |text: &String| {
             let wrong =
-                || RaceError::usage(format!("'{}' is no matrix", text.escape_debug()), "write it as --matrix VERSION=1.0,2.0");
+                || Failure::usage(format!("'{}' is no matrix", text.escape_debug()), "write it as --matrix VERSION=1.0,2.0");
             let (name, values) = text.split_once('=').ok_or_else(wrong)?;
-            Ok::<_, EngineError>((name.to_owned(), values.split(',').map(str::to_owned).collect::<Vec<_>>()))
+            Ok::<_, Failure>((name.to_owned(), values.split(',').map(str::to_owned).collect::<Vec<_>>()))
         };
         let patch = |text: &String| {
             // What cannot be looked at is not split: reading it says why.
             let is_file = absence::is_file(&cwd.join(text)).unwrap_or(true);
             let (name, path) = if is_file { (None, text.clone()) } else { named(text) };
             let content = read_patch(&cwd.join(&path)).map_err(|why| cannot_read(&path, &why))?;
-            Ok::<_, EngineError>(Patch { name, path, content })
+            Ok::<_, Failure>(Patch { name, path, content })
         };
         Ok(Wanted {
             scripts: self.scripts.clone(),
@@ -211,7 +213,8 @@ fn named(text: &str) -> (Option<String>, String) {
     }
 }
 
-fn refused(error: impl Explain) -> EngineError {
-    let hint = error.hints().into_iter().next().unwrap_or_else(|| "see: whatif race --help".to_owned());
-    RaceError::usage(error.to_string(), hint).into()
+fn refused(error: impl Explain) -> Failure {
+    let message = error.wording().map_or_else(|| error.to_string(), |wording| spelled::sentence(&wording));
+    let remedy = error.remedies().into_iter().next().unwrap_or_else(|| "see: whatif race --help".into());
+    Failure::usage(message, remedy)
 }

@@ -5,6 +5,7 @@ use whatif_engine::race::Experiment;
 use whatif_engine::{Engine, EngineError, StoreError};
 
 use crate::commands::{Outcome, rm};
+use crate::failure::Failure;
 use crate::output::{Output, counted};
 
 /// Remove races, with the sandboxes of all their attempts
@@ -22,7 +23,7 @@ pub struct Args {
 }
 
 /// Nothing of a race is real, but it may be hours of work.
-fn agreed(engine: &Engine, args: &Args) -> Result<bool, EngineError> {
+fn agreed(engine: &Engine, args: &Args) -> Result<bool, Failure> {
     let names: Vec<String> = match args.all {
         true => engine.races()?.into_iter().map(|race| race.name).collect(),
         false => args.names.clone(),
@@ -78,5 +79,5 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     engine.look_after_races();
     output.document(&json!({ "removed": removed }));
-    first_failure.map_or(Ok(ExitCode::SUCCESS), Err)
+    first_failure.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }

@@ -1,0 +1,69 @@
+//! What whatif exits with. No library knows of it: it follows from the code of an error.
+
+use whatif_types::Explain;
+
+/// What whatif itself failing exits with, unless something below says it better.
+pub const FAILED: u8 = 125;
+/// Reality and a sandbox disagree, and nothing was written.
+pub const CONFLICT: u8 = 1;
+pub const USAGE: u8 = 2;
+pub const TIMED_OUT: u8 = 124;
+pub const CANNOT_EXECUTE: u8 = 126;
+pub const NOT_FOUND: u8 = 127;
+
+#[must_use]
+pub fn code(error: &dyn Explain) -> u8 {
+    match error.code() {
+        "usage" | "invalid_name" | "unknown_provider" => USAGE,
+        // Two commands that got into each other's way are no conflict with reality: the same once more may do.
+        "conflict" if error.retryable() => FAILED,
+        "conflict" | "changed_since" | "check_failed" | "exists" => CONFLICT,
+        "command_not_found" => NOT_FOUND,
+        "cannot_execute" => CANNOT_EXECUTE,
+        "cancelled" => signal(error).map_or(FAILED, of_signal),
+        _ => FAILED,
+    }
+}
+
+/// As a shell tells of a command that a signal ended.
+#[must_use]
+pub fn of_signal(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(FAILED)
+}
+
+fn signal(error: &dyn Explain) -> Option<i32> {
+    error.details()?.get("signal")?.as_i64()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use whatif_engine::error::Misuse;
+    use whatif_engine::race::RaceError;
+    use whatif_engine::{EngineError, StoreError};
+    use whatif_keeper::protocol::{Failed, Reason};
+
+    use super::*;
+
+    #[test]
+    fn each_code_has_its_exit_code() {
+        let failed = |reason| EngineError::Command(Failed { reason, errno: 2, message: String::new() });
+        let name = || "fox".to_owned();
+        let table: [(EngineError, u8); 12] = [
+            (Misuse::ComparesReality.into(), 2),
+            (whatif_types::name::validate("a b").unwrap_err().into(), 2),
+            (RaceError::NothingToMerge.into(), 2),
+            (RaceError::Behind { attempt: name(), sandbox: name() }.into(), 1),
+            (EngineError::CheckFailed { name: name(), why: name() }, 1),
+            (EngineError::WouldReplace { paths: Vec::new() }, 1),
+            (StoreError::Conflict { name: name() }.into(), 125),
+            (failed(Reason::NotFound), 127),
+            (failed(Reason::CannotExecute), 126),
+            (EngineError::Cancelled { signal: 15 }, 143),
+            (whatif_engine::apply::ApplyError::Cancelled.into(), 125),
+            (EngineError::NoSuchSandbox { name: name() }, 125),
+        ];
+        for (error, expected) in table {
+            assert_eq!(code(&error), expected, "{error}");
+        }
+    }
+}
