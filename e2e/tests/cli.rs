@@ -16,6 +16,7 @@ as_root_and_user!(
     an_empty_pattern_in_the_configuration_is_one_too,
     in_json_mode_standard_output_is_one_document,
     in_json_mode_errors_are_json_too,
+    in_json_mode_remedies_are_data_beside_the_hints,
     sandboxes_are_found_by_name_by_prefix_and_by_project,
     names_are_unique_and_sane,
     a_person_is_asked_about_what_is_there,
@@ -129,6 +130,35 @@ fn in_json_mode_errors_are_json_too(w: &World) {
     assert_eq!(error["error"]["code"], "not_found");
     assert!(error["error"]["hints"].as_array().is_some_and(|h| !h.is_empty()), "{error}");
     assert!(error["error"]["message"].as_str().is_some_and(|m| m.contains("nobody")));
+}
+
+fn in_json_mode_remedies_are_data_beside_the_hints(w: &World) {
+    let error = |words: &[&str], code: i32| {
+        let outcome = w.whatif(["--json"].into_iter().chain(words.iter().copied())).go().exits(code);
+        let document: serde_json::Value = serde_json::from_str(&outcome.stderr).expect("one document on standard error");
+        document["error"].clone()
+    };
+    let missing = error(&["show", "nobody"], 125);
+    assert_eq!(missing["kind"], "not_found");
+    assert_eq!(missing["remedies"], json!([[{ "mention": { "call": "list" } }, " lists the sandboxes"]]));
+    assert_eq!(missing["hints"], json!(["'whatif ls' lists the sandboxes"]));
+    w.new_sandbox("taken");
+    let taken = error(&["new", "taken"], 125);
+    assert_eq!((&taken["code"], &taken["kind"]), (&json!("name_taken"), &json!("conflict")));
+    let remove = json!({ "call": "remove", "name": { "given": "taken" } });
+    assert_eq!(taken["remedies"], json!([["choose another name, or remove it: ", remove]]));
+    assert_eq!(taken["hints"], json!(["choose another name, or remove it: whatif rm taken"]));
+    // Messages of the engine that name an option are spelled for the command line, too.
+    let masked = error(&["run", "--mask", "/", "--", "true"], 2);
+    assert_eq!((&masked["code"], &masked["kind"]), (&json!("usage"), &json!("invalid")));
+    assert_eq!(masked["message"], "--mask cannot hide the whole file system or home");
+    assert_eq!(
+        masked["remedies"],
+        json!([["name what is to be hidden: ", { "choice": "mask", "value": { "given": "~/letters" } }]])
+    );
+    assert_eq!(masked["hints"], json!(["name what is to be hidden: --mask ~/letters"]));
+    let unknown = error(&["no-such-verb"], 2);
+    assert_eq!((&unknown["kind"], unknown.get("remedies")), (&json!("invalid"), None));
 }
 
 fn sandboxes_are_found_by_name_by_prefix_and_by_project(w: &World) {
