@@ -9,14 +9,13 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_store::sqlite::SqliteStore;
 use whatif_store::{Store, StoreError};
 use whatif_sys::absence;
-use whatif_types::{LayerId, Sandbox, SandboxId};
+use whatif_types::{Sandbox, SandboxId};
 
 use crate::intact::Known;
-use crate::ledger::{self, Entries, Ledger};
-use crate::{Engine, EngineError, now};
+use crate::ledger::{Entries, Ledger};
+use crate::written_down::entries;
+use crate::{Engine, EngineError, ledger, now};
 
-/// The copy of a running sandbox's record.
-const PUBLISHED: &str = "sandbox.json";
 /// Names to try for a sandbox whose own was given to another one meanwhile.
 const MOST_NAMES: usize = 1000;
 
@@ -106,31 +105,6 @@ impl Engine {
         Ok(adopted)
     }
 
-    /// Whether a database that was restored from a backup knows less of a sandbox than the sandbox's own directory.
-    pub(crate) fn require_current(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        let Some(directory) = self.state.find(&sandbox.id)? else { return Ok(()) };
-        // The end of a ledger is quickly read, however many layers there are. Without one, or if it cannot be read, they are looked at.
-        if matches!(ledger::latest(&directory), Ok(Some(latest)) if latest.id == sandbox.id && latest.version <= sandbox.version) {
-            return Ok(());
-        }
-        if self.unknown_layers()?.is_empty() {
-            return Ok(());
-        }
-        let is_behind = entries(&directory, &sandbox.id)?.is_some_and(|e| e.sandbox.version > sandbox.version);
-        if is_behind { Err(EngineError::Behind { name: sandbox.name.clone() }) } else { Ok(()) }
-    }
-
-    /// The layers that sandboxes need by what their directories say.
-    pub(crate) fn layers_written_down(&self) -> Result<HashSet<LayerId>, EngineError> {
-        let mut layers = HashSet::new();
-        for id in self.state.settled()? {
-            let Some(Entries { sandbox, snapshots }) = entries(&self.state.sandboxes().join(id.as_str()), &id)? else { continue };
-            layers.extend(sandbox.details.position.stack.into_iter().chain(sandbox.details.position.mounted));
-            layers.extend(snapshots.into_iter().flat_map(|s| s.details.stack));
-        }
-        Ok(layers)
-    }
-
     /// Brings the records of a sandbox up to what its ledger says, as after the database was restored from a backup. Tells whether
     /// its own was behind, and the snapshots that were missing.
     fn bring_up_to_date(&self, store: &dyn Store, sandbox: &Sandbox) -> Result<(bool, Vec<String>), EngineError> {
@@ -165,20 +139,6 @@ impl Engine {
         }
         Ok((is_behind, added))
     }
-}
-
-/// What a directory says about its sandbox.
-fn entries(directory: &Path, id: &SandboxId) -> Result<Option<Entries>, EngineError> {
-    let failed = |e: std::io::Error| EngineError::io("read", directory, e);
-    let found = match ledger::read(directory).map_err(failed)? {
-        Some(entries) => Some(entries),
-        None => match fs::read(directory.join(PUBLISHED)) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            other => serde_json::from_slice::<Sandbox>(&other.map_err(failed)?).ok(),
-        }
-        .map(|sandbox| Entries { sandbox, snapshots: Vec::new() }),
-    };
-    Ok(found.filter(|entries| entries.sandbox.id == *id))
 }
 
 fn record(store: &dyn Store, entries: Entries) -> Result<String, EngineError> {

@@ -11,20 +11,20 @@ mod finish;
 mod held;
 mod in_place;
 pub(crate) mod look_anew;
-mod marks;
 mod names;
 mod parents;
 mod plan;
+mod recovery;
 mod repository;
 mod select;
 mod sources;
 mod staged;
-mod written;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+pub use whatif_apply::{ApplyError, Progress, Stage};
 use whatif_apply::{Plan, Verdict};
 use whatif_diff::base::Record;
 use whatif_diff::digest::{self, Form};
@@ -35,19 +35,15 @@ use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
 
 pub(crate) use self::database::is_open_database;
-pub(crate) use self::decide::{BOTH_ADDED, MARKERS, can_be_marked, deleted_here};
-pub use self::decide::{Conflict, Outlook, Side, outlook};
 pub(crate) use self::finish::{After, Left};
-pub(crate) use self::marks::Mark;
-pub(crate) use self::plan::{NOT_SEEN, root_of};
+pub(crate) use self::plan::root_of;
+pub use self::select::{HunkChoice, LeftOut, Options};
 pub(crate) use self::staged::Staged;
-pub(crate) use self::written::written;
-pub use whatif_apply::{ApplyError, Progress, Stage};
-
-pub use self::select::{HunkChoice, LeftOut, Options, Reason};
 use crate::commit::Coming;
 use crate::git_directory::{GitDirectories, Repository};
+use crate::marks::Mark;
 use crate::merge::Looks;
+pub use crate::merge::{Conflict, Outlook, Reason, Side, outlook};
 use crate::still::Still;
 use crate::turn::Turn;
 use crate::{Engine, EngineError, Trouble, now};
@@ -342,9 +338,9 @@ impl Engine {
         planned.conflicts.extend(self.git_conflicts(&planned, &set, &sandbox)?);
         let whole = in_place::Whole::of(&set, &planned);
         let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();
-        let marks = self.marks_to_drop(&sandbox, &renamed, &whole)?;
+        let marks = self.marks_to_drop(&sandbox, &renamed, &|directory| whole.is_real(directory))?;
         let about = About {
-            id: crate::create::new_id()?.to_string(),
+            id: crate::ids::new_id()?.to_string(),
             at: now(),
             who: self.who(),
             sandbox_id: sandbox.id.to_string(),

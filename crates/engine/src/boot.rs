@@ -30,7 +30,7 @@ use crate::choice::Choice;
 use crate::exec::hand_over;
 use crate::limits::Lease;
 use crate::recut::{Beneath, Cut};
-use crate::view::viewed_now;
+use crate::viewed::viewed_now;
 use crate::{Engine, EngineError, secrets};
 
 /// Called with a sandbox's directory, and with what is mounted over its heads afterwards.

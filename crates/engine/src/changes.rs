@@ -17,13 +17,13 @@ use whatif_types::config::UserConfig;
 use whatif_types::sandbox::{Details, is_given_up};
 use whatif_types::{Backend, LayerId, Sandbox, Snapshot};
 
-use crate::apply::written;
 use crate::git::Git;
 use crate::intact::{expected_heads, is_directory};
 use crate::lineage::Owner;
+use crate::merge::written;
 use crate::secrets::{Secrets, Unshown};
 use crate::still::Binding;
-use crate::{Engine, EngineError, account, secrets, view};
+use crate::{Engine, EngineError, account, roots, secrets, viewed};
 
 impl Engine {
     /// The typed change set of a sandbox. One that runs is held still while it is looked at.
@@ -141,11 +141,11 @@ impl Engine {
         sandbox: &Sandbox,
         paths: impl Iterator<Item = &'a Path> + Clone,
     ) -> Result<(), EngineError> {
-        let gone: Vec<&PathBuf> = view::roots::unmounted(sandbox).collect();
+        let gone: Vec<&PathBuf> = roots::unmounted(sandbox).collect();
         if let Some(tree) = paths.clone().find_map(|path| gone.iter().find(|tree| path.starts_with(tree))) {
             return Err(EngineError::Unmounted { name: sandbox.name.clone(), tree: tree.to_path_buf() });
         }
-        match view::roots::mounted_over(sandbox, paths)? {
+        match roots::mounted_over(sandbox, paths)? {
             Some(place) => Err(EngineError::MountedOver { name: sandbox.name.clone(), place: place.to_owned() }),
             None => Ok(()),
         }
@@ -206,10 +206,10 @@ impl Engine {
         let trees = self.trees(sandbox, &directory, view)?;
         let made_at = seconds(sandbox.details.position.began_at.unwrap_or(sandbox.created_at));
         let arrived_at = sandbox.details.position.arrived_at.map(seconds);
-        let viewed = view::viewed(sandbox, &directory);
-        let enter = || view::enter(sandbox);
+        let viewed = viewed::viewed(sandbox, &directory);
+        let enter = || viewed::enter(sandbox);
         let project = viewed.as_ref().and_then(|v| v.project).map(|known| (sandbox.project.as_path(), known));
-        let roots: Vec<(&Path, (u64, u64))> = view::roots::mounted(sandbox).map(|(path, root)| (path.as_path(), root.id)).collect();
+        let roots: Vec<(&Path, (u64, u64))> = roots::mounted(sandbox).map(|(path, root)| (path.as_path(), root.id)).collect();
         let fresh_at = viewed.as_ref().map(|v| v.since);
         let seen = Seen::new(fresh_at, arrived_at.map_or(made_at, |_| LONG_AGO), project, &roots, &enter);
         let last_look = matches!(view, View::News).then(|| LastLook::remembered(&directory.join("base")));
@@ -393,6 +393,11 @@ impl Engine {
         }
         Ok(trees)
     }
+
+    /// Where it is written down which applies are undone, for good: snapshots and exports outlive the pages of the history.
+    pub(crate) fn undone_file(&self) -> PathBuf {
+        self.state.root().join(UNDONE)
+    }
 }
 
 /// Who writes the layers of one of a sandbox's trees.
@@ -423,3 +428,5 @@ enum View<'a> {
 pub(crate) fn seconds(milliseconds: u64) -> (i64, u32) {
     ((milliseconds / 1000) as i64, (milliseconds % 1000) as u32 * 1_000_000)
 }
+
+const UNDONE: &str = "undone";

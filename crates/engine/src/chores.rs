@@ -5,8 +5,7 @@ use std::fmt;
 
 use whatif_types::{Sandbox, SandboxId};
 
-use crate::stack::Unknown;
-use crate::{Engine, EngineError};
+use crate::Engine;
 
 /// Something that is due.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,37 +29,9 @@ pub trait Chores: fmt::Debug + Send + Sync {
 }
 
 impl Engine {
-    /// Does one, now.
-    pub fn do_chore(&self, chore: &Chore) -> Result<(), EngineError> {
-        match chore {
-            Chore::Squash(name) => self.squash_due(name).map(drop)?,
-            Chore::RemoveLayers => {
-                self.remove_unneeded_layers(Unknown::Keep)?;
-                self.clear_race_locks();
-            }
-            Chore::FillPool => self.fill_pool()?,
-            Chore::Attend(sandbox) => self.supervise_when_wanted(sandbox)?,
-            Chore::Tidy => self.store.tidy()?,
-        }
-        Ok(())
-    }
-
-    /// At the end of a call, or when a client leaves.
-    pub fn tidy_if_due(&self) {
-        if self.store.wants_tidying() {
-            self.chores.start(Chore::Tidy);
-        }
-    }
-
     pub(crate) fn squash_if_due(&self, sandbox: &Sandbox) {
         if self.wants_squashing(sandbox).unwrap_or(false) {
             self.chores.start(Chore::Squash(sandbox.name.clone()));
-        }
-    }
-
-    pub(crate) fn fill_pool_if_due(&self, sandbox: &Sandbox) {
-        if self.wants_filling(&sandbox.project) {
-            self.chores.start(Chore::FillPool);
         }
     }
 

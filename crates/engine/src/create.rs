@@ -17,17 +17,18 @@ use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::config::UserConfig;
 use whatif_types::network::{NetChoice, NetWish, Publish, Reach, SecretWish};
 use whatif_types::sandbox::{Details, Position};
-use whatif_types::{Backend, Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId, Status, Template, name};
+use whatif_types::{Backend, Limits, NetMode, Sandbox, Status, Template, name};
 
 use crate::boot::{Booting, Fill, Wish, wait_for_end};
 use crate::error::Misuse;
+use crate::ids::{fill_random, new_id};
 use crate::intact::heads_of;
 use crate::limits::Lease;
 use crate::lineage::Owner;
 use crate::network::Published;
 use crate::recut::Beneath;
-use crate::view::roots;
-use crate::{Engine, EngineError, now, secrets};
+use crate::trees::copied_trees;
+use crate::{Engine, EngineError, now, roots, secrets};
 
 /// How long a command waits for another one that makes the same sandbox.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -171,13 +172,6 @@ impl Engine {
     pub(crate) fn flush_settled(&self) -> Result<(), EngineError> {
         self.state.flush_settled()?;
         Ok(self.store.flush()?)
-    }
-
-    /// Lets `exec` find a running sandbox without opening the records. Only a shortcut: without it the records are asked.
-    pub(crate) fn publish(&self, sandbox: &Sandbox) {
-        if let Ok(record) = serde_json::to_vec(sandbox) {
-            let _ = self.state.publish(&sandbox.name, &sandbox.id, &record);
-        }
     }
 
     /// The sandbox already made with this key. If another command is still at it, this one waits.
@@ -426,34 +420,4 @@ const MOST_NAMES_TRIED: usize = 20;
 /// The ports of the host's loopback that can be reached inside.
 pub(crate) fn reached(network: &NetWish) -> Vec<u16> {
     network.reach.iter().map(|reach| reach.0).collect()
-}
-
-pub(crate) fn copied_trees(plan: &Plan) -> Vec<usize> {
-    let copies_all = plan.backend == Backend::Copy;
-    let copied = plan.places.iter().filter_map(|place| match place.kind {
-        PlaceKind::Skeleton { tree } => Some(tree),
-        PlaceKind::Writable { tree } if copies_all => Some(tree),
-        _ => None,
-    });
-    copied.collect()
-}
-
-/// Those that have a number, and the new ones of a plan. A number that was given once is never given to another tree, even while
-/// its mount or directory is absent.
-pub(crate) fn trees_by_number(known: &[PathBuf], plan: &Plan) -> Vec<PathBuf> {
-    let mut new: Vec<(usize, &Path)> = plan.trees().filter(|(number, _)| *number >= known.len()).collect();
-    new.sort();
-    known.iter().cloned().chain(new.into_iter().map(|(_, path)| path.to_owned())).collect()
-}
-
-pub(crate) fn new_id() -> Result<SandboxId, EngineError> {
-    let mut bytes = [0; 12];
-    fill_random(&mut bytes)?;
-    Ok(SandboxId::from_random(bytes))
-}
-
-fn fill_random(bytes: &mut [u8]) -> Result<(), EngineError> {
-    rustix::rand::getrandom(bytes, rustix::rand::GetRandomFlags::empty())
-        .map(|_| ())
-        .map_err(|e| EngineError::io("read randomness from", Path::new("the kernel"), e.into()))
 }

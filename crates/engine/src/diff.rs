@@ -5,7 +5,8 @@ mod document;
 use whatif_diff::{ChangeSet, Depth, Found, between};
 use whatif_types::Sandbox;
 
-pub use self::document::{CONTEXT_LINES, Document, Stats};
+pub use self::document::{Document, Stats};
+pub use crate::merge::CONTEXT_LINES;
 
 use crate::error::Misuse;
 use crate::still::Binding;

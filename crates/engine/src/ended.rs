@@ -8,7 +8,7 @@ use whatif_layers::state_dir::AliveLock;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, now};
 
 /// How long a keeper may take to exit.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
@@ -88,8 +88,23 @@ impl Engine {
             _ => error.into(),
         }
     }
+
+    /// Notes that a sandbox has no keeper any more, and why. For whoever holds its lock.
+    pub(crate) fn note_end(&self, sandbox: &mut Sandbox, reason: StopReason) -> Result<(), EngineError> {
+        self.unbind(sandbox);
+        self.state.unpublish(&sandbox.name);
+        mark_stopped(sandbox, reason);
+        self.record(sandbox)
+    }
 }
 
 pub(crate) fn has_ended(error: &ClientError) -> bool {
     matches!(error, ClientError::NotRunning | ClientError::Channel(_))
+}
+
+pub(crate) fn mark_stopped(sandbox: &mut Sandbox, reason: StopReason) {
+    sandbox.status = Status::Stopped;
+    sandbox.details.stop_reason = Some(reason);
+    sandbox.details.keeper_pid = None;
+    sandbox.updated_at = now();
 }

@@ -26,15 +26,15 @@ use whatif_types::remedy::{Call, Sentence};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Backend, Chosen, CommandId, Remedy, Sandbox};
 
-use crate::apply::Conflict;
-use crate::intact::{self, Missing};
+pub use self::misuse::Misuse;
+pub use self::recut::Recut;
+use crate::intact;
+use crate::intact::Missing;
 use crate::lineage::Owner;
+use crate::merge::Conflict;
 use crate::network::NetworkMisuse;
 use crate::race::RaceError;
 use crate::undo::ChangedPath;
-
-pub use self::misuse::Misuse;
-pub use self::recut::Recut;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {

@@ -278,20 +278,6 @@ impl Engine {
         Some(Entered { sandbox, client })
     }
 
-    pub(crate) fn connect(&self, sandbox: &Sandbox) -> Result<Client, EngineError> {
-        let directory = self.directory(sandbox)?;
-        Ok(Client::connect(&directory)?)
-    }
-
-    pub(crate) fn directory(&self, sandbox: &Sandbox) -> Result<PathBuf, EngineError> {
-        match self.state.find(&sandbox.id)? {
-            Some(directory) => Ok(directory),
-            // Removed meanwhile, unless it is still recorded.
-            None if self.store.get(&sandbox.id)?.is_none() => Err(EngineError::NoSuchSandbox { name: sandbox.name.clone() }),
-            None => Err(self.require_heads(sandbox).err().unwrap_or_else(|| EngineError::Busy { name: sandbox.name.clone() })),
-        }
-    }
-
     fn exec_request(&self, sandbox: &Sandbox, spec: &CommandSpec, detached: bool) -> Result<Exec, EngineError> {
         let config = self.context.config_for(&sandbox.project)?;
         let carried = sandbox.details.carried_env.iter().chain(&spec.env).cloned().collect::<Vec<_>>();

@@ -23,7 +23,7 @@ use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::limits::Means;
 
 use crate::Engine;
-use crate::stop::keeper_pidfd;
+use crate::keepers::keeper_pidfd;
 
 /// In the sandbox's directory: the group.
 const NOTE: &str = "freezer";
@@ -137,13 +137,13 @@ pub(crate) fn thaw(directory: &Path) {
 /// True when the keeper, which was killed, is gone, and all that it may have left frozen.
 pub(crate) fn wait_until_ended(pidfd: &OwnedFd, directory: &Path, limit: Duration) -> bool {
     if !was_lent(directory) {
-        return crate::stop::wait_until_ended(pidfd, limit);
+        return crate::keepers::wait_until_ended(pidfd, limit);
     }
     let deadline = Instant::now() + limit;
     loop {
         thaw(directory);
         let left = deadline.saturating_duration_since(Instant::now());
-        if crate::stop::wait_until_ended(pidfd, left.min(AGAIN)) {
+        if crate::keepers::wait_until_ended(pidfd, left.min(AGAIN)) {
             return true;
         }
         if left.is_zero() {

@@ -21,7 +21,6 @@ use whatif_types::config::Size;
 use whatif_types::text::Text;
 use whatif_types::{LayerId, MadeBy, SnapshotId, Span, Status};
 
-pub(crate) use self::policy::KEEP;
 pub use self::policy::RemovedSandbox;
 use crate::choice::Choice;
 use crate::intact::Incomplete;

@@ -12,7 +12,7 @@ use crate::apply::About;
 use crate::{Engine, EngineError, private_file};
 
 const FILE: &str = "page.json";
-const UNDONE: &str = "undone";
+
 /// A page names so many paths; the journal beside it has all of them.
 const MOST_PATHS: usize = 1000;
 
@@ -104,11 +104,6 @@ impl Engine {
             }),
             (None, _) => Err(EngineError::NoSuchApply { id: id.to_owned() }),
         }
-    }
-
-    /// Where it is written down which applies are undone, for good: snapshots and exports outlive the pages of the history.
-    pub(crate) fn undone_file(&self) -> PathBuf {
-        self.state.root().join(UNDONE)
     }
 
     /// What an apply made sandboxes start from does not count any more, except at some paths. Of an undo: what it took back does

@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use crate::export::Kind;
 use serde::Serialize;
 use whatif_archive::{Limits, Manifest, Options};
 use whatif_layers::copy::Copied;
@@ -24,10 +25,9 @@ use whatif_types::{Backend, Identity, LayerId, Sandbox, Status, Template, name};
 
 pub use self::claims::Claims;
 use self::ground::{Ground, is_plain};
-use crate::create::{check_masks, new_id, with_a_name};
-use crate::export::Kind;
+use crate::create::{check_masks, with_a_name};
+use crate::ids::{new_id, new_layer_id};
 use crate::network::usual;
-use crate::shift::new_layer_id;
 use crate::template::lockfiles_in;
 use crate::{Engine, EngineError, now};
 

@@ -114,3 +114,6 @@ fn not_its_own(sandbox: &Sandbox, label: &str) -> EngineError {
 fn steps_back(label: &str) -> Option<usize> {
     label.strip_prefix("@-").and_then(|n| n.parse().ok()).filter(|n| *n > 0)
 }
+
+/// A sandbox with this label stays.
+pub(crate) const KEEP: &str = "keep";

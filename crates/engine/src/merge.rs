@@ -1,16 +1,26 @@
 //! Three sides of one path: what the sandbox started from, what reality has, what the sandbox has. The same for an apply, which
 //! brings the result to reality, and a rebase, which brings it to the sandbox.
 
+mod give;
+mod left_out;
 mod looks;
+mod three_way;
+mod written;
 
 use whatif_diff::base::LONGEST_KEPT;
 use whatif_diff::content::LONGEST_TEXT;
 use whatif_diff::{Kind, State, git_index};
 use whatif_patch::{Merge, Region};
 
+pub(crate) use self::give::{chown, flush, give, settle};
+pub use self::left_out::Reason;
 pub(crate) use self::looks::{Looks, Prefer};
+pub(crate) use self::three_way::{
+    BOTH_ADDED, MARKERS, NOT_SEEN, NewBase, Result3, can_be_marked, deleted_here, now, taken, three_way,
+};
+pub use self::three_way::{Conflict, Outlook, Side, outlook};
+pub(crate) use self::written::written;
 use crate::EngineError;
-use crate::diff::CONTEXT_LINES;
 
 /// What both sides come to.
 #[derive(Debug)]
@@ -182,3 +192,6 @@ pub(crate) const UNKNOWN: &str = "both changed it, and what the sandbox started 
 fn bytes(state: &State) -> Result<Vec<u8>, EngineError> {
     state.bytes().map(Into::into).map_err(|e| EngineError::io("read", &state.at, e))
 }
+
+/// Lines around a hunk, everywhere.
+pub const CONTEXT_LINES: usize = 3;

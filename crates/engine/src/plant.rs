@@ -8,7 +8,8 @@ use whatif_store::{Origin, StoreError};
 use whatif_types::sandbox::{Position, StopReason};
 use whatif_types::{Sandbox, SandboxId, Status};
 
-use crate::create::{inherited_masks, new_id};
+use crate::create::inherited_masks;
+use crate::ids::new_id;
 use crate::{Engine, EngineError, now};
 
 /// The directory of a sandbox that is about to be recorded. Without a record it is of no use, and goes again.

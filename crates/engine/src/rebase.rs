@@ -10,7 +10,6 @@
 
 mod copies;
 mod head;
-mod intent;
 mod names;
 mod reality;
 
@@ -20,18 +19,15 @@ use std::path::{Path, PathBuf};
 use whatif_diff::base::{Made, NewBase, Record, hash_of};
 use whatif_diff::{Base, Change, Kind, Moved, State, Time, Unchanged, Unreadable, content, git_index};
 use whatif_sys::absence;
-use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
 use self::head::{Head, New};
-pub(crate) use self::head::{lies_in_copy, tree_of};
 use self::names::Following;
 use self::reality::{Found, Tree};
-use crate::apply::{BOTH_ADDED, deleted_here};
 use crate::git_directory::is_gits_own;
-use crate::lifetime::is_expired;
-use crate::merge::{Collision, Content, Looks, Merged, REALITY, SANDBOX, merge};
+use crate::merge::{BOTH_ADDED, Collision, Content, Looks, Merged, REALITY, SANDBOX, deleted_here, merge};
 use crate::start::Why;
+use crate::trees::{lies_in_copy, tree_of};
 use crate::{Engine, EngineError, now};
 
 const SETTLED: &str = "reality's version was chosen, the sandbox still has its own";
@@ -175,26 +171,6 @@ impl Engine {
             }
         }
         Ok(sandbox)
-    }
-
-    /// Heads are rewritten only while nothing is mounted over them. A sandbox in which nothing runs is stopped for it and starts
-    /// again by itself.
-    pub(crate) fn rest(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
-        if sandbox.status != Status::Active {
-            return Ok(());
-        }
-        // What its own file systems are served by is no matter.
-        if !self.connect_to_hold(sandbox)?.freeze()?.is_empty() {
-            return Err(EngineError::StillRunning { name: sandbox.name.clone() });
-        }
-        self.put_to_rest(sandbox)
-    }
-
-    /// Stops a sandbox in which nothing runs.
-    pub(crate) fn put_to_rest(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
-        self.stop_processes(sandbox, std::time::Duration::ZERO)?;
-        let reason = if is_expired(sandbox)? { StopReason::Expired } else { StopReason::Finished };
-        self.note_end(sandbox, reason)
     }
 }
 

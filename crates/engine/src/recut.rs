@@ -17,11 +17,10 @@ use whatif_types::{Backend, LayerId, Plan, Sandbox};
 
 pub(crate) use self::beneath::Beneath;
 use crate::boot::Wish;
-use crate::create::{copied_trees, trees_by_number};
 use crate::error::Recut;
 use crate::lineage::Owner;
-use crate::rebase::tree_of;
 use crate::stray_heads::holds_something;
+use crate::trees::{copied_trees, tree_of, trees_by_number};
 use crate::{Engine, EngineError};
 
 /// What a sandbox is made of when it is mounted.

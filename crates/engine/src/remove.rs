@@ -1,5 +1,6 @@
 //! Takes a sandbox away: at once for everybody who looks, and in the background from the disk.
 
+use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
@@ -12,8 +13,10 @@ use whatif_sys::command;
 use whatif_types::{Sandbox, Status};
 
 use crate::freezer::wait_until_ended;
+use crate::keepers::{Keeper, end_keeper, keeper_pidfd};
+use crate::mounts::mounts_in;
 use crate::network::end_supervisor;
-use crate::stop::{Afterwards, end_keeper, keeper_pidfd};
+use crate::stop::Afterwards;
 use crate::{Engine, EngineError};
 
 /// How long `rm` itself waits for processes to be gone before it leaves that to the background.
@@ -142,5 +145,40 @@ impl Engine {
         if !self.state.recycle(directory) {
             let _ = remove::tree(directory);
         }
+    }
+
+    /// The keeper of a sandbox whose directory is gone, and with it all that leads there.
+    pub(crate) fn end_keeper_without_directory(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let root = self.state.root();
+        let root = fs::canonicalize(root).map_err(|e| EngineError::io("examine", root, e))?;
+        let is_meant = |keeper: &Keeper| keeper.id == sandbox.id && keeper.directory.is_none();
+        match Keeper::all(&root).find(is_meant) {
+            Some(keeper) if !keeper.end() => Err(EngineError::StillRunning { name: sandbox.name.clone() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes it before it returns. False: somebody is, or was meanwhile, at work on it, or something is mounted in it.
+    pub(crate) fn remove_unused(&self, judged: &Sandbox) -> Result<bool, EngineError> {
+        let Some(directory) = self.state.find(&judged.id)? else { return Ok(false) };
+        let Some(_lock) = SandboxLock::take(&directory)? else { return Ok(false) };
+        let is_as_judged = self.store.get(&judged.id)?.is_some_and(|s| s.version == judged.version);
+        if !is_as_judged || AliveLock::is_held(&directory)? || !mounts_in(&directory)?.is_empty() {
+            return Ok(false);
+        }
+        self.remove_here(judged)?;
+        Ok(true)
+    }
+
+    fn remove_here(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        self.state.unpublish(&sandbox.name);
+        self.state.disown(&sandbox.id);
+        let doomed = self.state.condemn(&sandbox.id)?;
+        self.store.delete(&sandbox.id)?;
+        self.unbind_in(sandbox, &doomed);
+        self.forget_size();
+        // What cannot be deleted now is found again by the next command.
+        let _ = remove::tree(&doomed);
+        Ok(())
     }
 }

@@ -7,10 +7,10 @@ use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_store::{Found, StoreError};
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Sandbox, Status, experiment};
+use whatif_types::{Sandbox, Status, Template, experiment};
 
+use crate::ended::mark_stopped;
 use crate::lifetime::{is_expired, last_words};
-use crate::stop::mark_stopped;
 use crate::{Engine, EngineError};
 
 const SHORTEST_PREFIX: usize = 4;
@@ -144,5 +144,9 @@ impl Engine {
             }
             pause = (pause * 2).min(PATIENCE / 2000);
         }
+    }
+
+    pub fn template(&self, name: &str) -> Result<Template, EngineError> {
+        self.store.get_template(name)?.ok_or_else(|| EngineError::NoSuchTemplate { name: name.escape_debug().to_string() })
     }
 }

@@ -11,10 +11,11 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{LimitHit, Sandbox, Span, Status};
 
 use crate::create::{Created, Start, with_a_name};
+use crate::ended::mark_stopped;
 use crate::exec::{CommandSpec, Running, Surroundings, hand_over};
+use crate::keepers::end_keeper;
 use crate::lifetime::is_expired;
 use crate::network::{LAST_WORDS, Troubles, end_supervisor};
-use crate::stop::mark_stopped;
 use crate::{Engine, EngineError, NewSandbox, freezer, now};
 
 /// How long a killed sandbox may take to be gone.
@@ -114,7 +115,7 @@ impl Engine {
 
     /// The head is all there is to keep: no process stays for it.
     fn leave_head(&self, sandbox: &mut Sandbox, pidfd: &OwnedFd, reason: StopReason) -> Result<(), EngineError> {
-        crate::stop::end_keeper(pidfd);
+        end_keeper(pidfd);
         let directory = self.directory(sandbox)?;
         if !sandbox.details.enforced.is_empty() || freezer::was_lent(&directory) {
             freezer::wait_until_ended(pidfd, &directory, LAST_MOMENTS);
@@ -135,7 +136,7 @@ impl Engine {
         sandbox.details.transient = false;
         sandbox.details.disposable = false;
         self.leave_head(&mut sandbox, &pidfd, StopReason::Finished)?;
-        if !crate::stop::wait_until_ended(&pidfd, LAST_MOMENTS) {
+        if !crate::keepers::wait_until_ended(&pidfd, LAST_MOMENTS) {
             return Err(EngineError::StillRunning { name: sandbox.name });
         }
         self.flush_copies(&sandbox)?;
@@ -171,8 +172,8 @@ impl Engine {
             // Without its directory nothing leads to its keeper later.
             Err(error @ EngineError::Incomplete { .. }) if self.state.find(&sandbox.id)?.is_none() => {
                 drop(running);
-                crate::stop::end_keeper(&pidfd);
-                crate::stop::wait_until_ended(&pidfd, LAST_MOMENTS);
+                end_keeper(&pidfd);
+                crate::keepers::wait_until_ended(&pidfd, LAST_MOMENTS);
                 return Err(error);
             }
             Err(error) => (Summary { matters: true, ..Summary::default() }, Some(error)),
@@ -204,7 +205,7 @@ impl Engine {
             let is_over = exited.limit_hit == Some(LimitHit::Ttl);
             self.leave_head(&mut sandbox, &pidfd, if is_over { StopReason::Expired } else { StopReason::Finished })?;
             // Whoever looks at it next must not see anybody write any more.
-            if keep == Keep::Stopped && !crate::stop::wait_until_ended(&pidfd, LAST_MOMENTS) {
+            if keep == Keep::Stopped && !crate::keepers::wait_until_ended(&pidfd, LAST_MOMENTS) {
                 return Err(EngineError::StillRunning { name: sandbox.name });
             }
         }

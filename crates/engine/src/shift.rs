@@ -4,7 +4,6 @@
 //! they are written everything can be taken back, and from then on a crash leaves a stopped sandbox with nothing missing.
 
 pub(crate) mod helper;
-mod take_back;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,19 +18,20 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_sys::absence;
 use whatif_types::boot::{Boot, Masks};
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Backend, LayerId, Plan, Sandbox, SandboxId, Status};
+use whatif_types::{Backend, LayerId, Plan, Sandbox, Status};
 
 use self::helper::{Finishing, Helper};
-use self::take_back::take_back;
 use crate::boot::{Heads, Wish};
-use crate::create::{copied_trees, new_id};
 use crate::error::Recut;
+use crate::ids::new_layer_id;
 use crate::intact::heads_of;
 use crate::limits::Lease;
 use crate::lineage::Owner;
 use crate::recut::Cut;
-use crate::view::{roots, viewed_now};
-use crate::{Engine, EngineError, secrets};
+use crate::trees::copied_trees;
+use crate::unfinished::take_back::take_back;
+use crate::viewed::viewed_now;
+use crate::{Engine, EngineError, roots, secrets};
 
 /// What becomes of processes that are alive. Their layers cannot be changed under them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,63 +169,6 @@ impl Engine {
         let sandbox: Sandbox = serde_json::from_slice(&record).ok()?;
         if always || !self.heads_are_empty(&sandbox).ok()? { Helper::start().ok() } else { None }
     }
-
-    /// An ordinary user's sandbox may have closed files to itself, which have to be read all the same. Without it, those fail.
-    pub(crate) fn own_everything(&self) {
-        if !self.context.is_root() {
-            let _ = whatif_sys::namespaces::own_everything(self.context.uid, self.context.gid);
-        }
-    }
-
-    /// Finishes a move that was interrupted, unless somebody is at the sandbox, who does that first.
-    pub(crate) fn recover_shift_if_free(&self, note: &Path, sandbox: &SandboxId) -> Result<(), EngineError> {
-        let Some(directory) = self.state.find(sandbox)? else { return Ok(Shift::forget_if_gone(&self.state, note)?) };
-        match SandboxLock::take(&directory)? {
-            Some(lock) => self.recover_shift(note, &lock),
-            None => Ok(()),
-        }
-    }
-
-    /// Finishes a move that was interrupted, in one direction or the other. Nobody else may start or change the sandbox meanwhile.
-    pub(crate) fn recover_shift(&self, note: &Path, _lock: &SandboxLock) -> Result<(), EngineError> {
-        let Some(shift) = Shift::inherit(&self.state, note)? else { return Ok(()) };
-        let id = shift.note().sandbox.clone();
-        // Its record is lost. What becomes of its head is decided when it has one again.
-        let Some(mut sandbox) = self.store.get(&id)? else { return Ok(()) };
-        // Its mounts may be half changed, unless it was only copied. What it wrote since cannot have reached a layer.
-        let may_go_on = shift.note().is_copy;
-        if let Some(path) = self.state.find(&id)?.filter(|_| !may_go_on) {
-            crate::recover::end_keeper_in(&path);
-        }
-        let has_happened = match &shift.note().layer {
-            Some(layer) => self.is_recorded(&id, &sandbox, layer)?,
-            None => true,
-        };
-        self.expect_no_heads(&mut sandbox, &shift)?;
-        if has_happened {
-            shift.go_on()?
-        } else {
-            take_back(shift)?
-        }
-        if sandbox.status == Status::Active && !may_go_on {
-            self.note_end(&mut sandbox, StopReason::Lost)?;
-        }
-        Ok(())
-    }
-
-    /// A move without a layer leaves a bare head, whether it came to its end or not; nothing was in it.
-    fn expect_no_heads(&self, sandbox: &mut Sandbox, shift: &Shift) -> Result<(), EngineError> {
-        if shift.note().layer.is_none() {
-            sandbox.details.position.heads = Some(Vec::new());
-            self.store.update(sandbox)?;
-        }
-        Ok(())
-    }
-
-    fn is_recorded(&self, id: &SandboxId, sandbox: &Sandbox, layer: &LayerId) -> Result<bool, EngineError> {
-        let in_snapshots = || Ok::<_, EngineError>(self.store.list_snapshots(id)?.iter().any(|s| s.details.stack.contains(layer)));
-        Ok(sandbox.details.position.stack.contains(layer) || in_snapshots()?)
-    }
 }
 
 struct Moving<'a> {
@@ -252,7 +195,7 @@ impl Moving<'_> {
         let mut client = match self.engine.connect_to_hold(sandbox) {
             // It ended since somebody looked.
             Err(EngineError::Keeper(ClientError::NotRunning)) => {
-                if !crate::recover::await_end(self.directory) {
+                if !crate::keepers::await_end(self.directory) {
                     return Err(EngineError::Keeper(ClientError::NotRunning));
                 }
                 *sandbox = self.engine.refresh(sandbox)?;
@@ -559,10 +502,4 @@ fn explain_writer(tree: PathBuf) -> String {
 fn explain(running: &[Process]) -> String {
     let first = running.first().map(|p| format!("'{}' (process {}) is running", p.command, p.pid)).unwrap_or_default();
     if running.len() > 1 { format!("{first}, and {} more", running.len() - 1) } else { first }
-}
-
-pub(crate) fn new_layer_id() -> Result<LayerId, EngineError> {
-    // Drawn as those of sandboxes are.
-    LayerId::parse(new_id()?.as_str())
-        .ok_or_else(|| EngineError::io("name", Path::new("a layer"), std::io::ErrorKind::InvalidData.into()))
 }

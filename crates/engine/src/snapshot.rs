@@ -4,8 +4,8 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_store::Origin;
 use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot, SnapshotDetails, SnapshotId, Status, name};
 
-use crate::create::new_id;
 use crate::fork::Forks;
+use crate::ids::new_id;
 use crate::shift::helper::Helper;
 use crate::shift::{Destination, How, Live, Stopped};
 use crate::{Engine, EngineError, now};

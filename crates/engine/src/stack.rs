@@ -7,18 +7,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use whatif_diff::base;
-use whatif_layers::shift::LayerOrigin;
-use whatif_layers::squash;
+use whatif_layers::shift::{self, LayerOrigin};
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
-use whatif_layers::{measure, parts, remove, shift};
+use whatif_layers::{measure, parts, remove, squash};
 use whatif_sys::absence;
 use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId};
 
 use crate::changes::marks_of;
-use crate::create::new_id;
 use crate::error::Misuse;
+use crate::ids::{new_id, new_layer_id};
 use crate::lineage::Owner;
-use crate::shift::new_layer_id;
 use crate::{Engine, EngineError};
 
 /// The kernel takes five hundred layers, reality and its mask among them; this leaves room for a few snapshots more.

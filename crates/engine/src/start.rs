@@ -6,13 +6,12 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{Limits, Sandbox, Span, Status};
 
 use crate::choice::Choice;
-use crate::create::copied_trees;
 use crate::intact::with_heads_of;
 use crate::lifetime::{clock, is_expired};
 use crate::network::forget_supervisor;
 use crate::shift::View;
-use crate::view::roots;
-use crate::{Engine, EngineError, limits, now};
+use crate::trees::copied_trees;
+use crate::{Engine, EngineError, limits, now, roots};
 
 /// Why a stopped sandbox is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,10 @@ use whatif_overlay::Format;
 use whatif_sys::absence::MeansAbsent;
 use whatif_types::Sandbox;
 
-use crate::apply::{Outlook, can_be_marked, outlook};
+use crate::apply::{Outlook, outlook};
 use crate::changes::seconds;
 use crate::git::Git;
+use crate::merge::can_be_marked;
 use crate::rebase::has_markers;
 use crate::still::Binding;
 use crate::{Engine, EngineError, now};
@@ -79,18 +80,6 @@ impl Drift {
 }
 
 impl Engine {
-    fn has_project(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
-        Ok(Node::of(&sandbox.project)?.is_some_and(|n| n.kind == Kind::Directory))
-    }
-
-    /// A project that was moved or deleted says nothing about the sandbox's changes.
-    pub(crate) fn require_project(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        match self.has_project(sandbox)? {
-            true => Ok(()),
-            false => Err(EngineError::ProjectMissing { name: sandbox.name.clone(), project: sandbox.project.clone() }),
-        }
-    }
-
     pub fn status(&self, name: Option<&str>) -> Result<Standing, EngineError> {
         let sandbox = self.resolve(name)?;
         let found = self.find_changes(&sandbox)?.complete(&sandbox.project)?;

@@ -1,22 +1,20 @@
 //! Ends what runs in a sandbox and keeps its head.
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::StateDir;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
-use whatif_provider::native::KEEPER_COMMAND;
 use whatif_store::StoreError;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Sandbox, SandboxId, Status, experiment};
+use whatif_types::{Sandbox, Status, experiment};
 
+use crate::keepers::{end_keeper, keeper_pidfd, wait_until_ended};
+use crate::lifetime::is_expired;
 use crate::network::{LAST_WORDS, end_supervisor};
-use crate::{Engine, EngineError, freezer, now};
+use crate::{Engine, EngineError, freezer};
 
 /// How long processes are given between TERM and KILL.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(5);
@@ -93,14 +91,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Notes that a sandbox has no keeper any more, and why. For whoever holds its lock.
-    pub(crate) fn note_end(&self, sandbox: &mut Sandbox, reason: StopReason) -> Result<(), EngineError> {
-        self.unbind(sandbox);
-        self.state.unpublish(&sandbox.name);
-        mark_stopped(sandbox, reason);
-        self.record(sandbox)
-    }
-
     /// Asks the keeper to end everything and sees to it that it is gone.
     pub(crate) fn stop_processes(&self, sandbox: &Sandbox, grace: Duration) -> Result<(), EngineError> {
         let directory = self.directory(sandbox)?;
@@ -140,48 +130,24 @@ impl Engine {
             None => Ok(asked?),
         }
     }
-}
 
-pub(crate) fn mark_stopped(sandbox: &mut Sandbox, reason: StopReason) {
-    sandbox.status = Status::Stopped;
-    sandbox.details.stop_reason = Some(reason);
-    sandbox.details.keeper_pid = None;
-    sandbox.updated_at = now();
-}
+    /// Heads are rewritten only while nothing is mounted over them. A sandbox in which nothing runs is stopped for it and starts
+    /// again by itself.
+    pub(crate) fn rest(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+        if sandbox.status != Status::Active {
+            return Ok(());
+        }
+        // What its own file systems are served by is no matter.
+        if !self.connect_to_hold(sandbox)?.freeze()?.is_empty() {
+            return Err(EngineError::StillRunning { name: sandbox.name.clone() });
+        }
+        self.put_to_rest(sandbox)
+    }
 
-/// A descriptor of the keeper's process. A number may have changed hands, or mean somebody else in another PID namespace, so the
-/// process has to say that it is the one.
-pub(crate) fn keeper_pidfd(sandbox: &Sandbox) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(i32::try_from(sandbox.details.keeper_pid?).ok()?)?;
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    (keeper_of(pid)? == sandbox.id).then_some(pidfd)
-}
-
-/// The sandbox that a process is the keeper of, by its command line.
-pub(crate) fn keeper_of(pid: Pid) -> Option<SandboxId> {
-    sandbox_of(pid, KEEPER_COMMAND)
-}
-
-/// Whether a process serves this sandbox, as what the command says.
-pub(crate) fn is_process_of(pid: Pid, command: &str, id: &SandboxId) -> bool {
-    sandbox_of(pid, command).is_some_and(|found| found == *id)
-}
-
-fn sandbox_of(pid: Pid, command: &str) -> Option<SandboxId> {
-    let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
-    let mut words = line.split(|b| *b == 0).skip(1);
-    let is_meant = words.next()? == command.as_bytes();
-    let id = SandboxId::parse(std::str::from_utf8(words.next()?).ok()?)?;
-    is_meant.then_some(id)
-}
-
-/// The whole PID namespace dies with its first process.
-pub(crate) fn end_keeper(pidfd: &OwnedFd) {
-    let _ = pidfd_send_signal(pidfd, Signal::KILL);
-}
-
-/// True when the process is gone; unmounting its overlays is part of its end.
-pub(crate) fn wait_until_ended(pidfd: &OwnedFd, limit: Duration) -> bool {
-    let timeout = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
-    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&timeout)).is_ok_and(|n| n > 0)
+    /// Stops a sandbox in which nothing runs.
+    pub(crate) fn put_to_rest(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
+        self.stop_processes(sandbox, std::time::Duration::ZERO)?;
+        let reason = if is_expired(sandbox)? { StopReason::Expired } else { StopReason::Finished };
+        self.note_end(sandbox, reason)
+    }
 }

@@ -100,10 +100,6 @@ impl Engine {
         Ok((template, disturbed))
     }
 
-    pub fn template(&self, name: &str) -> Result<Template, EngineError> {
-        self.store.get_template(name)?.ok_or_else(|| EngineError::NoSuchTemplate { name: name.escape_debug().to_string() })
-    }
-
     /// `whatif template ls`, newest first.
     pub fn templates(&self) -> Result<Vec<ListedTemplate>, EngineError> {
         self.store.list_templates()?.into_iter().map(|template| self.list_template(template)).collect()

@@ -1,9 +1,8 @@
 //! A sandbox of what reality would be after an apply, for checks that shall see the merged result.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, utimensat};
 use whatif_apply::{Attributes, Change as Act, Operation, Plan, Source};
@@ -14,7 +13,8 @@ use whatif_types::network::NetWish;
 use whatif_types::sandbox::Position;
 use whatif_types::{Limits, PlaceKind, Plan as Mounted, Sandbox};
 
-use crate::create::{Created, Start, copied_trees, with_a_name};
+use crate::create::{Created, Start, with_a_name};
+use crate::trees::copied_trees;
 use crate::{Engine, EngineError, NewSandbox};
 
 impl Engine {

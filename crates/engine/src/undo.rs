@@ -145,7 +145,7 @@ impl Engine {
         let mut skipped: Vec<PathBuf> = found.keys().filter(is_skipped).cloned().collect();
         skipped.sort();
         let undo = About {
-            id: crate::create::new_id()?.to_string(),
+            id: crate::ids::new_id()?.to_string(),
             at: now(),
             who: self.who(),
             undo_of: Some(page.id.clone()),

@@ -28,8 +28,8 @@ use whatif_types::mountinfo::aliases_of;
 use whatif_types::{LayerId, Sandbox, Status};
 
 use super::About;
-use super::marks::{cut_off, has_marks, in_tree, is_renamed};
 use crate::context::PROJECT_CONFIG;
+use crate::marks::{cut_off, has_marks, in_tree, is_renamed};
 use crate::still::Still;
 use crate::{Engine, EngineError};
 
@@ -252,7 +252,7 @@ impl CopyUp<'_> {
     fn place(&mut self) -> Result<&Path, EngineError> {
         let begun = match self.place.take() {
             Some(begun) => begun,
-            None => self.engine.state.begin_squash(&crate::create::new_id()?)?,
+            None => self.engine.state.begin_squash(&crate::ids::new_id()?)?,
         };
         Ok(&self.place.insert(begun).0)
     }

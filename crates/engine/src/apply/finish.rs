@@ -16,7 +16,7 @@ use super::{About, BaseAfter, Settled, SettledState};
 use crate::commit::Note;
 use crate::history::Page;
 use crate::merge::Looks;
-use crate::rebase::lies_in_copy;
+use crate::trees::lies_in_copy;
 use crate::{Engine, EngineError, now};
 
 /// So many files are kept with their bytes after an apply.
@@ -162,7 +162,9 @@ impl Engine {
         }
         self.set_bases(&about, &written)?;
         self.note_touched(&about, plan)?;
-        self.note_marks(&about)?;
+        if let Some(id) = SandboxId::parse(&about.sandbox_id).filter(|_| !about.marks.is_empty()) {
+            if about.takes_back { self.restore_marks(&id, &about.marks)? } else { self.note_marks(&id, &about.marks)? }
+        }
         let undone = about.undo_of.as_ref().map(|id| Page::read(&self.state.apply_path(id))).transpose()?.flatten();
         // In doubt it is told.
         let is_told = |o: &Operation, path: &Path| undone.as_ref().is_none_or(|page| page.is_told_of_undo(o, path));

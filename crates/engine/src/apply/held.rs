@@ -10,10 +10,11 @@ use whatif_apply::Change as Act;
 use whatif_diff::pattern::{Patterns, Scope};
 use whatif_diff::{Change, ChangeSet};
 
+use super::ApplyRequest;
 use super::plan::Planned;
-use super::select::{LeftOut, Reason};
-use super::{ApplyRequest, decide};
+use super::select::LeftOut;
 use crate::EngineError;
+use crate::merge::{Reason, now};
 
 /// What a request names, so that it need not be held.
 pub(super) struct Named<'a> {
@@ -82,7 +83,7 @@ fn may_take_away(act: &Act) -> bool {
 /// Whether reality came to have the same at a place that is left out.
 fn has_in_reality(set: &ChangeSet, place: &Path) -> Result<bool, EngineError> {
     let Some(change) = set.find(place) else { return Ok(false) };
-    match (decide::now(change), &change.after) {
+    match (now(change), &change.after) {
         (Some(now), Some(after)) => match now.has_same_content(after) {
             Err(unreadable) if unreadable.is_closed() => Ok(false),
             same => Ok(same?),

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use whatif_diff::{Kind, Linked, Node, State};
 use whatif_overlay::Format;
 
-use super::decide::{Decided, Result3};
+use super::decide::Decided;
 use crate::EngineError;
-use crate::merge::Looks;
+use crate::merge::{Looks, Result3};
 
 /// What a decision has to do with other names of its file.
 #[derive(Debug)]

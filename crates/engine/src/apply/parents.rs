@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use whatif_diff::scan::reality;
 use whatif_diff::{ChangeSet, Kind};
 
-use super::decide::{Conflict, Decided, Result3, Side};
+use super::decide::Decided;
 use super::plan::{Planner, root_of};
-use super::select::{LeftOut, Options, Reason};
+use super::select::{LeftOut, Options};
 use crate::EngineError;
-use crate::merge::Looks;
+use crate::merge::{Conflict, Looks, Reason, Result3, Side};
 
 /// What is known about a directory that something needs.
 #[derive(Clone, Copy)]

@@ -13,13 +13,13 @@ use whatif_types::Sandbox;
 use whatif_types::config::Times;
 use whatif_types::text::Text;
 
-use super::decide::{Conflict, Decided, Decider, NewBase, Result3, Side};
+use super::decide::{Decided, Decider};
 use super::names::{Share, Shares, share};
-use super::parents::{self, Parents, Standing};
-use super::select::{LeftOut, Reason};
-use super::{BaseAfter, Settled, SettledState, Step, What};
+use super::parents::{Parents, Standing};
+use super::select::LeftOut;
+use super::{BaseAfter, Settled, SettledState, Step, What, parents};
 use crate::EngineError;
-use crate::merge::Looks;
+use crate::merge::{Conflict, Looks, NOT_SEEN, NewBase, Reason, Result3, Side};
 
 pub(super) struct Scope<'a> {
     pub sandbox: &'a Sandbox,
@@ -437,9 +437,6 @@ impl<'a> Planner<'a> {
         self.planned.left_out.push(LeftOut { moved_to, ..LeftOut::new(path, reason) });
     }
 }
-
-/// The sandbox's version cannot be chosen: what it never saw would be deleted for it.
-pub(crate) const NOT_SEEN: &str = "reality has a directory there, with something in it that the sandbox does not know";
 
 /// One system call, so it happens or does not; everything else is made under another name and swapped in. Several names of one file
 /// would change together.

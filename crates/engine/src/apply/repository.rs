@@ -10,11 +10,11 @@ use whatif_diff::pattern::Patterns;
 use whatif_diff::{Change, ChangeKind, ChangeSet, Kind, Node, State};
 use whatif_types::Sandbox;
 
-use super::decide::{Conflict, Side};
 use super::plan::Planned;
 use super::select::Chosen;
-use crate::git_directory::{self, Fault, GitDirectories, Repository, Store};
-use crate::{Engine, EngineError};
+use crate::git_directory::{Fault, GitDirectories, Repository, Store};
+use crate::merge::{Conflict, Side};
+use crate::{Engine, EngineError, git_directory};
 
 /// The locks among what was chosen. What holds one runs, or ran, in the sandbox.
 pub(super) fn locks(chosen: &[Chosen<'_>], directories: &mut GitDirectories) -> Result<HashSet<PathBuf>, EngineError> {

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use whatif_diff::pattern::{Patterns, Scope};
 use whatif_diff::text::Content;
 use whatif_diff::{Blocked, Change, ChangeSet, DependencyTrees, Flag, Kind, Node, State};
@@ -12,6 +11,7 @@ use whatif_types::config::PolicyRules;
 use super::ApplyRequest;
 use crate::EngineError;
 use crate::error::Misuse;
+use crate::merge::Reason;
 use crate::review::{Review, Verdict};
 
 /// Hunks of one file, numbered from one.
@@ -45,51 +45,6 @@ pub struct Options {
     pub risky: bool,
     /// No option: the review must accept it as well.
     pub review: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// A pipe, socket or device.
-    Special,
-    /// Reality has something here that was hidden from the sandbox.
-    Masked,
-    DeniedByPolicy,
-    /// Needs its own approval.
-    Risky,
-    /// Belongs to a dependency tree, which is taken as a whole, and something in that needs its own approval.
-    DependencyTree,
-    Outside,
-    Ignored,
-    Excluded,
-    /// In a review.
-    Rejected,
-    /// In a review that did not get to it.
-    Undecided,
-    /// Approved in a review, and changed since.
-    Lapsed,
-    /// Not asked for.
-    NotChosen,
-    /// Not asked for either, of a rename whose other half is taken.
-    OtherHalf,
-    Skipped,
-    /// In a conflict, on request.
-    KeptReality,
-    /// A directory that still has something in it.
-    NotEmpty,
-    /// Taken away here by the sandbox, which has it only at a path that is left out.
-    Moved,
-    /// An object of git's that reality may need.
-    GitObject,
-    /// A lock of git's.
-    GitLock,
-}
-
-impl Reason {
-    /// Reality's version stays, and nothing is left of the change.
-    pub(super) fn is_settled(self) -> bool {
-        matches!(self, Self::KeptReality | Self::GitObject)
-    }
 }
 
 /// A wanted change, and which of its hunks; `None` means all of it. The two halves of a rename are chosen one by one: the change
@@ -351,7 +306,7 @@ impl Rules<'_> {
             let whatif_diff::text::Content::Text { before, after } = change.content() else {
                 return Err(Misuse::NoHunks { path: choice.path.clone() }.into());
             };
-            let count = whatif_patch::hunks(&before, &after, crate::diff::CONTEXT_LINES).len();
+            let count = whatif_patch::hunks(&before, &after, crate::merge::CONTEXT_LINES).len();
             if let Some(number) = choice.numbers.iter().find(|n| **n == 0 || **n > count) {
                 let (path, sandbox) = (choice.path.clone(), self.request.name.clone());
                 return Err(Misuse::NoSuchHunk { path, count, number: *number, sandbox }.into());

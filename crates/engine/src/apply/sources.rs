@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use whatif_apply::{Change as Act, Source};
 use whatif_diff::{Change, ChangeSet, Kind, State, content};
 
-use super::decide;
 use super::plan::Planned;
 use crate::EngineError;
+use crate::merge::now;
 
 /// Longer files are told by their bytes as a whole only.
 const LONGEST_TEXT: u64 = 1 << 20;
@@ -82,7 +82,7 @@ fn going<'a>(set: &'a ChangeSet, planned: &Planned, keys: &RandomState) -> Resul
     for (path, operation) in planned.paths.iter().zip(&planned.plan.operations) {
         let rename = renames.get(path.as_path());
         let Some(change) = set.find(path).or(rename.and_then(|c| c.deletion.as_deref())) else { continue };
-        let Some(now) = decide::now(change) else { continue };
+        let Some(now) = now(change) else { continue };
         let Some(coming) = coming(change, &now, &operation.change)? else { continue };
         let lines = lines(keys, &text(&now)?);
         let length = lines.iter().map(|line| line.length).sum();
@@ -131,7 +131,7 @@ impl<'a> OnlyInside<'a> {
     fn add(&mut self, change: &'a Change) -> Result<(), EngineError> {
         self.old_names.extend(change.old_path());
         let Some(after) = &change.after else { return Ok(()) };
-        let now = decide::now(change);
+        let now = now(change);
         let same_kind = now.as_ref().filter(|now| now.node.kind == after.node.kind);
         match after.node.kind {
             Kind::Directory => {

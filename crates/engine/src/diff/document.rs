@@ -12,6 +12,7 @@ use whatif_types::Status;
 use whatif_types::text::Text;
 
 use super::Diff;
+use crate::merge::CONTEXT_LINES;
 
 /// The JSON form of a change set.
 #[derive(Debug, Serialize)]
@@ -121,9 +122,6 @@ pub struct ToldHunk {
     pub after_lines: usize,
     pub lines: Vec<(char, Text)>,
 }
-
-/// Lines around a hunk, everywhere.
-pub const CONTEXT_LINES: usize = 3;
 
 impl Diff {
     /// For programs. `wanted` chooses among the changes; the digest is over all of them.

@@ -7,7 +7,8 @@ use whatif_types::{Backend, Identity, NetMode};
 use super::Probe;
 use crate::boot::{Wish, wait_for_end};
 use crate::choice::Choice;
-use crate::create::new_id;
+use crate::ids::new_id;
+use crate::keepers::end_keeper;
 use crate::limits::Lease;
 use crate::secrets::{Lazy, Secrets};
 use crate::{Engine, EngineError};
@@ -112,7 +113,7 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool, net: NetMode) -> R
             .begin_boot(&wish, Choice { backend, same_ids, ..Choice::default() })
             .and_then(|booting| engine.finish_boot(&wish, booting, None));
         let result = booted.map(|(booting, _)| {
-            crate::stop::end_keeper(&booting.pidfd);
+            end_keeper(&booting.pidfd);
             wait_for_end(&booting.pidfd);
             booting.identity
         });

@@ -8,7 +8,7 @@ use whatif_types::remedy::Sentence;
 use whatif_types::text::Text;
 use whatif_types::{Explain, Kind, Remedy};
 
-use super::EngineError;
+use crate::EngineError;
 use crate::undo::ChangedPath;
 
 impl Explain for EngineError {

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use whatif_archive::ArchiveError;
 
-use super::EngineError;
+use crate::EngineError;
 
 impl EngineError {
     /// The same about the user's file. `state` is the state directory, `trees` what the sandbox's trees stand for.

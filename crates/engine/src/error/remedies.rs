@@ -13,9 +13,9 @@ use whatif_types::text::Text;
 use whatif_types::{Backend, Explain, Remedy, remedy};
 
 use super::EngineError;
-use crate::apply::{Conflict, MARKERS, NOT_SEEN};
 use crate::git_directory::Fault;
 use crate::lineage::Owner;
+use crate::merge::{Conflict, MARKERS, NOT_SEEN};
 
 /// So many paths get a remedy of their own.
 const MOST_NAMED: usize = 5;

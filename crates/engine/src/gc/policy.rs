@@ -7,10 +7,8 @@ use whatif_types::config::{Ending, GcRules, Size};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{LayerId, Sandbox, Span, Status};
 
+use crate::label::KEEP;
 use crate::lineage::{LayerUse, Owner};
-
-/// A sandbox with this label stays.
-pub(crate) const KEEP: &str = "keep";
 
 /// A sandbox and what the rules ask about it.
 #[derive(Clone, Debug)]

@@ -1,11 +1,9 @@
 //! Removes the sandboxes that the rules do not keep, each only while nobody is at work on it.
 
-use whatif_layers::state_dir::{AliveLock, SandboxLock};
-use whatif_layers::{measure, remove};
+use whatif_layers::measure;
+use whatif_types::MadeBy;
 use whatif_types::config::GcRules;
-use whatif_types::{MadeBy, Sandbox};
 
-use super::mounts::mounts_in;
 use super::policy::{Candidate, Stock, choose};
 use super::{Collect, Collected};
 use crate::{Engine, EngineError, now};
@@ -36,30 +34,6 @@ impl Engine {
                 collected.busy.push(removed.name);
             }
         }
-        Ok(())
-    }
-
-    /// Deletes it before it returns. False: somebody is, or was meanwhile, at work on it, or something is mounted in it.
-    pub(crate) fn remove_unused(&self, judged: &Sandbox) -> Result<bool, EngineError> {
-        let Some(directory) = self.state.find(&judged.id)? else { return Ok(false) };
-        let Some(_lock) = SandboxLock::take(&directory)? else { return Ok(false) };
-        let is_as_judged = self.store.get(&judged.id)?.is_some_and(|s| s.version == judged.version);
-        if !is_as_judged || AliveLock::is_held(&directory)? || !mounts_in(&directory)?.is_empty() {
-            return Ok(false);
-        }
-        self.remove_here(judged)?;
-        Ok(true)
-    }
-
-    fn remove_here(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        self.state.unpublish(&sandbox.name);
-        self.state.disown(&sandbox.id);
-        let doomed = self.state.condemn(&sandbox.id)?;
-        self.store.delete(&sandbox.id)?;
-        self.unbind_in(sandbox, &doomed);
-        self.forget_size();
-        // What cannot be deleted now is found again by the next command.
-        let _ = remove::tree(&doomed);
         Ok(())
     }
 }

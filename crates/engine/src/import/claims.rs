@@ -5,13 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::export::Kind;
 use serde::Deserialize;
 use whatif_archive::Manifest;
 use whatif_types::{Backend, LayerId, Lockfile, text};
 
 use super::ground::is_plain;
 use crate::EngineError;
-use crate::export::Kind;
 
 #[derive(Clone, Debug, Deserialize)]
 pub struct Claims {

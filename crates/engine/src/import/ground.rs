@@ -10,9 +10,8 @@ use whatif_types::mountinfo::aliases_of;
 use whatif_types::{Backend, PlaceKind, Sandbox};
 
 use super::claims::Claims;
-use crate::create::copied_trees;
-use crate::view::roots;
-use crate::{Engine, EngineError};
+use crate::trees::copied_trees;
+use crate::{Engine, EngineError, roots};
 
 /// What a sandbox over this reality looks like.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use whatif_types::{Sandbox, SandboxId};
 
 use super::supervisor::Ready;
 use super::{CONTROL, LOG, PID, Published, directory};
-use crate::stop::wait_until_ended;
+use crate::keepers::{is_process_of, wait_until_ended};
 use crate::{Engine, EngineError, private_file};
 
 /// How long a supervisor may take until it serves.
@@ -213,7 +213,7 @@ pub(super) fn find(place: &Path, id: &SandboxId) -> Option<OwnedFd> {
     let pid = text.parse().ok().and_then(Pid::from_raw)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
     // The number may have changed hands.
-    crate::stop::is_process_of(pid, COMMAND, id).then_some(pidfd)
+    is_process_of(pid, COMMAND, id).then_some(pidfd)
 }
 
 /// It goes on when we end, and ends with the sandbox.

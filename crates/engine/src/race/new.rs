@@ -11,8 +11,9 @@ use whatif_types::text::Text;
 use whatif_types::{ExperimentId, name};
 
 use super::RaceError;
-use crate::create::{new_id, with_a_name};
+use crate::create::with_a_name;
 use crate::git::Git;
+use crate::ids::new_id;
 use crate::{Engine, EngineError, NewSandbox, now};
 
 /// What a race is called.

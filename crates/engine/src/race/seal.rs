@@ -10,7 +10,7 @@ use whatif_diff::digest;
 use whatif_types::experiment::{Attempt, Experiment};
 use whatif_types::{MadeBy, Sandbox, Status};
 
-use crate::gc::KEEP;
+use crate::label::KEEP;
 use crate::{Engine, EngineError};
 
 impl Engine {

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use whatif_diff::Bases;
 use whatif_diff::base::NewBase;
 use whatif_layers::copy::{self, Depth, Refresh, Stale};
-use whatif_layers::{durable, remove};
+use whatif_layers::remove;
 use whatif_sys::absence;
 use whatif_types::plan::PlaceKind;
 use whatif_types::{Backend, Sandbox};
 
-use super::intent;
+use crate::unfinished::intent;
 use crate::{Engine, EngineError};
 
 impl Engine {
@@ -49,25 +49,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// Writes down what copies have of reality since a refresh that was cut short. False if none was.
-    pub(super) fn recover_copies(&self, sandbox: &Sandbox, directory: &Path) -> Result<bool, EngineError> {
-        let mut is_found = false;
-        for number in &sandbox.details.copied_trees {
-            let plan = intent::planned_copy(directory, *number);
-            let is_planned = absence::exists(&plan).map_err(|e| EngineError::io("examine", &plan, e))?;
-            let Some(tree) = sandbox.details.trees.get(*number).filter(|_| is_planned) else { continue };
-            let copy = directory.join("head").join(number.to_string());
-            let renewed = copy::complete(&copy, &plan)?.into_iter().map(|inside| tree.join(inside));
-            let mut bases = self.bases(sandbox)?;
-            let is_replaced = |path: &PathBuf| bases.get(path).is_some_and(|record| record.absent && record.by.is_none());
-            let replaced = renewed.filter(is_replaced).map(|path| NewBase::Forget { path }).collect();
-            bases.replace(replaced, None).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
-            durable::all_around(directory)?;
-            is_found = true;
-        }
-        Ok(is_found)
     }
 }
 

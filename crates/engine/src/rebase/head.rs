@@ -1,23 +1,21 @@
 //! Rewrites entries of a head, at once and with all their attributes. Each is on the disk before anything relies on it.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, XattrFlags};
-use rustix::io::Errno;
 use whatif_diff::base::NewBase;
-use whatif_diff::{Change, Kind, State, acl, content};
+use whatif_diff::{Change, Kind, State, content};
 use whatif_layers::copy;
 use whatif_sys::absence;
 use whatif_types::Sandbox;
 
-use super::intent::{self, Looking};
 use super::names::Version;
-use crate::merge::Looks;
+use crate::merge::{Looks, chown, flush, give, settle};
+use crate::trees::tree_of;
+use crate::unfinished::intent::{self, Looking};
 use crate::{EngineError, private_file};
 
 /// The head of a sandbox that rests.
@@ -159,70 +157,5 @@ impl Head<'_> {
             }
         }
         Ok(None)
-    }
-}
-
-/// The tree that a path lies in, and its number.
-pub(crate) fn tree_of<'s>(sandbox: &'s Sandbox, path: &Path) -> Option<(usize, &'s Path)> {
-    let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
-    trees.max_by_key(|(_, tree)| tree.as_os_str().len()).map(|(number, tree)| (number, tree.as_path()))
-}
-
-/// Whether the sandbox has a copy of what reality had at this path.
-pub(crate) fn lies_in_copy(sandbox: &Sandbox, path: &Path) -> bool {
-    tree_of(sandbox, path).is_some_and(|(number, _)| sandbox.details.copied_trees.contains(&number))
-}
-
-/// Gives a directory these attributes, and gets them onto the disk.
-pub(super) fn give(place: &Path, now: &State, looks: &Looks) -> io::Result<()> {
-    settle(place, now, looks)?;
-    flush(place)?;
-    place.parent().map_or(Ok(()), flush)
-}
-
-/// Gives a file or directory these attributes, and takes away those it has `now` besides. The marks of the layer stay.
-///
-/// The order matters: a change of owner clears set-id bits and capabilities, and a mode changes the mask of an access control list.
-fn settle(path: &Path, now: &State, looks: &Looks) -> io::Result<()> {
-    chown(path, looks)?;
-    let wanted = looks.xattrs();
-    let is_acl = |name: &OsStr| name == acl::ACCESS;
-    let current = State::new(now.node.clone(), path.to_owned(), now.marks());
-    for name in current.attributes()?.keys().filter(|n| !wanted.contains_key(*n)) {
-        match rustix::fs::lremovexattr(path, name) {
-            Ok(()) | Err(Errno::NODATA) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    for (name, value) in wanted.iter().filter(|(n, _)| !is_acl(n)) {
-        rustix::fs::lsetxattr(path, name, value, XattrFlags::empty())?;
-    }
-    rustix::fs::chmod(path, Mode::from_raw_mode(looks.mode))?;
-    for (name, value) in wanted.iter().filter(|(n, _)| is_acl(n)) {
-        rustix::fs::lsetxattr(path, name, value, XattrFlags::empty())?;
-    }
-    Ok(())
-}
-
-fn chown(path: &Path, looks: &Looks) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let now = fs::symlink_metadata(path)?;
-    if (now.uid(), now.gid()) == (looks.uid, looks.gid) {
-        return Ok(());
-    }
-    let (uid, gid) = (Uid::from_raw(looks.uid), Gid::from_raw(looks.gid));
-    Ok(rustix::fs::chownat(CWD, path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?)
-}
-
-fn flush(directory: &Path) -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::open(directory, flags, Mode::empty()) {
-        Ok(directory) => Ok(rustix::fs::fsync(directory)?),
-        // One that its owner may not read is flushed with its file system.
-        Err(Errno::ACCESS) => {
-            rustix::fs::sync();
-            Ok(())
-        }
-        Err(errno) => Err(errno.into()),
     }
 }

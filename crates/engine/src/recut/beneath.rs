@@ -10,10 +10,10 @@ use whatif_types::sandbox::is_given_up;
 use whatif_types::{LayerId, PlaceKind, Plan};
 
 use crate::boot::Wish;
-use crate::create::copied_trees;
 use crate::error::Recut;
 use crate::lineage::Owner;
 use crate::stray_heads::holds_something;
+use crate::trees::copied_trees;
 use crate::{Engine, EngineError};
 
 /// Whose layers they are.

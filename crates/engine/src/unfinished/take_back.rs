@@ -5,7 +5,7 @@ use whatif_layers::PathError;
 use whatif_layers::shift::Shift;
 
 /// Everything is as it was, with what others have kept of files meanwhile.
-pub(super) fn take_back(shift: Shift) -> Result<(), PathError> {
+pub(crate) fn take_back(shift: Shift) -> Result<(), PathError> {
     shift.go_back(base::join_held)
 }
 

@@ -10,7 +10,7 @@ use whatif_types::Sandbox;
 use whatif_types::sandbox::{Root, is_given_up};
 
 use crate::EngineError;
-use crate::rebase::tree_of;
+use crate::trees::tree_of;
 
 /// Those that reality has now. One that cannot be looked at is not among them.
 pub(crate) fn of<'a>(trees: impl Iterator<Item = (usize, &'a Path)>) -> Vec<Root> {

@@ -2,8 +2,7 @@
 
 use whatif_diff::{Change, State};
 
-use super::decide::{Result3, now, three_way};
-use crate::merge::Looks;
+use super::{Looks, Result3, now, three_way};
 
 /// What would be at a path afterwards; `None` if nothing is written there. Of a conflict it is the sandbox's version, which may be
 /// chosen, and so it is where the result cannot be told.

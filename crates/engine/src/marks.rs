@@ -23,9 +23,7 @@ use whatif_sys::direct;
 use whatif_types::text::{self, Text};
 use whatif_types::{Backend, LayerId, Sandbox, SandboxId};
 
-use super::About;
-use super::in_place::Whole;
-use crate::shift::new_layer_id;
+use crate::ids::new_layer_id;
 use crate::{Engine, EngineError};
 
 const FILE: &str = "repairs";
@@ -56,8 +54,13 @@ struct Place {
 }
 
 impl Engine {
-    /// The marks that are of no use any more once all that `whole` calls real is so.
-    pub(super) fn marks_to_drop(&self, sandbox: &Sandbox, renamed: &[Renamed], whole: &Whole) -> Result<Vec<Mark>, EngineError> {
+    /// The marks that are of no use any more once the directories are real that will be.
+    pub(crate) fn marks_to_drop(
+        &self,
+        sandbox: &Sandbox,
+        renamed: &[Renamed],
+        will_be_real: &dyn Fn(&Path) -> bool,
+    ) -> Result<Vec<Mark>, EngineError> {
         let mut marks: Vec<Mark> = Vec::new();
         if !has_marks(sandbox) || renamed.is_empty() {
             return Ok(marks);
@@ -67,7 +70,7 @@ impl Engine {
             let Some((tree, path)) = in_tree(sandbox, &one.path) else { continue };
             // All the way down to it has to lead through reality.
             let way = path.ancestors().filter(|a| !a.as_os_str().is_empty());
-            let wanted = way.map(|directory| mark_at(&places, tree, directory, renamed, sandbox, whole));
+            let wanted = way.map(|directory| mark_at(&places, tree, directory, renamed, sandbox, will_be_real));
             let wanted = wanted.collect::<Result<Vec<_>, _>>()?.into_iter().collect::<Option<Vec<_>>>();
             for mark in wanted.into_iter().flatten().flatten() {
                 if !marks.contains(&mark) {
@@ -78,20 +81,23 @@ impl Engine {
         Ok(marks)
     }
 
-    /// Writes down which marks are to go, or puts them back.
-    pub(super) fn note_marks(&self, about: &About) -> Result<(), EngineError> {
-        let id = SandboxId::parse(&about.sandbox_id).filter(|_| !about.marks.is_empty());
-        let Some(id) = id else { return Ok(()) };
-        let Some(directory) = self.state.find(&id)? else { return Ok(()) };
+    /// Writes down which marks are to go.
+    pub(crate) fn note_marks(&self, id: &SandboxId, marks: &[Mark]) -> Result<(), EngineError> {
+        let Some(directory) = self.state.find(id)? else { return Ok(()) };
         let mut noted = noted(&directory)?;
-        noted.retain(|m| !about.marks.contains(m));
-        if !about.takes_back {
-            noted.extend(about.marks.iter().cloned());
-            return write(&directory, &noted);
-        }
+        noted.retain(|m| !marks.contains(m));
+        noted.extend(marks.iter().cloned());
+        write(&directory, &noted)
+    }
+
+    /// Puts them back.
+    pub(crate) fn restore_marks(&self, id: &SandboxId, marks: &[Mark]) -> Result<(), EngineError> {
+        let Some(directory) = self.state.find(id)? else { return Ok(()) };
+        let mut noted = noted(&directory)?;
+        noted.retain(|m| !marks.contains(m));
         write(&directory, &noted)?;
-        match self.store.get(&id)? {
-            Some(mut sandbox) => self.change_marks(&mut sandbox, &about.marks, Wanted::Set),
+        match self.store.get(id)? {
+            Some(mut sandbox) => self.change_marks(&mut sandbox, marks, Wanted::Set),
             None => Ok(()),
         }
     }
@@ -187,7 +193,7 @@ enum Wanted {
 }
 
 impl Mark {
-    pub(super) fn is_at(&self, tree: usize, path: &Path) -> bool {
+    pub(crate) fn is_at(&self, tree: usize, path: &Path) -> bool {
         self.tree == tree && self.path == path
     }
 
@@ -235,7 +241,7 @@ fn mark_at(
     path: &Path,
     renamed: &[Renamed],
     sandbox: &Sandbox,
-    whole: &Whole,
+    will_be_real: &dyn Fn(&Path) -> bool,
 ) -> Result<Option<Option<Mark>>, EngineError> {
     let mark = |says| Mark { tree, path: path.to_owned(), says };
     let Some(full) = sandbox.details.trees.get(tree).map(|root| root.join(path)) else { return Ok(None) };
@@ -256,15 +262,15 @@ fn mark_at(
             return Ok(None);
         }
     }
-    let is_real = found.is_none() || whole.is_real(&full);
+    let is_real = found.is_none() || will_be_real(&full);
     Ok(is_real.then_some(found))
 }
 
-pub(super) fn has_marks(sandbox: &Sandbox) -> bool {
+pub(crate) fn has_marks(sandbox: &Sandbox) -> bool {
     sandbox.details.backend == Backend::Overlay && sandbox.details.identity.started_by_root()
 }
 
-pub(super) fn in_tree<'p>(sandbox: &Sandbox, path: &'p Path) -> Option<(usize, &'p Path)> {
+pub(crate) fn in_tree<'p>(sandbox: &Sandbox, path: &'p Path) -> Option<(usize, &'p Path)> {
     let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
     let (number, tree) = trees.max_by_key(|(_, tree)| tree.as_os_str().len())?;
     Some((number, path.strip_prefix(tree).ok()?))
@@ -277,12 +283,12 @@ fn read(path: &Path) -> Result<Option<Said>, EngineError> {
 }
 
 /// Whether a directory of a head or layer was renamed.
-pub(super) fn is_renamed(directory: &Path) -> Result<bool, EngineError> {
+pub(crate) fn is_renamed(directory: &Path) -> Result<bool, EngineError> {
     Ok(matches!(read(directory)?, Some(Said { way: Way::Redirect(_), .. })))
 }
 
 /// Nothing shows through a directory any more. That it was copied up is still said, which keeps the kernel from listing its whiteouts.
-pub(super) fn cut_off(directory: &Path) -> io::Result<()> {
+pub(crate) fn cut_off(directory: &Path) -> io::Result<()> {
     let held = direct::hold(directory)?;
     FORMAT.make_opaque(&held)?;
     Ok(FORMAT.remove(&held, overlay::Mark::Redirect)?)

@@ -19,18 +19,18 @@ use serde::{Deserialize, Serialize};
 use whatif_diff::base::{self, NewBase};
 use whatif_diff::{Bases, Node, State};
 use whatif_layers::state_dir::SandboxLock;
-use whatif_layers::{durable, remove};
+use whatif_layers::{copy, durable, remove};
 use whatif_overlay::Format;
 use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::{Sandbox, copied, text};
 
-use super::head::{give, tree_of};
 use crate::changes::marks_of;
-use crate::merge::Looks;
+use crate::merge::{Looks, give};
+use crate::trees::tree_of;
 use crate::{Engine, EngineError, private_file};
 
 /// In a sandbox's directory.
-pub(super) fn new_version(directory: &Path) -> PathBuf {
+pub(crate) fn new_version(directory: &Path) -> PathBuf {
     directory.join("rebase.new")
 }
 
@@ -44,7 +44,7 @@ fn new_looks(directory: &Path) -> PathBuf {
 
 /// A directory that is getting other attributes. That takes several calls, so it is done again if it was cut short.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Looking {
+pub(crate) struct Looking {
     #[serde(with = "text::path")]
     pub path: PathBuf,
     /// In the sandbox's directory.
@@ -54,14 +54,14 @@ pub(super) struct Looking {
 }
 
 /// Written when the version is made, before it is put in its place.
-pub(super) fn note(directory: &Path, base: NewBase) -> io::Result<()> {
+pub(crate) fn note(directory: &Path, base: NewBase) -> io::Result<()> {
     fs::remove_file(new_looks(directory)).or_absent()?;
     durable::names_in(directory).map_err(|e| e.source)?;
     intend(directory, base)
 }
 
 /// Written before a directory gets the first of its attributes.
-pub(super) fn note_looks(directory: &Path, looking: &Looking, base: NewBase) -> io::Result<()> {
+pub(crate) fn note_looks(directory: &Path, looking: &Looking, base: NewBase) -> io::Result<()> {
     private_file::replace_durably(&new_looks(directory), &serde_json::to_vec(looking)?)?;
     intend(directory, base)
 }
@@ -73,12 +73,12 @@ fn intend(directory: &Path, base: NewBase) -> io::Result<()> {
 }
 
 /// Where it is written what a copied tree will be made from, before anything in it is brought up to date.
-pub(super) fn planned_copy(directory: &Path, tree: usize) -> PathBuf {
+pub(crate) fn planned_copy(directory: &Path, tree: usize) -> PathBuf {
     copied::beside(&intended(directory).join(tree.to_string()))
 }
 
 /// It is on the disk once everything else that the refresh needs is.
-pub(super) fn note_copy(directory: &Path, tree: usize, plan: &[u8]) -> io::Result<()> {
+pub(crate) fn note_copy(directory: &Path, tree: usize, plan: &[u8]) -> io::Result<()> {
     let intended = intended(directory);
     match fs::DirBuilder::new().mode(0o700).create(&intended) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -87,7 +87,7 @@ pub(super) fn note_copy(directory: &Path, tree: usize, plan: &[u8]) -> io::Resul
 }
 
 /// The version is in its place.
-pub(super) fn keep(directory: &Path) -> Result<(), EngineError> {
+pub(crate) fn keep(directory: &Path) -> Result<(), EngineError> {
     let (intended, base) = (intended(directory), directory.join("base"));
     let failed = |e| EngineError::io("write", &base, e);
     base::add(&intended, &base).map_err(failed)?;
@@ -98,7 +98,7 @@ pub(super) fn keep(directory: &Path) -> Result<(), EngineError> {
 }
 
 /// First the index: without it, nothing is said.
-pub(super) fn forget(directory: &Path) -> Result<(), EngineError> {
+pub(crate) fn forget(directory: &Path) -> Result<(), EngineError> {
     let (intended, looks) = (intended(directory), new_looks(directory));
     for file in [intended.join(base::INDEX), looks] {
         fs::remove_file(&file).or_absent().map_err(|e| EngineError::io("remove", &file, e))?;
@@ -145,6 +145,25 @@ impl Engine {
             Some(lock) => self.recover_rebase(sandbox, &lock),
             None => Ok(()),
         }
+    }
+
+    /// Writes down what copies have of reality since a refresh that was cut short. False if none was.
+    pub(crate) fn recover_copies(&self, sandbox: &Sandbox, directory: &Path) -> Result<bool, EngineError> {
+        let mut is_found = false;
+        for number in &sandbox.details.copied_trees {
+            let plan = planned_copy(directory, *number);
+            let is_planned = absence::exists(&plan).map_err(|e| EngineError::io("examine", &plan, e))?;
+            let Some(tree) = sandbox.details.trees.get(*number).filter(|_| is_planned) else { continue };
+            let copy = directory.join("head").join(number.to_string());
+            let renewed = copy::complete(&copy, &plan)?.into_iter().map(|inside| tree.join(inside));
+            let mut bases = self.bases(sandbox)?;
+            let is_replaced = |path: &PathBuf| bases.get(path).is_some_and(|record| record.absent && record.by.is_none());
+            let replaced = renewed.filter(is_replaced).map(|path| NewBase::Forget { path }).collect();
+            bases.replace(replaced, None).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
+            durable::all_around(directory)?;
+            is_found = true;
+        }
+        Ok(is_found)
     }
 }
 
