@@ -19,8 +19,8 @@ use whatif_types::{Backend, LayerId, Sandbox, Snapshot};
 
 use crate::git::Git;
 use crate::intact::{expected_heads, is_directory};
-use crate::lineage::Owner;
 use crate::merge::written;
+use crate::owner::Owner;
 use crate::secrets::{Secrets, Unshown};
 use crate::still::Binding;
 use crate::{Engine, EngineError, account, roots, secrets, viewed};

@@ -1,9 +1,12 @@
 //! Everything a use case can fail with, in the words of whoever asked for it. What can be done about it is in
 //! `remedies`, what programs are told in `explain`.
 
+mod changed_path;
 mod explain;
 mod layer_paths;
 mod misuse;
+mod network;
+mod race;
 mod recut;
 mod remedies;
 
@@ -26,15 +29,15 @@ use whatif_types::remedy::{Call, Sentence};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Backend, Chosen, CommandId, Remedy, Sandbox};
 
+pub use self::changed_path::ChangedPath;
 pub use self::misuse::Misuse;
+pub use self::network::NetworkMisuse;
+pub(crate) use self::network::{MOST_PUBLISHED, MOST_REACHED};
+pub use self::race::{Clash, RaceError};
 pub use self::recut::Recut;
-use crate::intact;
-use crate::intact::Missing;
-use crate::lineage::Owner;
 use crate::merge::Conflict;
-use crate::network::NetworkMisuse;
-use crate::race::RaceError;
-use crate::undo::ChangedPath;
+use crate::missing::{Missing, in_words};
+use crate::owner::Owner;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -48,7 +51,7 @@ pub enum EngineError {
     },
     #[error("there is no sandbox of {}", project.display())]
     NoSandboxHere { project: PathBuf },
-    #[error("{} is incomplete: {}", owner.described(), intact::in_words(missing))]
+    #[error("{} is incomplete: {}", owner.described(), in_words(missing))]
     Incomplete {
         owner: Owner,
         missing: Vec<Missing>,

@@ -9,11 +9,10 @@ use whatif_diff::base;
 use whatif_layers::copy::Copied;
 use whatif_layers::parts;
 use whatif_overlay::Format;
-use whatif_types::copied;
 use whatif_types::sandbox::{Details, Position};
-use whatif_types::{Lockfile, MadeBy, Sandbox, Template};
+use whatif_types::{Lockfile, MadeBy, Sandbox, Template, copied};
 
-use crate::lineage::Owner;
+use crate::owner::Owner;
 use crate::shift::Live;
 use crate::snapshot::Disturbed;
 use crate::{Engine, EngineError, now};

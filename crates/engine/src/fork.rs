@@ -4,7 +4,7 @@ use whatif_types::sandbox::Position;
 use whatif_types::{MadeBy, Sandbox, Snapshot, name};
 
 use crate::create::with_a_name;
-use crate::lineage::Owner;
+use crate::owner::Owner;
 use crate::plant::Plot;
 use crate::shift::Live;
 use crate::snapshot::{Disturbed, Named, origin};

@@ -24,7 +24,8 @@ use whatif_types::{LayerId, MadeBy, SnapshotId, Span, Status};
 pub use self::policy::RemovedSandbox;
 use crate::choice::Choice;
 use crate::intact::Incomplete;
-use crate::lineage::{LayerUse, Lineage, Owner, sizes};
+use crate::lineage::{LayerUse, Lineage, sizes};
+use crate::owner::Owner;
 use crate::stack::Unknown;
 use crate::{Engine, EngineError, now};
 

@@ -6,9 +6,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -16,55 +15,14 @@ use whatif_layers::parts;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{LayerId, Plan, Sandbox, Status};
 
-use crate::lineage::Owner;
+use crate::missing::{Missing, Part};
+use crate::owner::Owner;
 use crate::{Engine, EngineError};
 
 /// How long a sandbox may be on its way from one stack to another.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it may be found on its way by a command that looks at it.
 const MOST_MOVES: usize = 20;
-
-/// Something that should be there and is not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Missing {
-    pub what: Part,
-    #[serde(with = "whatif_types::text::path")]
-    pub path: PathBuf,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// The directory of the sandbox itself.
-    Directory,
-    /// The changes since the last snapshot.
-    Head,
-    /// A layer with the changes of a snapshot.
-    Layer,
-    /// One directory of such a layer.
-    LayerPart,
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.what {
-            Part::Directory => "its directory",
-            Part::Head => "its latest changes",
-            Part::Layer => "a layer",
-            Part::LayerPart => "part of a layer",
-        };
-        write!(f, "{what} ({})", self.path.display())
-    }
-}
-
-/// In one sentence.
-pub fn in_words(missing: &[Missing]) -> String {
-    let first = missing.first().map(Missing::to_string).unwrap_or_default();
-    let verb = if missing.len() > 1 { "are" } else { "is" };
-    let more = missing.len().saturating_sub(1);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{first}{more} {verb} missing")
-}
 
 /// A sandbox, snapshot or template of which something is missing.
 #[derive(Clone, Debug, Serialize)]

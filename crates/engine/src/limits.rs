@@ -15,7 +15,7 @@ use whatif_types::{Enforced, Identity, Limits, Sandbox, SandboxId};
 
 use crate::error::Misuse;
 use crate::lifetime::clock;
-use crate::lineage::Owner;
+use crate::owner::Owner;
 use crate::{Engine, EngineError, freezer};
 
 /// Set for a command that was started anew in a scope.

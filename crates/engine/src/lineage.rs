@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 use whatif_types::{LayerId, Sandbox, Snapshot, Status, Template};
 
+use crate::owner::Owner;
 use crate::{Engine, EngineError};
 
 /// Everything recorded that names layers.
@@ -15,35 +16,6 @@ pub(crate) struct Lineage {
     pub sandboxes: Vec<(Sandbox, Vec<Snapshot>)>,
     pub templates: Vec<Template>,
     needed_by: HashMap<LayerId, Vec<Owner>>,
-}
-
-/// Somebody who needs a layer: removing it takes away all it owns.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case", tag = "kind", content = "name")]
-pub enum Owner {
-    Sandbox(String),
-    /// As `NAME@LABEL`.
-    Snapshot(String),
-    Template(String),
-}
-
-impl Owner {
-    /// What it is and how it is called.
-    #[must_use]
-    pub fn described(&self) -> String {
-        match self {
-            Self::Sandbox(name) => format!("sandbox '{name}'"),
-            Self::Snapshot(name) => format!("snapshot '{name}'"),
-            Self::Template(name) => format!("template '{name}'"),
-        }
-    }
-
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Sandbox(name) | Self::Snapshot(name) | Self::Template(name) => name,
-        }
-    }
 }
 
 impl Lineage {

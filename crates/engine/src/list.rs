@@ -9,8 +9,8 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::timestamp::rfc3339;
 use whatif_types::{LayerId, Sandbox, Status};
 
-use crate::intact::{self, Missing};
-use crate::{Engine, EngineError};
+use crate::missing::Missing;
+use crate::{Engine, EngineError, intact};
 
 /// One line of `ls`; the order of fields is that of the documented JSON.
 #[derive(Clone, Debug, Serialize)]

@@ -3,7 +3,6 @@
 pub mod changes;
 mod control;
 pub mod decisions;
-mod misuse;
 pub mod permits;
 mod ports;
 mod rules;
@@ -16,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::decisions::{Decision, Decisions, Denied, Troubles};
-pub use self::misuse::NetworkMisuse;
 pub(crate) use self::ports::Published;
 pub(crate) use self::supervise::{end as end_supervisor, forget as forget_supervisor};
 pub(crate) use self::wish::usual;
+pub use crate::error::NetworkMisuse;
 pub use whatif_supervisor::control::Answering;
 pub use whatif_supervisor::control::protocol::{Ask, Asked};
 

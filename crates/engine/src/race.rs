@@ -8,7 +8,6 @@
 mod attempt;
 mod beside;
 mod command;
-mod error;
 mod judge;
 mod measure;
 mod merge;
@@ -24,11 +23,11 @@ mod setup;
 mod stop;
 mod trial;
 
-pub use self::error::{Clash, RaceError};
 pub use self::merge::{Merged, Part};
 pub use self::new::{NewRace, RaceName};
 pub use self::records::{Claimed, Settled, Standing};
 pub use self::run::{Flow, Raced};
+pub use crate::error::{Clash, RaceError};
 pub use whatif_race::plan::PlanError;
 pub use whatif_race::{attempts, file, metric};
 pub use whatif_types::experiment::{Event, Experiment, ExperimentPlan, Ranking};

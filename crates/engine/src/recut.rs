@@ -18,7 +18,7 @@ use whatif_types::{Backend, LayerId, Plan, Sandbox};
 pub(crate) use self::beneath::Beneath;
 use crate::boot::Wish;
 use crate::error::Recut;
-use crate::lineage::Owner;
+use crate::owner::Owner;
 use crate::stray_heads::holds_something;
 use crate::trees::{copied_trees, tree_of, trees_by_number};
 use crate::{Engine, EngineError};

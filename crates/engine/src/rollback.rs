@@ -2,7 +2,7 @@
 
 use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot};
 
-use crate::lineage::Owner;
+use crate::owner::Owner;
 use crate::shift::{Destination, Live, Stopped};
 use crate::snapshot::{Take, new_snapshot, origin};
 use crate::{Engine, EngineError, now};

@@ -26,7 +26,7 @@ use crate::error::Recut;
 use crate::ids::new_layer_id;
 use crate::intact::heads_of;
 use crate::limits::Lease;
-use crate::lineage::Owner;
+use crate::owner::Owner;
 use crate::recut::Cut;
 use crate::trees::copied_trees;
 use crate::unfinished::take_back::take_back;

@@ -16,7 +16,7 @@ use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId};
 use crate::changes::marks_of;
 use crate::error::Misuse;
 use crate::ids::{new_id, new_layer_id};
-use crate::lineage::Owner;
+use crate::owner::Owner;
 use crate::{Engine, EngineError};
 
 /// The kernel takes five hundred layers, reality and its mask among them; this leaves room for a few snapshots more.

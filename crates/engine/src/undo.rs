@@ -14,21 +14,11 @@ use whatif_types::SandboxId;
 use self::objects::AddedObjects;
 pub use self::objects::is_git_object;
 use crate::apply::{About, BaseAfter, Left, Staged, Transacted, Watch, is_open_database, look_anew};
-use crate::error::Misuse;
+use crate::error::{ChangedPath, Misuse};
 use crate::git_directory::{Fault, Repository};
 use crate::history::Page;
 use crate::turn::Turn;
 use crate::{Engine, EngineError, now};
-
-/// A path that is not any more as an apply left it.
-#[derive(Clone, Debug)]
-pub struct ChangedPath {
-    pub path: PathBuf,
-    /// Follows the path.
-    pub why: String,
-    /// What was there before the apply, if that is kept.
-    pub earlier: Option<PathBuf>,
-}
 
 /// An undo that could be done.
 #[derive(Debug)]

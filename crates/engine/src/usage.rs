@@ -10,7 +10,8 @@ use whatif_diff::{ChangeSet, Depth, Found};
 use whatif_layers::measure;
 use whatif_types::{LayerId, Sandbox};
 
-use crate::lineage::{LayerUse, Lineage, Owner, sizes};
+use crate::lineage::{LayerUse, Lineage, sizes};
+use crate::owner::Owner;
 use crate::still::Binding;
 use crate::{Engine, EngineError};
 

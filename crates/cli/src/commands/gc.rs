@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use whatif_engine::intact::in_words;
-use whatif_engine::lineage::Owner;
+use whatif_engine::missing::in_words;
+use whatif_engine::owner::Owner;
 use whatif_engine::stack::Unknown;
 use whatif_engine::{Action, Collect, Collected, Engine};
 use whatif_types::{Size, Span};

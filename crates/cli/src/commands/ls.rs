@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use whatif_engine::Engine;
-use whatif_engine::intact::in_words;
+use whatif_engine::missing::in_words;
 use whatif_types::Status;
 use whatif_types::timestamp::age;
 

@@ -5,7 +5,8 @@ use whatif_types::{Sandbox, Status};
 
 use super::Probe;
 use crate::Engine;
-use crate::intact::{Incomplete, in_words};
+use crate::intact::Incomplete;
+use crate::missing::in_words;
 
 pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
     const NAME: &str = "sandboxes";

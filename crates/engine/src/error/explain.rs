@@ -9,7 +9,7 @@ use whatif_types::text::Text;
 use whatif_types::{Explain, Kind, Remedy};
 
 use crate::EngineError;
-use crate::undo::ChangedPath;
+use crate::error::ChangedPath;
 
 impl Explain for EngineError {
     fn code(&self) -> &'static str {

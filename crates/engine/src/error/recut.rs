@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use whatif_types::remedy::{Call, Value};
 use whatif_types::{Remedy, remedy};
 
-use crate::lineage::Owner;
+use crate::owner::Owner;
 
 /// Why what a sandbox changed would not be seen if it were mounted again.
 #[derive(Clone, Debug, PartialEq, Eq)]

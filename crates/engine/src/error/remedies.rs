@@ -14,8 +14,8 @@ use whatif_types::{Backend, Explain, Remedy, remedy};
 
 use super::EngineError;
 use crate::git_directory::Fault;
-use crate::lineage::Owner;
 use crate::merge::{Conflict, MARKERS, NOT_SEEN};
+use crate::owner::Owner;
 
 /// So many paths get a remedy of their own.
 const MOST_NAMED: usize = 5;

@@ -8,7 +8,8 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{LayerId, Sandbox, Span, Status};
 
 use crate::label::KEEP;
-use crate::lineage::{LayerUse, Owner};
+use crate::lineage::LayerUse;
+use crate::owner::Owner;
 
 /// A sandbox and what the rules ask about it.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use whatif_sys::absence;
 use whatif_types::network::{Rule, check_leads_outside};
 use whatif_types::{NetMode, Sandbox, Status};
 
-use super::NetworkMisuse;
 use super::control::refused;
 use super::{RULES, directory};
+use crate::error::NetworkMisuse;
 use crate::{Engine, EngineError};
 
 /// What `whatif net allow` and `whatif net deny` do.

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use whatif_types::network::Publish;
 use whatif_types::{NetMode, Sandbox, Status};
 
-use super::NetworkMisuse;
 use super::control::refused;
+use crate::error::NetworkMisuse;
 use crate::{Engine, EngineError};
 
 /// Bound before anything runs, so that a port that is taken is no surprise later.

@@ -12,7 +12,7 @@ use whatif_keeper::protocol::Access;
 use whatif_types::Sandbox;
 use whatif_types::network::{NetWish, Reach, Secret, SecretSource, SecretWish};
 
-use super::NetworkMisuse;
+use crate::error::NetworkMisuse;
 use crate::{Engine, EngineError};
 
 /// Where the sandbox finds whom to trust: in memory, and no part of what it changed.

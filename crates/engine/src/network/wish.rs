@@ -4,12 +4,8 @@ use whatif_types::NetMode;
 use whatif_types::config::UserConfig;
 use whatif_types::network::{NetChoice, NetWish, combine};
 
-use super::NetworkMisuse;
+use crate::error::{MOST_PUBLISHED, MOST_REACHED, NetworkMisuse};
 use crate::{Engine, EngineError, NewSandbox};
-
-/// Each takes two descriptors of its keeper's, and they are passed on together.
-pub(super) const MOST_REACHED: usize = 8;
-pub(super) const MOST_PUBLISHED: usize = 16;
 
 /// What a sandbox has if nothing is asked for.
 pub(crate) fn usual(config: &UserConfig) -> Result<(NetMode, NetWish), EngineError> {

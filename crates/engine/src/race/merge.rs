@@ -6,11 +6,10 @@ use whatif_types::experiment::{Attempt, AttemptPlan, Event, Experiment, Kind, Ou
 use whatif_types::{Sandbox, name};
 
 use self::compose::{Contribution, compose};
-use super::RaceError;
 use super::records::Claimed;
 use super::run::{Racing, Tell};
 use crate::apply::{ApplyRequest, Prepared};
-use crate::error::Misuse;
+use crate::error::{Misuse, RaceError};
 use crate::{Engine, EngineError, NewSandbox};
 
 /// What is taken of one attempt.

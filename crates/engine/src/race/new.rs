@@ -10,8 +10,8 @@ use whatif_types::experiment::{Attempt, Experiment, ExperimentDetails, Experimen
 use whatif_types::text::Text;
 use whatif_types::{ExperimentId, name};
 
-use super::RaceError;
 use crate::create::with_a_name;
+use crate::error::RaceError;
 use crate::git::Git;
 use crate::ids::new_id;
 use crate::{Engine, EngineError, NewSandbox, now};

@@ -13,7 +13,7 @@ use whatif_sys::absence;
 use whatif_types::experiment::{Attempt, AttemptState, Experiment, Kind, LABEL, Outcome, Ranking};
 use whatif_types::{ExperimentId, Sandbox, SandboxId};
 
-use super::RaceError;
+use crate::error::RaceError;
 use crate::{Engine, EngineError, NewSandbox, now};
 
 /// How long the lock of a race is waited for by whoever needs it, and by whoever only wants to know.

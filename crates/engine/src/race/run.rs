@@ -6,10 +6,10 @@ use whatif_race::rank;
 use whatif_types::experiment::{Attempt, AttemptState, Event, Experiment, ExperimentPlan, Outcome, Ranking, Verdict};
 use whatif_types::{LayerId, SandboxId, Span};
 
-use super::RaceError;
 use super::records::{Claimed, outcomes, wish};
 use super::setup::Begin;
 use super::stop::{Stop, Why};
+use crate::error::RaceError;
 use crate::{Engine, EngineError, NewSandbox, now};
 
 /// Whether whoever is told wants it to go on.

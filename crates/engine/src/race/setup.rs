@@ -5,13 +5,13 @@ use whatif_types::sandbox::{Details, Position};
 use whatif_types::text::Text;
 use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot};
 
-use super::RaceError;
 use super::command::{Command, how_it_ended};
 use super::output::Tail;
 use super::run::{Racing, Tell};
 use crate::captured::Heard;
 use crate::create::Start;
-use crate::lineage::Owner;
+use crate::error::RaceError;
+use crate::owner::Owner;
 use crate::recut::Beneath;
 use crate::shift::Live;
 use crate::snapshot::Named;

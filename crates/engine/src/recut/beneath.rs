@@ -11,7 +11,7 @@ use whatif_types::{LayerId, PlaceKind, Plan};
 
 use crate::boot::Wish;
 use crate::error::Recut;
-use crate::lineage::Owner;
+use crate::owner::Owner;
 use crate::stray_heads::holds_something;
 use crate::trees::copied_trees;
 use crate::{Engine, EngineError};

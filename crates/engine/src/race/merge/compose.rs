@@ -9,7 +9,8 @@ use whatif_patch::{Merge, Region, merge};
 use whatif_sys::absence::OrAbsent;
 use whatif_types::text::Text;
 
-use crate::race::{Clash, RaceError};
+use crate::error::RaceError;
+use crate::race::Clash;
 
 /// What one attempt makes of reality.
 pub(super) struct Contribution<'a> {

@@ -10,8 +10,6 @@ use whatif_types::network::{Publish, Rule};
 use whatif_types::remedy::{Call, Choice, Mention, Sentence, Value};
 use whatif_types::{Explain, Kind, NetMode, Remedy, remedy};
 
-use super::wish::{MOST_PUBLISHED, MOST_REACHED};
-
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkMisuse {
     #[error("{why}")]
@@ -167,3 +165,8 @@ fn secret_and_host() -> Remedy {
 fn another(port: u16) -> u32 {
     if port < 1024 { 8000 + u32::from(port) } else { u32::from(port.wrapping_add(1)) }
 }
+
+pub(crate) const MOST_PUBLISHED: usize = 16;
+
+/// Each takes two descriptors of its keeper's, and they are passed on together.
+pub(crate) const MOST_REACHED: usize = 8;
