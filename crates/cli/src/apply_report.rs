@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::apply::{Applied, ByReason, LeftOut, Options, Prepared, Reason, Step, What};
-use whatif_engine::commit::Committed;
+use whatif_engine::changes::apply::{Applied, ByReason, LeftOut, Options, Prepared, Reason, Step, What};
+use whatif_engine::changes::commit::Committed;
 use whatif_engine::{EngineError, shown_path};
 use whatif_patch::Region;
 use whatif_types::text::Text;

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use whatif_engine::chores::{Chore, Chores};
+use whatif_engine::ground::chores::{Chore, Chores};
 
 #[derive(Debug, Default)]
 pub struct InBackground {

@@ -48,15 +48,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use whatif_engine::Engine;
-use whatif_engine::chores::Chore;
+use whatif_engine::ground::chores::Chore;
 use whatif_types::SandboxId;
 
 use crate::args::{Cli, Command};
 use crate::chores::InBackground;
-use crate::context;
 use crate::failure::Failure;
 use crate::output::{Output, Style, printable};
-use crate::spelled;
+use crate::{context, spelled};
 
 pub type Outcome = Result<ExitCode, Failure>;
 
@@ -112,14 +111,14 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
 fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcome {
     let chores = Arc::new(InBackground::default());
     let engine = Engine::open(context::from_process()?, chores.clone())?;
-    for trouble in engine.recover()? {
+    for trouble in engine.upkeep.recover()? {
         output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(&spelled::sentence(&trouble.message))));
     }
     let outcome = work(&engine);
-    engine.tidy_if_due();
+    engine.upkeep.tidy_if_due();
     chores.start_the_rest();
     outcome.map_err(|error| match error {
-        Failure::Engine(error) => engine.explain_removal(error).into(),
+        Failure::Engine(error) => engine.ground.explain_removal(error).into(),
         usage @ Failure::Usage(_) => usage,
     })
 }
@@ -127,16 +126,16 @@ fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcom
 /// What another command started in the background.
 fn do_chores(chores: impl IntoIterator<Item = Chore>) -> Outcome {
     let engine = Engine::open(context::from_process()?, Arc::new(InBackground::default()))?;
-    engine.recover()?;
+    engine.upkeep.recover()?;
     for chore in chores {
-        engine.do_chore(&chore)?;
+        engine.upkeep.do_chore(&chore)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Whoever makes something new is told when there is more than there should be.
 pub fn tell_disk_alert(engine: &Engine, output: &Output) {
-    if let Some(alert) = engine.disk_alert() {
+    if let Some(alert) = engine.ground.disk_alert() {
         output.note(format!("{} {alert}; 'whatif du' shows where it is", output.paint_note(Style::Yellow, "whatif:")));
     }
 }

@@ -38,7 +38,7 @@ fn signal(error: &dyn Explain) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use whatif_engine::error::Misuse;
-    use whatif_engine::race::RaceError;
+    use whatif_engine::races::RaceError;
     use whatif_engine::{EngineError, StoreError};
     use whatif_keeper::protocol::{Failed, Reason};
 
@@ -59,7 +59,7 @@ mod tests {
             (failed(Reason::NotFound), 127),
             (failed(Reason::CannotExecute), 126),
             (EngineError::Cancelled { signal: 15 }, 143),
-            (whatif_engine::apply::ApplyError::Cancelled.into(), 125),
+            (whatif_engine::changes::apply::ApplyError::Cancelled.into(), 125),
             (EngineError::NoSuchSandbox { name: name() }, 125),
         ];
         for (error, expected) in table {

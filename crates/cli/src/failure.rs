@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use whatif_engine::EngineError;
-use whatif_engine::race::RaceError;
+use whatif_engine::races::RaceError;
 use whatif_types::remedy::{Remedy, Sentence};
 use whatif_types::{Explain, Kind};
 

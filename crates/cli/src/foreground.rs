@@ -76,7 +76,7 @@ pub fn attend(
         }
         if !ready && Instant::now() >= due {
             let began = Instant::now();
-            engine.tend(sandbox);
+            engine.lifecycle.tend(sandbox);
             due = Instant::now() + NOW_AND_THEN.max(began.elapsed() * SMALLEST_SHARE);
         }
         if ready {
@@ -84,7 +84,7 @@ pub fn attend(
             if !matches!(news, Ok(News::NetworkWanted)) {
                 network.stop_asking("the command has ended");
             }
-            match news.map_err(|error| engine.explain_end_of_command(sandbox, error))? {
+            match news.map_err(|error| engine.ground.explain_end_of_command(sandbox, error))? {
                 News::NetworkWanted => network.is_wanted(),
                 News::Exited(exited) => {
                     relays.iter_mut().for_each(Relay::drain);

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::Signal;
 use whatif_engine::EngineError;
-use whatif_engine::apply::{ApplyError, Progress as Step};
-use whatif_engine::gate::Follower;
+use whatif_engine::changes::apply::{ApplyError, Progress as Step};
+use whatif_engine::changes::gate::Follower;
 use whatif_sys::last_words::LastWords;
 
 use crate::output::Output;

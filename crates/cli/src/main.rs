@@ -30,7 +30,7 @@ use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
 use whatif_engine::EngineError;
-use whatif_engine::limits::Scope;
+use whatif_engine::ground::limits::Scope;
 use whatif_types::NetMode;
 
 use crate::failure::Failure;
@@ -73,7 +73,7 @@ fn start_anew_in(scope: Scope) -> EngineError {
     let Ok(program) = std::env::current_exe() else { return EngineError::ScopeNeeded { scope } };
     let mut command = scope.command(program.as_os_str());
     whatif_sys::settings::restore_umask();
-    let _failed = command.args(std::env::args_os().skip(1)).env(whatif_engine::limits::IN_SCOPE, "1").exec();
+    let _failed = command.args(std::env::args_os().skip(1)).env(whatif_engine::ground::limits::IN_SCOPE, "1").exec();
     EngineError::ScopeNeeded { scope }
 }
 

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use whatif_engine::checks::CheckResult;
-use whatif_engine::gate::{Approver, Question};
+use whatif_engine::changes::checks::CheckResult;
+use whatif_engine::changes::gate::{Approver, Question};
 
 use crate::apply_report::show_plan;
 use crate::commands::undo::show_undo;

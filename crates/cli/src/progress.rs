@@ -57,15 +57,15 @@ impl Progress {
         Self { line: Line::new("", output) }
     }
 
-    pub fn show(&mut self, progress: &whatif_engine::apply::Progress) {
-        if progress.stage == whatif_engine::apply::Stage::Waiting {
+    pub fn show(&mut self, progress: &whatif_engine::changes::apply::Progress) {
+        if progress.stage == whatif_engine::changes::apply::Stage::Waiting {
             self.line.word = "waiting";
             return self.line.show("for another apply in this project");
         }
         self.line.word = match progress.stage {
-            whatif_engine::apply::Stage::Waiting | whatif_engine::apply::Stage::Staging => "preparing",
-            whatif_engine::apply::Stage::Swapping => "applying",
-            whatif_engine::apply::Stage::Finishing => "finishing",
+            whatif_engine::changes::apply::Stage::Waiting | whatif_engine::changes::apply::Stage::Staging => "preparing",
+            whatif_engine::changes::apply::Stage::Swapping => "applying",
+            whatif_engine::changes::apply::Stage::Finishing => "finishing",
         };
         self.line.show(&format!("{} of {}", progress.done, progress.total));
     }

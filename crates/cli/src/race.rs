@@ -10,6 +10,7 @@ mod line;
 mod list;
 mod live;
 mod report;
+
 #[cfg(test)]
 mod sample;
 mod told;
@@ -25,7 +26,7 @@ pub use self::list::list;
 pub use self::live::Live;
 pub use self::report::report;
 pub use self::told::told;
-pub use whatif_engine::race::Standing;
+pub use whatif_engine::races::Standing;
 
 /// A race with what is known about it besides its record.
 #[derive(Clone, Copy, Debug)]

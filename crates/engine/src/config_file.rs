@@ -1,5 +1,7 @@
 //! Reads a configuration file that somebody else may have put there.
 
+mod patterns;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -7,8 +9,6 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use whatif_types::config::{ProjectConfig, UserConfig};
-
-mod patterns;
 
 /// No configuration is longer.
 const LONGEST: u64 = 1 << 20;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::chores::Chores;
+use crate::ground::chores::Chores;
 use crate::{Context, Engine};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -55,7 +55,7 @@ pub fn examine(context: Context, chores: Arc<dyn Chores>) -> Vec<Probe> {
     probes.extend(limits::probes());
     probes.push(holding::probe());
     probes.extend(storage::probes(&context));
-    match Engine::open(context, chores).and_then(|engine| engine.recover().map(drop).map(|()| engine)) {
+    match Engine::open(context, chores).and_then(|engine| engine.upkeep.recover().map(drop).map(|()| engine)) {
         Ok(engine) => {
             probes.extend(trial::probes(&engine));
             probes.push(trial::network(&engine));

@@ -12,15 +12,18 @@ pub mod supervisor;
 mod wish;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+
+pub use whatif_supervisor::control::Answering;
+pub use whatif_supervisor::control::protocol::{Ask, Asked};
 
 pub use self::decisions::{Decision, Decisions, Denied, Troubles};
 pub(crate) use self::ports::Published;
 pub(crate) use self::supervise::{end as end_supervisor, forget as forget_supervisor};
-pub(crate) use self::wish::usual;
+pub(crate) use self::wish::{Wanted, usual};
 pub use crate::error::NetworkMisuse;
-pub use whatif_supervisor::control::Answering;
-pub use whatif_supervisor::control::protocol::{Ask, Asked};
+use crate::ground::Ground;
 
 /// What belongs to the network, in a sandbox's directory.
 fn directory(sandbox: &Path) -> PathBuf {
@@ -37,3 +40,8 @@ const CONTROL: &str = "control.sock";
 const PID: &str = "supervisor.pid";
 /// How long it may take to write down how connections ended.
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
+
+#[derive(Debug)]
+pub struct Network {
+    pub(crate) ground: Arc<Ground>,
+}

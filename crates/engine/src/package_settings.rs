@@ -1,8 +1,7 @@
 //! Where packages come from, as the user's own settings of npm and pip say it, without the credentials that stand there too.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 /// Settings that name no program and no credential.
 const NPM: [&str; 8] = ["registry", "strict-ssl", "cafile", "save-exact", "engine-strict", "legacy-peer-deps", "fund", "audit"];

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use whatif_engine::diff::CONTEXT_LINES;
+use whatif_engine::changes::diff::CONTEXT_LINES;
 use whatif_engine::{Change, Content, shown_path};
 use whatif_patch::{HunkLine, LineKind};
 

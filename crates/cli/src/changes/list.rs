@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use whatif_engine::diff::Diff;
+use whatif_engine::changes::diff::Diff;
 use whatif_engine::{Blocked, Change, ChangeKind, Collapsed, Flag, Kind, Moved, shown_path};
 
 use super::looks::{self, Owners};

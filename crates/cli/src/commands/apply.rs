@@ -1,9 +1,9 @@
 use std::process::ExitCode;
 
-use whatif_engine::apply::{ApplyRequest, HunkChoice};
-use whatif_engine::commit::CommitOptions;
+use whatif_engine::changes::apply::{ApplyRequest, HunkChoice};
+use whatif_engine::changes::commit::CommitOptions;
+use whatif_engine::changes::gate::{ApplyWish, Made, MadeReal, Planned};
 use whatif_engine::error::signal_name;
-use whatif_engine::gate::{ApplyWish, Made, MadeReal, Planned};
 use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
@@ -102,7 +102,7 @@ impl Args {
         let EngineError::Misuse(misuse) = &error else { return error.into() };
         let last = [("--files", self.files.last()), ("--exclude", self.exclude.last())];
         // Where the records cannot be read, the error at hand is still true.
-        let is_sandbox = |pattern: &String| self.name.is_none() && engine.is_sandbox(pattern).unwrap_or(false);
+        let is_sandbox = |pattern: &String| self.name.is_none() && engine.changes.is_sandbox(pattern).unwrap_or(false);
         match last.into_iter().find_map(|(option, pattern)| Some((option, pattern.filter(|p| is_sandbox(p))?))) {
             Some((option, name)) => {
                 let hint = format!("'{name}' is a sandbox: write it before {option}, as in 'whatif apply {name} {option} GLOB'");
@@ -165,10 +165,10 @@ pub fn perform(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, 
     let wish = args.wish();
     let mut following = Following::new(output);
     if args.dry_run {
-        let planned = engine.plan_apply(&wish).map_err(|error| args.explain_swallowed_name(engine, error))?;
+        let planned = engine.changes.plan_apply(&wish).map_err(|error| args.explain_swallowed_name(engine, error))?;
         return Ok(tell_plan(planned, output));
     }
-    let made = engine.make_real(&wish, &mut Person::new(output), &mut following);
+    let made = engine.changes.make_real(&wish, &mut Person::new(output), &mut following);
     let made = following.explained(made).map_err(|error| args.explain_swallowed_name(engine, error))?;
     let interrupted = following.ended();
     let made = match made {

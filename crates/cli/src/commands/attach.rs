@@ -3,16 +3,14 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::attach::Attached;
+use whatif_engine::lifecycle::attach::Attached;
 use whatif_engine::{Engine, Exited};
 use whatif_types::Chosen;
 
 use super::Outcome;
-use crate::chosen;
-use crate::ending;
-use crate::exit;
 use crate::foreground::attached::{self, Left, Seen};
 use crate::output::{Output, Style};
+use crate::{chosen, ending, exit};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -30,7 +28,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut attached = engine.attach(args.name.as_deref(), args.command, args.from)?;
+    let mut attached = engine.lifecycle.attach(args.name.as_deref(), args.command, args.from)?;
     let seen = attached::attend(&mut attached, args.eof, output)?;
     match seen.left {
         None => {

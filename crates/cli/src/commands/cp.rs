@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::Engine;
-use whatif_engine::copy::Replace;
+use whatif_engine::lifecycle::copy::Replace;
 
 use super::Outcome;
 use crate::failure::Failure;
@@ -28,8 +28,8 @@ pub struct Args {
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let replace = if args.force { Replace::Anything } else { Replace::Never };
     let copied = match (place(&args.source), place(&args.target)) {
-        (Place::Inside(name, inside), Place::Outside(outside)) => engine.copy_out(name, inside, &outside, replace)?,
-        (Place::Outside(outside), Place::Inside(name, inside)) => engine.copy_in(&outside, name, inside)?,
+        (Place::Inside(name, inside), Place::Outside(outside)) => engine.lifecycle.copy_out(name, inside, &outside, replace)?,
+        (Place::Outside(outside), Place::Inside(name, inside)) => engine.lifecycle.copy_in(&outside, name, inside)?,
         _ => {
             return Err(Failure::usage(
                 "one side must be in a sandbox and the other must not",

@@ -2,7 +2,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use whatif_engine::diff::{Diff, Subject};
+use whatif_engine::changes::diff::{Diff, Subject};
 use whatif_engine::{Change, Depth, Engine, EngineError, Unreadable, shown_path};
 use whatif_sys::absence;
 
@@ -55,10 +55,10 @@ impl Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let (subject, paths) = subject(engine, &args.subjects)?;
-    let picked = Picked::new(&paths, &engine.context.cwd);
+    let picked = Picked::new(&paths, &engine.context().cwd);
     let is_for_programs = args.name_only || args.patch && !std::io::stdout().is_terminal();
     let depth = if is_for_programs && !output.json { Depth::Listing } else { Depth::Review };
-    let diff = engine.diff(&subject, depth)?;
+    let diff = engine.changes.diff(&subject, depth)?;
     refuse_unknown(&diff, &picked, engine)?;
     let extent = Extent { ignored: args.all, outside: args.outside };
     let mut unread = diff.set.unreadable.clone();
@@ -82,7 +82,7 @@ fn refuse_unknown(diff: &Diff, picked: &Picked, engine: &Engine) -> Result<(), F
     match unknown {
         None => Ok(()),
         Some(path) => Err(Failure::usage(
-            format!("{} is neither in the change set nor in reality", visible_path(shown_path(path, &engine.context.cwd))),
+            format!("{} is neither in the change set nor in reality", visible_path(shown_path(path, &engine.context().cwd))),
             format!("list what there is: whatif diff {} --name-only --all --outside", diff.title),
         )),
     }
@@ -160,7 +160,7 @@ fn note_unreadable(unreadable: &[Unreadable], output: &Output) {
 fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>), Failure> {
     let Some(first) = words.first().and_then(|w| w.to_str()) else { return Ok((Subject::Sandbox(None), words.to_vec())) };
     let rest = || words[1..].to_vec();
-    if engine.is_sandbox(first)? {
+    if engine.changes.is_sandbox(first)? {
         return Ok((Subject::Sandbox(Some(first.to_owned())), rest()));
     }
     if let Some((from, to)) =
@@ -174,11 +174,11 @@ fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>)
         return Ok((Subject::Between(None, Some(first.to_owned())), rest()));
     }
     // A word that is neither a sandbox nor anything in the file system is a misspelt sandbox.
-    let is_there = || absence::leads_somewhere(&engine.context.cwd.join(first)).unwrap_or(true);
+    let is_there = || absence::leads_somewhere(&engine.context().cwd.join(first)).unwrap_or(true);
     if words.len() == 1 && !first.contains('/') && !is_there() {
-        let latest = engine.diff(&Subject::Sandbox(None), Depth::Names);
-        let known = latest.is_ok_and(|d| d.set.changes.iter().any(|c| c.path.starts_with(engine.context.cwd.join(first))));
-        if !known && engine.is_label(first)? {
+        let latest = engine.changes.diff(&Subject::Sandbox(None), Depth::Names);
+        let known = latest.is_ok_and(|d| d.set.changes.iter().any(|c| c.path.starts_with(engine.context().cwd.join(first))));
+        if !known && engine.ground.is_label(first)? {
             return Ok((Subject::Between(None, Some(first.to_owned())), rest()));
         }
         if !known {

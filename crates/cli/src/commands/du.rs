@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use whatif_engine::Engine;
-use whatif_engine::usage::{Hint, Usage};
+use whatif_engine::ground::usage::{Hint, Usage};
 
 use super::Outcome;
 use crate::output::{Output, Style, bytes, visible_path};
@@ -16,7 +16,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let usage = engine.usage(args.name.as_deref())?;
+    let usage = engine.ground.usage(args.name.as_deref())?;
     output.document(&usage);
     if !output.json {
         show(&usage, args.name.is_some(), output);

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::{CommandSpec, Detached, Engine, EngineError, Stdio, limits};
+use whatif_engine::ground::limits;
+use whatif_engine::{CommandSpec, Detached, Engine, EngineError, Stdio};
 use whatif_types::{Limits, Span};
 
 use super::Outcome;
-use crate::ending;
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style};
-use crate::unreached;
+use crate::{ending, unreached};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -68,7 +68,7 @@ impl Args {
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     limits::check(&Limits { timeout: args.timeout, ..Limits::none() })?;
-    let mut entered = engine.enter(args.name.as_deref())?;
+    let mut entered = engine.lifecycle.enter(args.name.as_deref())?;
     let mut snapshot = None;
     if args.auto_snapshot || entered.sandbox.details.auto_snapshot {
         (entered, snapshot) = super::snapshot::before_command(engine, entered, output)?;
@@ -87,7 +87,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
             spec.stdio[0] = Stdio::Kept;
         }
         spec.terminal = args.tty.then(foreground::size);
-        let Detached { sandbox, pid, id } = engine.exec_detached(entered, &spec)?;
+        let Detached { sandbox, pid, id } = engine.lifecycle.exec_detached(entered, &spec)?;
         output.document(&json!({ "sandbox": sandbox.name, "pid": pid, "id": id, "snapshot": snapshot }));
         output.line(format!(
             "started as process {pid} in {}; its output: whatif logs {} {pid}; to return to it: whatif attach {} {id}",
@@ -101,12 +101,12 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let mut streams = Streams::prepare(Wanted { stdin: args.interactive, capture: output.json, terminal }).map_err(no_streams)?;
     spec.stdio = foreground::passed(&streams).0;
     spec.terminal = terminal.then(foreground::size);
-    let mut started = engine.exec(entered, &spec, &foreground::passed(&streams).1)?;
+    let mut started = engine.lifecycle.exec(entered, &spec, &foreground::passed(&streams).1)?;
     streams.handed_over();
     let captured = streams.captured.clone();
-    let mark = engine.network_mark(&started.sandbox);
+    let mark = engine.network.network_mark(&started.sandbox);
     let exited = foreground::attend(&mut started.running, streams, engine, &started.sandbox, output)?;
-    let network = engine.troubles_since(&started.sandbox, mark);
+    let network = engine.network.troubles_since(&started.sandbox, mark);
     if output.json {
         let mut document = ending::document(&exited);
         document["sandbox"] = json!(started.sandbox.name);
@@ -121,13 +121,14 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
             output.note(format!("{} {line}", output.paint_note(Style::Dim, "whatif:")));
         }
     }
-    if let Some(ended) = exited.signal.and_then(|_| engine.end_by_another_command(&started.sandbox)).filter(|_| !output.json) {
+    if let Some(ended) = exited.signal.and_then(|_| engine.ground.end_by_another_command(&started.sandbox)).filter(|_| !output.json)
+    {
         // The prompt of a shell may be what stands on the line.
         let line_end = if terminal { "\n" } else { "" };
         output.note(format!("{line_end}{}", output.rendered(&ended, None)));
     }
     unreached::tell(&network, &started.sandbox, true, output);
-    engine.settle_command(&started.sandbox, &exited)?;
+    engine.lifecycle.settle_command(&started.sandbox, &exited)?;
     Ok(super::run::exit_code(&exited))
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::export::{Exported, Packed};
-use whatif_engine::shift::Live;
+use whatif_engine::history::export::{Exported, Packed};
+use whatif_engine::lifecycle::shift::Live;
 use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
@@ -47,7 +47,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         if std::io::stdout().is_terminal() || output.json {
             return Err(Failure::usage("an archive is nothing to look at", "give a file: --output FILE"));
         }
-        let packed = engine.export(what, args.live, std::io::stdout().lock(), &mut progress)?;
+        let packed = engine.history.export(what, args.live, std::io::stdout().lock(), &mut progress)?;
         return Ok(tell_where_it_cannot_be_seen(&packed, output));
     }
     let name = args.template.as_deref().or(args.source.as_deref()).unwrap_or("sandbox");
@@ -70,7 +70,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     let failed = |source| EngineError::Io { action: "write", path: path.clone(), source };
     let file = WholeFile::create(&path).map_err(failed)?;
-    let Packed { about, written, disturbed } = engine.export(what, args.live, file.writer(), &mut progress)?;
+    let Packed { about, written, disturbed } = engine.history.export(what, args.live, file.writer(), &mut progress)?;
     file.publish().map_err(failed)?;
     let size = fs::metadata(&path).map_or(0, |m| m.len());
     line.clear();
@@ -100,7 +100,7 @@ fn into_what_is_there(
 ) -> Result<Packed, Failure> {
     let failed = |source| EngineError::Io { action: "write", path: path.to_owned(), source };
     let opened = File::options().write(true).open(path).map_err(failed)?;
-    Ok(engine.export(what, live, opened, progress)?)
+    Ok(engine.history.export(what, live, opened, progress)?)
 }
 
 /// Of an archive that went somewhere else, what can be compared later.

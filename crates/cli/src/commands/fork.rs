@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::Engine;
-use whatif_engine::fork::Fork;
-use whatif_engine::shift::Live;
+use whatif_engine::history::fork::Fork;
+use whatif_engine::lifecycle::shift::Live;
 
 use super::Outcome;
 use super::snapshot::{live, tell_disturbed, was_copied};
@@ -35,7 +35,7 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let fork = Fork { source: &args.source, name: args.name.as_deref(), count: args.count, expose: &args.expose, live: args.live };
-    let forked = engine.fork(&fork)?;
+    let forked = engine.history.fork(&fork)?;
     output.document(&json!({
         "from": format!("{}@{}", forked.parent.name, forked.from.label),
         "copied": forked.disturbed.as_ref().is_some_and(was_copied),

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
+use whatif_engine::ground::stack::Unknown;
 use whatif_engine::missing::in_words;
 use whatif_engine::owner::Owner;
-use whatif_engine::stack::Unknown;
 use whatif_engine::{Action, Collect, Collected, Engine};
 use whatif_types::{Size, Span};
 
@@ -37,7 +37,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     let unknown_layers = if args.delete_unknown { Unknown::Delete } else { Unknown::Keep };
     let asked = Collect { dry_run: args.dry_run, older_than: args.older_than, max_total: args.max_total, unknown_layers };
-    let collected = engine.collect(&asked)?;
+    let collected = engine.upkeep.collect(&asked)?;
     output.document(&collected);
     tell_reconciled(&collected, output);
     tell_removed(&collected, output);
@@ -51,7 +51,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn adopt(engine: &Engine, output: &Output) -> Outcome {
-    let adopted = engine.adopt()?;
+    let adopted = engine.upkeep.adopt()?;
     output.document(&adopted);
     for path in &adopted.set_aside {
         output.line(format!("the damaged records are in {}", printable(&path.to_string_lossy())));

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use whatif_engine::export::Kind;
-use whatif_engine::import::{self, Import, Imported, Inspected};
+use whatif_engine::history::export::Kind;
+use whatif_engine::history::import::{self, Import, Imported, Inspected};
 use whatif_engine::{Engine, EngineError};
 use whatif_types::Backend;
-
 use whatif_types::timestamp::rfc3339;
 
 use super::Outcome;
@@ -52,9 +51,9 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut line = Line::new("unpacking", output);
     let mut progress = |done: u64| line.show(&bytes(done));
     let arrived = if args.file == Path::new("-") {
-        engine.import(std::io::stdin().lock(), &import, &mut progress)?
+        engine.history.import(std::io::stdin().lock(), &import, &mut progress)?
     } else {
-        engine.import(import::open(&args.file)?, &import, &mut progress)?
+        engine.history.import(import::open(&args.file)?, &import, &mut progress)?
     };
     line.clear();
     output.document(&arrived);

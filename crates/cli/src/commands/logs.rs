@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::json;
-use whatif_engine::logs::{Log, Part};
+use whatif_engine::lifecycle::logs::{Log, Part};
 use whatif_engine::{Engine, EngineError};
 use whatif_types::Chosen;
 
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut log = engine.log(args.name.as_deref(), args.command)?;
+    let mut log = engine.lifecycle.log(args.name.as_deref(), args.command)?;
     // A command that never pauses would never let us end.
     log.bound(false)?;
     if output.json {
@@ -70,7 +70,7 @@ fn print(engine: &Engine, args: &Args, log: &mut Log, printer: &mut Printer<'_>)
     let mut pause = SHORTEST_PAUSE;
     loop {
         // Asked before reading, so that nothing written before the end is missed; but not while there is more to read.
-        let running = args.follow && engine.is_running(log);
+        let running = args.follow && engine.lifecycle.is_running(log);
         let mut is_silent = true;
         while let Some(part) = log.next(&mut buffer)? {
             is_silent = false;

@@ -26,14 +26,14 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut sandboxes = engine.list()?;
-    let unrecorded = engine.unrecorded()?;
+    let mut sandboxes = engine.lifecycle.list()?;
+    let unrecorded = engine.upkeep.unrecorded()?;
     if let Some(first) = unrecorded.first() {
         let count = counted(unrecorded.len() as u64, "sandbox").replace("sandboxs", "sandboxes");
         let place = printable(&first.parent().unwrap_or(first).to_string_lossy());
         output.warn(format!("whatif: {count} in {place} not in the records; to record them again: whatif gc --adopt"));
     }
-    let unknown = engine.unknown_layers()?.len();
+    let unknown = engine.ground.unknown_layers()?.len();
     // Those of sandboxes that can be recorded again are no news.
     if unrecorded.is_empty() && unknown > 0 {
         let count = counted(unknown as u64, "layer");
@@ -41,7 +41,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     let all = sandboxes.len();
     if args.here {
-        let project = engine.context.project_of(&engine.context.cwd)?;
+        let project = engine.context().project_of(&engine.context().cwd)?;
         sandboxes.retain(|s| s.project == project);
     }
     sandboxes.retain(|s| {

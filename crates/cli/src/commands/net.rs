@@ -73,12 +73,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn change(engine: &Engine, change: Change, rules: &Rules, output: &Output) -> Outcome {
-    let sandbox = engine.change_rules(&rules.name, change, &rules.rules)?;
+    let sandbox = engine.network.change_rules(&rules.name, change, &rules.rules)?;
     let network = &sandbox.details.network;
     output.document(&json!({ "sandbox": sandbox.name, "allow": network.allow, "deny": network.deny }));
     output.line(format!("{}: {}", output.paint(Style::Bold, &sandbox.name), describe(&sandbox.details)));
     if change == Change::Allow {
-        for rule in engine.overruled(&sandbox, &rules.rules) {
+        for rule in engine.network.overruled(&sandbox, &rules.rules) {
             output
                 .note(format!("{} {rule} stays denied: the configuration denies it", output.paint_note(Style::Yellow, "whatif:")));
         }
@@ -88,11 +88,11 @@ fn change(engine: &Engine, change: Change, rules: &Rules, output: &Output) -> Ou
 
 fn permits(engine: &Engine, forget: Option<&Rule>, output: &Output) -> Outcome {
     if let Some(rule) = forget
-        && engine.forget_permit(rule)? == 0
+        && engine.network.forget_permit(rule)? == 0
     {
         return Err(Failure::usage(format!("'{rule}' was not permitted anywhere"), "'whatif net permits' lists what was"));
     }
-    let permits = engine.permits()?;
+    let permits = engine.network.permits()?;
     output.document(&permits);
     let mut rows: Vec<Vec<String>> = permits.always.iter().map(|rule| vec![rule.to_string(), "always".to_owned()]).collect();
     for (project, rules) in &permits.projects {
@@ -107,7 +107,7 @@ fn permits(engine: &Engine, forget: Option<&Rule>, output: &Output) -> Outcome {
 }
 
 fn show(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut decisions = engine.decisions(args.name.as_deref())?;
+    let mut decisions = engine.network.decisions(args.name.as_deref())?;
     if args.denied {
         decisions.all.retain(|d| !d.allowed);
     }
@@ -144,8 +144,8 @@ fn show(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn rules(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let sandbox = engine.decisions(args.name.as_deref())?.sandbox;
-    let rules = engine.rules_in_force(&sandbox)?;
+    let sandbox = engine.network.decisions(args.name.as_deref())?.sandbox;
+    let rules = engine.network.rules_in_force(&sandbox)?;
     output.document(&rules);
     output.line(format!("{}: {}", output.paint(Style::Bold, &sandbox.name), describe(&sandbox.details)));
     let origin = |rule: &Rule| {
@@ -170,7 +170,7 @@ fn follow(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut was_open: Vec<bool> = Vec::new();
     let mut has_shown = false;
     loop {
-        let decisions = match engine.decisions(args.name.as_deref()) {
+        let decisions = match engine.network.decisions(args.name.as_deref()) {
             // It was there before, and is gone.
             Err(EngineError::NoSuchSandbox { .. }) if has_shown => return Ok(ExitCode::SUCCESS),
             other => other?,

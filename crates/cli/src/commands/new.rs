@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-
 use whatif_engine::Engine;
 
 use super::Outcome;
@@ -26,12 +25,12 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let mut new = args.sandbox.into_new(engine)?;
     new.name = new.name.or(args.positional_name);
     new.idempotency_key = args.idempotency_key;
-    let sandbox = engine.create(&new)?;
+    let sandbox = engine.lifecycle.create(&new)?;
     let moved = super::template::tell_moved(engine, &sandbox, output);
     super::tell_disk_alert(engine, output);
     let name = sandbox.name.clone();
     if output.json {
-        let mut document = json!(engine.listed(sandbox)?);
+        let mut document = json!(engine.lifecycle.listed(sandbox)?);
         document["template_moved"] = json!(moved);
         output.document(&document);
     } else {

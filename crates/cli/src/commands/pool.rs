@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::Engine;
-use whatif_engine::pool::{Filled, Shortfall};
+use whatif_engine::upkeep::pool::{Filled, Shortfall};
 
 use super::Outcome;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         None => show(engine, output),
         Some(Action::Fill) => fill(engine, output)?,
         Some(Action::Drain) => {
-            let drained = engine.drain_pool()?;
+            let drained = engine.upkeep.drain_pool()?;
             output.document(&json!({ "drained": drained }));
             output.line(format!("{} thrown away", counted(drained as u64, "sandbox")));
         }
@@ -39,7 +39,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn fill(engine: &Engine, output: &Output) -> Result<(), Failure> {
-    let filled = engine.fill_pool_now()?;
+    let filled = engine.upkeep.fill_pool_now()?;
     if filled.size == 0 && filled.surplus == 0 {
         return Err(Failure::usage("the pool is switched off", "set 'size' under '[pool]' in the configuration"));
     }
@@ -68,10 +68,10 @@ fn reason(shortfall: Shortfall) -> &'static str {
 }
 
 fn show(engine: &Engine, output: &Output) {
-    let kept = engine.pool();
+    let kept = engine.upkeep.pool();
     output.document(&kept);
     if kept.is_empty() {
-        output.note(match engine.context.config.pool.size {
+        output.note(match engine.context().config.pool.size {
             0 => "nothing is kept ready; set 'size' under '[pool]' in the configuration",
             _ => "nothing is kept ready yet; fill it: whatif pool fill",
         });
@@ -80,7 +80,7 @@ fn show(engine: &Engine, output: &Output) {
     let mut rows = vec![["READY", "NETWORK", "PROJECT"].map(|h| output.paint(Style::Dim, h)).to_vec()];
     for shelf in &kept {
         rows.push(vec![
-            format!("{} of {}", shelf.ready, engine.context.config.pool.size),
+            format!("{} of {}", shelf.ready, engine.context().config.pool.size),
             format!("{:?}", shelf.net).to_lowercase(),
             printable(&shelf.project.to_string_lossy()),
         ]);

@@ -24,13 +24,13 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     if let Some(port) = args.remove {
-        let sandbox = engine.unpublish(args.name.as_deref(), port)?;
+        let sandbox = engine.network.unpublish(args.name.as_deref(), port)?;
         output.document(&json!({ "sandbox": sandbox.name, "ports": sandbox.details.network.publish }));
         output.note(format!("port {port} of '{}' is not published any more", sandbox.name));
         return Ok(ExitCode::SUCCESS);
     }
-    let (sandbox, ports) = engine.ports(args.name.as_deref(), args.port)?;
-    let taken = engine.missing_ports(&sandbox);
+    let (sandbox, ports) = engine.network.ports(args.name.as_deref(), args.port)?;
+    let taken = engine.network.missing_ports(&sandbox);
     output.document(&json!({ "sandbox": sandbox.name, "ports": ports, "taken": taken }));
     if ports.is_empty() {
         output.note(format!("no port of '{}' is published; to publish one: whatif port {} 8080", sandbox.name, sandbox.name));
@@ -53,7 +53,7 @@ fn describe(port: Publish) -> String {
 
 /// Another program may have had a port when the sandbox was started.
 pub fn tell_missing(engine: &Engine, sandbox: &Sandbox, output: &Output) {
-    tell_taken(&engine.missing_ports(sandbox), sandbox, output);
+    tell_taken(&engine.network.missing_ports(sandbox), sandbox, output);
 }
 
 fn tell_taken(taken: &[Publish], sandbox: &Sandbox, output: &Output) {

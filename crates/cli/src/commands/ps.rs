@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let (sandbox, processes, ended) = engine.processes(args.name.as_deref())?;
+    let (sandbox, processes, ended) = engine.lifecycle.processes(args.name.as_deref())?;
     if args.all {
         output.document(&json!({ "processes": processes, "ended": ended }));
     } else {

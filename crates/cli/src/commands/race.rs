@@ -12,7 +12,7 @@ mod show;
 mod watch;
 
 use whatif_engine::Engine;
-use whatif_engine::race::Experiment;
+use whatif_engine::races::Experiment;
 
 use super::Outcome;
 use crate::output::Output;
@@ -60,7 +60,7 @@ struct Variables {
 
 impl Which {
     fn find(&self, engine: &Engine) -> Result<Experiment, whatif_engine::EngineError> {
-        engine.find_race(self.race.as_deref())
+        engine.races.find_race(self.race.as_deref())
     }
 }
 
@@ -82,7 +82,7 @@ fn start(engine: &Engine, options: plan::Options, output: &Output) -> Outcome {
     let new = options.resolve(engine)?;
     // Their values are known to us alone.
     let set: Vec<String> = new.sandbox.env.iter().filter(|entry| entry.contains('=')).cloned().collect();
-    let experiment = engine.new_race(new)?;
+    let experiment = engine.races.new_race(new)?;
     super::tell_disk_alert(engine, output);
     watch::run(engine, &experiment, &set, output)
 }

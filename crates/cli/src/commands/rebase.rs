@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let rebased = engine.rebase(args.name.as_deref())?;
+    let rebased = engine.changes.rebase(args.name.as_deref())?;
     let project = &rebased.sandbox.project;
     let texts = |paths: &[PathBuf]| paths.iter().map(|p| Text::from(shown_path(p, project))).collect::<Vec<_>>();
     output.document(&json!({

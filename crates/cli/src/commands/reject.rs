@@ -25,7 +25,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         (_, true) => Some(Rejected::Delete),
         _ => None,
     };
-    let (sandbox, is_gone) = engine.reject(args.name.as_deref(), asked)?;
+    let (sandbox, is_gone) = engine.changes.reject(args.name.as_deref(), asked)?;
     output.document(&json!({ "sandbox": sandbox.name, "deleted": is_gone }));
     let name = output.paint(Style::Bold, &sandbox.name);
     if is_gone {

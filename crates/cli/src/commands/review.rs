@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use whatif_engine::Engine;
-use whatif_engine::diff::Subject;
+use whatif_engine::changes::diff::Subject;
 
 use super::Outcome;
 use crate::failure::Failure;
@@ -30,9 +30,9 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             "without one, choose with: whatif apply --files GLOB --hunks FILE:N,M (or see what was decided: whatif review --json)",
         ));
     }
-    let diff = engine.diff(&Subject::Sandbox(args.name.clone()), whatif_engine::Depth::Review)?;
+    let diff = engine.changes.diff(&Subject::Sandbox(args.name.clone()), whatif_engine::Depth::Review)?;
     if output.json {
-        output.document(&review::document(&diff, &engine.review(&diff.sandbox, &diff.set)?));
+        output.document(&review::document(&diff, &engine.changes.review(&diff.sandbox, &diff.set)?));
         return Ok(ExitCode::SUCCESS);
     }
     if diff.set.changes.is_empty() {

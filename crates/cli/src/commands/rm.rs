@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut names = if args.all { engine.names()? } else { args.names.clone() };
+    let mut names = if args.all { engine.lifecycle.names()? } else { args.names.clone() };
     let mut named = HashSet::new();
     names.retain(|name| named.insert(name.clone()));
     if args.all && !args.yes && !std::io::stdin().is_terminal() {
@@ -49,7 +49,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut removed = Vec::new();
     let mut first_failure = None;
     for name in &names {
-        match engine.remove(Some(name), args.stopped) {
+        match engine.lifecycle.remove(Some(name), args.stopped) {
             Ok(sandbox) => {
                 output.line(format!("{} is gone", sandbox.name));
                 removed.push(sandbox.name);
@@ -72,7 +72,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 fn looked_up(engine: &Engine, names: &[String]) -> Result<(Vec<String>, Vec<String>, usize), Failure> {
     let (mut found, mut unknown, mut total) = (Vec::new(), Vec::new(), 0);
     for name in names {
-        match engine.with_snapshots(name) {
+        match engine.history.with_snapshots(name) {
             // What is no sandbox is told when it is to be removed.
             Err(EngineError::NoSuchSandbox { .. } | EngineError::Ambiguous { .. }) => unknown.push(name.clone()),
             Ok((sandbox, _)) if found.contains(&sandbox.name) => {}

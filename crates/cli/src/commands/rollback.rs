@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::shift::Live;
-use whatif_engine::snapshots::Document;
+use whatif_engine::history::snapshots::Document;
+use whatif_engine::lifecycle::shift::Live;
 use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
@@ -32,12 +32,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         // `whatif rollback NAME@LABEL` says both at once.
         [word] => match word.split_once('@').filter(|(name, _)| !name.is_empty()) {
             Some((name, _)) => (Some(name), word.as_str()),
-            None if engine.is_sandbox(word)? => return Err(which(engine, word)?),
+            None if engine.changes.is_sandbox(word)? => return Err(which(engine, word)?),
             None => (None, word.as_str()),
         },
         [] => (None, ""),
     };
-    let done = engine.roll_back(name, label, args.live)?;
+    let done = engine.history.roll_back(name, label, args.live)?;
     let name = &done.sandbox.name;
     output.document(&json!({ "sandbox": name, "to": Document::of(&done.to, &done.sandbox), "before": done.before.as_ref().map(|b| Document::of(b, &done.sandbox)), "ended": done.ended }));
     output.line(format!("{} is back at {}", output.paint(Style::Bold, name), output.paint(Style::Bold, &done.to.label)));
@@ -59,7 +59,7 @@ fn live(text: &str) -> Result<Live, String> {
 
 /// Whoever names only the sandbox has to be asked for the snapshot.
 fn which(engine: &Engine, name: &str) -> Result<Failure, EngineError> {
-    let labels: Vec<String> = engine.snapshots(Some(name))?.1.into_iter().map(|l| l.document.label).collect();
+    let labels: Vec<String> = engine.history.snapshots(Some(name))?.1.into_iter().map(|l| l.document.label).collect();
     let hint = match labels.as_slice() {
         [] => format!("it has none yet; take one: whatif snapshot {name}"),
         [.., last] => format!("it has {}; for example: whatif rollback {name} {last}   (@-1 is the latest)", labels.join(", ")),

@@ -11,11 +11,9 @@ use whatif_types::text::Text;
 
 use super::Outcome;
 use super::sandbox_options::SandboxOptions;
-use crate::ending;
-use crate::exit;
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style, bytes, counted, printable, visible_path};
-use crate::unreached;
+use crate::{ending, exit, unreached};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -60,7 +58,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         timeout: None,
         called: None,
     };
-    let mut run = engine.run(&args.sandbox.into_new(engine)?, &spec, &foreground::passed(&streams).1)?;
+    let mut run = engine.lifecycle.run(&args.sandbox.into_new(engine)?, &spec, &foreground::passed(&streams).1)?;
     let moved = super::template::tell_moved(engine, &run.sandbox, output);
     streams.handed_over();
     let captured = streams.captured.clone();
@@ -69,13 +67,13 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         super::port::tell(&run.sandbox, output);
     }
     let exited = foreground::attend(&mut run.running, streams, engine, &run.sandbox, output)?;
-    let finished = engine.finish(run, &exited, keep)?;
+    let finished = engine.lifecycle.finish(run, &exited, keep)?;
     if output.json {
         let mut document = document(&finished, &exited, captured.as_ref());
         document["template_moved"] = json!(moved);
         output.document(&document);
     } else if !args.quiet {
-        let is_closed = exited.missed_network && engine.is_network_closed(&finished.sandbox.project);
+        let is_closed = exited.missed_network && engine.network.is_network_closed(&finished.sandbox.project);
         report(&finished, &exited, is_closed, output);
     } else {
         tell_unseen(&finished, output);

@@ -7,9 +7,8 @@ use whatif_types::sandbox::{StopReason, is_given_up};
 use whatif_types::{Identity, timestamp};
 
 use super::Outcome;
-use crate::ending;
 use crate::output::{Output, Style, bytes, counted, printable};
-use crate::table;
+use crate::{ending, table};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -18,7 +17,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let shown = engine.show(args.name.as_deref())?;
+    let shown = engine.lifecycle.show(args.name.as_deref())?;
     output.document(&shown);
     output.line(table::render(&rows(&shown, output)));
     Ok(ExitCode::SUCCESS)

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::shift::{How, Live, Stopped};
-use whatif_engine::snapshot::{Disturbed, Take, Taken};
-use whatif_engine::snapshots::Document;
+use whatif_engine::history::snapshot::{Disturbed, Take, Taken};
+use whatif_engine::history::snapshots::Document;
+use whatif_engine::lifecycle::shift::{How, Live, Stopped};
 use whatif_engine::{Engine, EngineError, Entered, Process};
 use whatif_types::MadeBy;
 
@@ -56,12 +56,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 fn take(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let (name, label) = match args.words.as_slice() {
         [] => (None, None),
-        [word] if engine.is_sandbox(word)? => (Some(word.as_str()), None),
+        [word] if engine.changes.is_sandbox(word)? => (Some(word.as_str()), None),
         [word] => (None, Some(word.clone())),
         [name, label, ..] => (Some(name.as_str()), Some(label.clone())),
     };
     let request = Take { label, message: args.message.clone(), live: args.live, durable: args.durable, made_by: MadeBy::Request };
-    let taken = engine.snapshot(name, &request)?;
+    let taken = engine.history.snapshot(name, &request)?;
     tell(&taken, output);
     super::tell_disk_alert(engine, output);
     Ok(ExitCode::SUCCESS)
@@ -118,7 +118,7 @@ pub fn tell_ended(ended: &[Process], output: &Output) {
 }
 
 fn remove(engine: &Engine, labels: &[String], output: &Output) -> Outcome {
-    let removed = engine.remove_snapshots(labels).map_err(|error| named_apart(engine, labels, error))?;
+    let removed = engine.history.remove_snapshots(labels).map_err(|error| named_apart(engine, labels, error))?;
     output.document(&json!({ "removed": removed.iter().map(|(_, s)| &s.label).collect::<Vec<_>>() }));
     for (sandbox, snapshot) in &removed {
         output.line(format!("{}@{} is gone", sandbox.name, snapshot.label));
@@ -129,7 +129,7 @@ fn remove(engine: &Engine, labels: &[String], output: &Output) -> Outcome {
 /// `snapshot` and `rollback` take a sandbox and a label; here several labels may be named, so each says whose it is.
 fn named_apart(engine: &Engine, labels: &[String], error: EngineError) -> Failure {
     match (error, labels) {
-        (EngineError::NoSuchSnapshot { .. }, [name, label]) if engine.is_sandbox(name).unwrap_or(false) => Failure::usage(
+        (EngineError::NoSuchSnapshot { .. }, [name, label]) if engine.changes.is_sandbox(name).unwrap_or(false) => Failure::usage(
             format!("'{name}' is a sandbox, not a snapshot"),
             format!("one of its snapshots is named so: whatif snapshot rm {name}@{label}"),
         ),
@@ -149,7 +149,7 @@ pub fn live(text: &str) -> Result<Live, String> {
 /// For `exec --auto-snapshot`. The sandbox is entered anew: the snapshot may have had to stop it. Returns the label, if one was
 /// taken.
 pub fn before_command(engine: &Engine, entered: Entered, output: &Output) -> Result<(Entered, Option<String>), Failure> {
-    let label = match engine.snapshot_before_command(&entered.sandbox) {
+    let label = match engine.history.snapshot_before_command(&entered.sandbox) {
         Ok(None) => return Ok((entered, None)),
         Ok(Some(taken)) => {
             let (name, label) = (&taken.sandbox.name, &taken.snapshot.label);
@@ -163,5 +163,5 @@ pub fn before_command(engine: &Engine, entered: Entered, output: &Output) -> Res
         }
         Err(error) => return Err(error.into()),
     };
-    Ok((engine.enter(Some(&entered.sandbox.name))?, Some(label)))
+    Ok((engine.lifecycle.enter(Some(&entered.sandbox.name))?, Some(label)))
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use whatif_engine::Engine;
-use whatif_engine::snapshots::{Elsewhere, Listed};
+use whatif_engine::history::snapshots::{Elsewhere, Listed};
 use whatif_types::timestamp::age;
 
 use self::tree::Branch;
@@ -21,7 +21,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let (sandbox, snapshots) = engine.snapshots(args.name.as_deref())?;
+    let (sandbox, snapshots) = engine.history.snapshots(args.name.as_deref())?;
     output.document(&snapshots);
     let made_from = sandbox.details.position.made_from.as_deref();
     if snapshots.is_empty() {
@@ -32,7 +32,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     } else {
         output.line(table::render(&rows(&snapshots, output)));
     }
-    let elsewhere = engine.stands_at_another(&sandbox)?;
+    let elsewhere = engine.history.stands_at_another(&sandbox)?;
     // Of one that has none and never left where it began, that was just told.
     let untold = elsewhere.filter(|there| !snapshots.is_empty() || made_from != Some(there.name().as_str()));
     if let Some(there) = untold {

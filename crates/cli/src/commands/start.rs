@@ -18,10 +18,10 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let sandbox = engine.start(args.name.as_deref(), args.ttl)?;
+    let sandbox = engine.lifecycle.start(args.name.as_deref(), args.ttl)?;
     let name = sandbox.name.clone();
     super::port::tell_missing(engine, &sandbox, output);
-    output.document(&engine.listed(sandbox)?);
+    output.document(&engine.lifecycle.listed(sandbox)?);
     output.line(format!("{name} is running"));
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use whatif_engine::{Engine, Used};
-
 use whatif_types::timestamp::{age, countdown};
 
 use super::Outcome;
@@ -55,7 +54,7 @@ struct Sample {
 
 impl Sample {
     fn take(engine: &Engine, args: &Args) -> Result<Self, whatif_engine::EngineError> {
-        Ok(Self { at: Instant::now(), used: engine.stats(&args.names)? })
+        Ok(Self { at: Instant::now(), used: engine.lifecycle.stats(&args.names)? })
     }
 
     /// Each sandbox with the processors it used since the other sample.

@@ -2,8 +2,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::apply::Outlook;
-use whatif_engine::status::{Drift, Standing};
+use whatif_engine::changes::apply::Outlook;
+use whatif_engine::changes::status::{Drift, Standing};
 use whatif_engine::{Base, Engine, Moved, shown_path};
 use whatif_types::text::Text;
 use whatif_types::timestamp::age;
@@ -23,7 +23,7 @@ const MOST_LISTED: usize = 50;
 const MOST_DIRECTORIES: usize = 5;
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let standing = engine.status(args.name.as_deref())?;
+    let standing = engine.changes.status(args.name.as_deref())?;
     output.document(&document(&standing));
     let name = output.paint(Style::Bold, &standing.sandbox.name);
     output.line(format!("{name} is {} old and holds {}", age(standing.age_ms), held(&standing)));

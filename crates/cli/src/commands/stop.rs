@@ -18,10 +18,10 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let sandbox = engine.stop(args.name.as_deref(), args.grace.map_or(DEFAULT_GRACE, Span::duration))?;
+    let sandbox = engine.lifecycle.stop(args.name.as_deref(), args.grace.map_or(DEFAULT_GRACE, Span::duration))?;
     let name = sandbox.name.clone();
     let left = if sandbox.status == Status::Deleted { "; its run left nothing to keep" } else { "" };
-    output.document(&engine.listed(sandbox)?);
+    output.document(&engine.lifecycle.listed(sandbox)?);
     output.line(format!("{name} is stopped{left}"));
     Ok(ExitCode::SUCCESS)
 }

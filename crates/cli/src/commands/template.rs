@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use whatif_engine::Engine;
-use whatif_engine::shift::Live;
+use whatif_engine::lifecycle::shift::Live;
 use whatif_types::timestamp::age;
 
 use super::Outcome;
@@ -57,8 +57,8 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
                 [name] => (None, name.as_str()),
                 [] => (None, ""),
             };
-            let (template, disturbed) = engine.save_template(sandbox, name, message.clone(), *replace, *live)?;
-            let listed = engine.list_template(template)?;
+            let (template, disturbed) = engine.history.save_template(sandbox, name, message.clone(), *replace, *live)?;
+            let listed = engine.history.list_template(template)?;
             output.document(&listed);
             output.line(output.paint(Style::Bold, &listed.name));
             tell_disturbed(disturbed.as_ref(), output);
@@ -68,10 +68,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         Action::Rm { names } => {
             // All of them or none.
             for name in names {
-                engine.template(name)?;
+                engine.ground.template(name)?;
             }
             for name in names {
-                engine.remove_template(name)?;
+                engine.history.remove_template(name)?;
                 output.line(format!("{name} is gone"));
             }
             output.document(&json!({ "removed": names }));
@@ -81,7 +81,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn list(engine: &Engine, output: &Output) -> Result<(), whatif_engine::EngineError> {
-    let templates = engine.templates()?;
+    let templates = engine.history.templates()?;
     output.document(&templates);
     if templates.is_empty() {
         output.note("no templates; save one: whatif template save NAME TEMPLATE");
@@ -110,7 +110,7 @@ fn list(engine: &Engine, output: &Output) -> Result<(), whatif_engine::EngineErr
 
 /// A template that reality has moved past is used all the same, but not without a word. Returns the lockfiles that tell.
 pub fn tell_moved(engine: &Engine, sandbox: &whatif_engine::Sandbox, output: &Output) -> Vec<String> {
-    let moved = engine.template_moved(sandbox);
+    let moved = engine.history.template_moved(sandbox);
     if let Some(first) = moved.first() {
         let more = if moved.len() > 1 { format!(" and {} more", moved.len() - 1) } else { String::new() };
         let name = sandbox.details.position.made_from.as_deref().unwrap_or_default();

@@ -2,9 +2,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
+use whatif_engine::changes::gate::{TakenBack, UndoWish, Undone};
+use whatif_engine::changes::undo::{PreparedUndo, UndoRequest, is_git_object};
 use whatif_engine::error::signal_name;
-use whatif_engine::gate::{TakenBack, UndoWish, Undone};
-use whatif_engine::undo::{PreparedUndo, UndoRequest, is_git_object};
 use whatif_engine::{Engine, shown_path};
 use whatif_types::text::Text;
 
@@ -33,13 +33,13 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let request = UndoRequest { id: args.apply.clone(), skip: args.skip.clone() };
     let mut following = Following::new(output);
     if args.dry_run {
-        let prepared = engine.prepare_undo(&request)?;
+        let prepared = engine.changes.prepare_undo(&request)?;
         show_undo(&prepared, output);
         output.document(&document(&prepared, None));
         return Ok(ExitCode::SUCCESS);
     }
     let wish = UndoWish { request, is_approved: args.yes };
-    let undone = engine.take_back(&wish, &mut Person::new(output), &mut following);
+    let undone = engine.changes.take_back(&wish, &mut Person::new(output), &mut following);
     let undone = following.explained(undone)?;
     let interrupted = following.ended();
     let TakenBack::Undone(undone) = undone else {

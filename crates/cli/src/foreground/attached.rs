@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use whatif_engine::EngineError;
-use whatif_engine::attach::{Attached, News};
-use whatif_engine::logs::Part;
+use whatif_engine::lifecycle::attach::{Attached, News};
+use whatif_engine::lifecycle::logs::Part;
 
 use self::keyboard::{Keyboard, Typed};
 use self::screen::Screen;

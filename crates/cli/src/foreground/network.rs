@@ -35,7 +35,7 @@ struct Starting {
 impl<'e> Network<'e> {
     pub(super) fn new(engine: &'e Engine, sandbox: &'e Sandbox, is_interactive: bool, output: &Output) -> Self {
         // There may be a supervisor from an earlier command.
-        let questions = if is_interactive { engine.answering(sandbox) } else { None };
+        let questions = if is_interactive { engine.network.answering(sandbox) } else { None };
         let prompt = Prompt::new(&sandbox.name, output);
         Self { engine, sandbox, is_interactive, starting: None, is_wanted_again: false, questions, prompt, is_told: false }
     }
@@ -58,7 +58,8 @@ impl<'e> Network<'e> {
         let Ok(engine) = self.engine.another() else { return };
         let (sandbox, is_answered) = (self.sandbox.clone(), self.is_interactive);
         let start = move || {
-            let started = if is_answered { engine.supervise_answered(&sandbox) } else { engine.supervise(&sandbox) };
+            let started =
+                if is_answered { engine.network.supervise_answered(&sandbox) } else { engine.network.supervise(&sandbox) };
             drop(theirs);
             started
         };
@@ -130,7 +131,7 @@ impl<'e> Network<'e> {
                 self.is_told = true;
                 output.note(format!("{} it has no network: {error}", output.paint_note(Style::Yellow, "whatif:")));
             }
-            _ if self.is_interactive => self.questions = self.engine.answering(self.sandbox),
+            _ if self.is_interactive => self.questions = self.engine.network.answering(self.sandbox),
             _ => {}
         }
         if std::mem::take(&mut self.is_wanted_again) {
@@ -167,7 +168,7 @@ impl<'e> Network<'e> {
             Answer::Always => (Permitted::Always, "allowed always"),
         };
         let Ok(rule) = ask.rule.parse() else { return "allowed once".to_owned() };
-        match self.engine.permit(&self.sandbox.project, &rule, permitted) {
+        match self.engine.network.permit(&self.sandbox.project, &rule, permitted) {
             Ok(()) => words.to_owned(),
             Err(error) => format!("allowed once; it is not remembered: {error}"),
         }

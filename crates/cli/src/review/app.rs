@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use whatif_engine::review::Review;
+use whatif_engine::changes::review::Review;
 use whatif_engine::{Change, shown_path};
 
 use super::counts::Counts;

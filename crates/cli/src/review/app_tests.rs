@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
-use whatif_engine::review::Verdict;
+use whatif_engine::changes::review::Verdict;
 use whatif_engine::{Blocked, Flag};
 
 use super::super::keys::action;

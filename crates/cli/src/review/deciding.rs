@@ -1,6 +1,6 @@
 //! What `a`, `x`, `u` and `A` do to what is chosen.
 
-use whatif_engine::review::Verdict;
+use whatif_engine::changes::review::Verdict;
 
 use super::app::{App, Pane};
 use super::decisions::Mark;

@@ -1,7 +1,7 @@
 //! What was decided, and what follows from it.
 
 use whatif_engine::Change;
-use whatif_engine::review::{Review, Verdict};
+use whatif_engine::changes::review::{Review, Verdict};
 
 use super::facts::{Facts, Group};
 use super::implied::{self, Implied};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use whatif_engine::diff::CONTEXT_LINES;
+use whatif_engine::changes::diff::CONTEXT_LINES;
 use whatif_engine::{Change, Content, Kind};
 use whatif_patch::{Hunk, HunkLine, LineKind};
 

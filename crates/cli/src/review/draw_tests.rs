@@ -2,7 +2,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Modifier;
 use whatif_engine::Flag;
-use whatif_engine::review::Review;
+use whatif_engine::changes::review::Review;
 
 use super::super::app::Subject;
 use super::super::keys::Action;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use whatif_engine::review::Verdict;
+use whatif_engine::changes::review::Verdict;
 use whatif_engine::{Change, ChangeKind};
 
 use super::decisions::Mark;

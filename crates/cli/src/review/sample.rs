@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use whatif_engine::review::Review;
+use whatif_engine::changes::review::Review;
 use whatif_engine::{Change, ChangeKind, Content};
 
 use super::facts::Facts;

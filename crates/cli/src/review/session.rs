@@ -5,7 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
-use whatif_engine::diff::{Diff, Subject as Whose};
+use whatif_engine::changes::diff::{Diff, Subject as Whose};
 use whatif_engine::{Change, Engine, EngineError};
 use whatif_types::Status;
 
@@ -53,7 +53,7 @@ pub fn run(engine: &Engine, mut diff: Diff, theme: Theme, mouse: bool) -> Result
 }
 
 fn begin(engine: &Engine, diff: &mut Diff) -> Result<App, EngineError> {
-    let mut review = engine.review(&diff.sandbox, &diff.set)?;
+    let mut review = engine.changes.review(&diff.sandbox, &diff.set)?;
     review.digest.clone_from(&diff.set.digest);
     let subject = Subject {
         name: diff.sandbox.name.clone(),
@@ -163,7 +163,7 @@ impl Session<'_> {
         self.show(screen)?;
         let looked = self.save().and_then(|()| {
             let mut diff =
-                self.engine.diff(&Whose::Sandbox(Some(self.diff.sandbox.id.to_string())), whatif_engine::Depth::Review)?;
+                self.engine.changes.diff(&Whose::Sandbox(Some(self.diff.sandbox.id.to_string())), whatif_engine::Depth::Review)?;
             Ok((begin(self.engine, &mut diff)?, diff))
         });
         match looked {
@@ -179,7 +179,7 @@ impl Session<'_> {
 
     fn save(&mut self) -> Result<(), EngineError> {
         if self.app.decisions.is_unsaved {
-            self.engine.save_review(&self.diff.sandbox, self.app.decisions.review())?;
+            self.engine.changes.save_review(&self.diff.sandbox, self.app.decisions.review())?;
             self.app.decisions.is_unsaved = false;
         }
         Ok(())

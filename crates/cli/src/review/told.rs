@@ -1,8 +1,8 @@
 //! Stored decisions, for programs.
 
 use serde::Serialize;
-use whatif_engine::diff::Diff;
-use whatif_engine::review::{Review, Verdict};
+use whatif_engine::changes::diff::Diff;
+use whatif_engine::changes::review::{Review, Verdict};
 use whatif_engine::shown_path;
 use whatif_types::text::Text;
 

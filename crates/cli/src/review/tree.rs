@@ -228,9 +228,9 @@ mod tests {
     fn counts_go_up() {
         let changes = sample::changes(&["M d/a", "M d/b", "M e"]);
         let mut facts = sample::facts(&changes, &[]);
-        let mut decisions = Decisions::new(whatif_engine::review::Review::default(), &changes, &mut facts);
+        let mut decisions = Decisions::new(whatif_engine::changes::review::Review::default(), &changes, &mut facts);
         let mut tree = Tree::new(&changes, &facts, Path::new(sample::PROJECT));
-        decisions.decide(&changes, &tree.changes_in(1), Some(&whatif_engine::review::Verdict::Accepted));
+        decisions.decide(&changes, &tree.changes_in(1), Some(&whatif_engine::changes::review::Verdict::Accepted));
         tree.count(&decisions);
         assert_eq!(tree.nodes[0].tally, Tally { accepted: 2, undecided: 1, ..Tally::default() });
         assert_eq!((tree.nodes[0].files, tree.nodes[1].files), (3, 2));

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use whatif_engine::EngineError;
-use whatif_engine::race::RaceError;
+use whatif_engine::races::RaceError;
 use whatif_types::remedy::{Apart, Argument, Mention};
 use whatif_types::{Explain, remedy};
 

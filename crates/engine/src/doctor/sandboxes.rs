@@ -5,12 +5,12 @@ use whatif_types::{Sandbox, Status};
 
 use super::Probe;
 use crate::Engine;
-use crate::intact::Incomplete;
+use crate::ground::intact::Incomplete;
 use crate::missing::in_words;
 
 pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
     const NAME: &str = "sandboxes";
-    let listed = match engine.store.list() {
+    let listed = match engine.ground.store.list() {
         Ok(listed) => listed,
         Err(error) => {
             return vec![Probe::fail(
@@ -23,20 +23,20 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
     let active: Vec<_> = listed.iter().filter(|s| s.status == Status::Active).collect();
     let mut probes = vec![Probe::ok(NAME, format!("{} kept, {} of them running", listed.len(), active.len()))];
     probes.extend(incomplete(engine, &listed));
-    if let Ok(unrecorded) = engine.unrecorded()
+    if let Ok(unrecorded) = engine.upkeep.unrecorded()
         && let Some(first) = unrecorded.first()
     {
         let detail = format!("{} of {} are not in the records", unrecorded.len(), first.parent().unwrap_or(first).display());
         probes.push(Probe::fail("records", detail, "whatif gc --adopt"));
     }
-    if let Ok(unknown) = engine.unknown_layers()
+    if let Ok(unknown) = engine.ground.unknown_layers()
         && !unknown.is_empty()
     {
-        let detail = format!("{} of {} are in no record", unknown.len(), engine.layers_directory().display());
+        let detail = format!("{} of {} are in no record", unknown.len(), engine.ground.layers_directory().display());
         probes.push(Probe::fail("layers", detail, "whatif gc --dry-run names them and what to do"));
     }
     for sandbox in active {
-        if !engine.is_alive(sandbox).unwrap_or(false) {
+        if !engine.ground.is_alive(sandbox).unwrap_or(false) {
             probes.push(Probe::warn(NAME, format!("{} is recorded as running, but its keeper is gone", sandbox.name), "whatif gc"));
             continue;
         }
@@ -53,7 +53,7 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
 /// Sandboxes, snapshots and templates of which something is missing on the disk.
 fn incomplete(engine: &Engine, listed: &[Sandbox]) -> Vec<Probe> {
     const NAME: &str = "completeness";
-    let found = match engine.incomplete() {
+    let found = match engine.ground.incomplete() {
         Ok(found) => found,
         Err(error) => return vec![Probe::fail(NAME, whole_message(&error), "see what keeps whatif from reading it")],
     };

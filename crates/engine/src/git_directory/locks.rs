@@ -1,9 +1,8 @@
 //! Git's locks: a file `X.lock` is there for as long as a git command writes `X`, and `gc.pid` while objects are collected.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use whatif_sys::absence::{self, OrAbsent};
 

@@ -1,9 +1,8 @@
 //! Gives files and directories the attributes that a merge came to.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::Errno;

@@ -7,8 +7,9 @@ use whatif_types::{NetMode, Sandbox, Status};
 
 use super::control::refused;
 use super::{RULES, directory};
+use crate::EngineError;
 use crate::error::NetworkMisuse;
-use crate::{Engine, EngineError};
+use crate::network::Network;
 
 /// What `whatif net allow` and `whatif net deny` do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +18,12 @@ pub enum Change {
     Deny,
 }
 
-impl Engine {
+impl Network {
     /// Holds at once, for what runs too: connections that are not allowed any more are cut.
     pub fn change_rules(&self, name: &str, change: Change, rules: &[Rule]) -> Result<Sandbox, EngineError> {
-        let sandbox = self.resolve(Some(name))?;
-        let _lock = self.lock(&sandbox)?;
-        let mut sandbox = self.refresh(&sandbox)?;
+        let sandbox = self.ground.resolve(Some(name))?;
+        let _lock = self.ground.lock(&sandbox)?;
+        let mut sandbox = self.ground.refresh(&sandbox)?;
         if sandbox.details.net != NetMode::Filtered {
             return Err(NetworkMisuse::NoRules { sandbox: name.to_owned(), mode: sandbox.details.net }.into());
         }
@@ -40,9 +41,9 @@ impl Engine {
         from.retain(|known| !rules.contains(known));
         let new: Vec<Rule> = rules.iter().filter(|r| !to.contains(r)).cloned().collect();
         to.extend(new);
-        self.store.update(&mut sandbox)?;
+        self.ground.store.update(&mut sandbox)?;
         if sandbox.status == Status::Active {
-            self.publish(&sandbox);
+            self.ground.publish(&sandbox);
             self.renew_rules(&sandbox)?;
         }
         Ok(sandbox)
@@ -50,7 +51,7 @@ impl Engine {
 
     /// Tells the supervisor, if there is one. Otherwise the next one will find them.
     pub fn renew_rules(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        let place = directory(&self.directory(sandbox)?);
+        let place = directory(&self.ground.directory(sandbox)?);
         let rules = place.join(RULES);
         if !absence::exists(&rules).map_err(|e| EngineError::io("examine", &rules, e))? {
             return Ok(());

@@ -5,12 +5,13 @@ use whatif_supervisor::control::{Answering, ControlClient, ControlError};
 use whatif_types::{NetMode, Sandbox};
 
 use super::{CONTROL, directory, supervise};
-use crate::{Engine, EngineError};
+use crate::EngineError;
+use crate::network::Network;
 
-impl Engine {
+impl Network {
     /// Its supervisor, or whoever waits to start one and does so for us.
     pub(super) fn control(&self, sandbox: &Sandbox) -> Result<ControlClient, EngineError> {
-        let place = directory(&self.directory(sandbox)?);
+        let place = directory(&self.ground.directory(sandbox)?);
         Ok(ControlClient::over(client::connect_to(&place, CONTROL)?))
     }
 
@@ -20,7 +21,7 @@ impl Engine {
         if sandbox.details.net != NetMode::Filtered {
             return None;
         }
-        supervise::find(&self.directory(sandbox).ok()?, &sandbox.id)?;
+        supervise::find(&self.ground.directory(sandbox).ok()?, &sandbox.id)?;
         self.control(sandbox).ok()?.answering().ok()
     }
 }

@@ -12,7 +12,8 @@ use whatif_types::network::{Event, EventKind, Protocol, Rule, Who};
 use whatif_types::{Sandbox, Status};
 
 use super::{LOG, PID, directory, supervise};
-use crate::{Engine, EngineError};
+use crate::EngineError;
+use crate::network::Network;
 
 /// The numbers of one supervisor's connections have the rest in common: when it began.
 const ID_BITS: u32 = 20;
@@ -92,10 +93,10 @@ pub struct Denied {
     pub hint: Option<String>,
 }
 
-impl Engine {
+impl Network {
     pub fn decisions(&self, name: Option<&str>) -> Result<Decisions, EngineError> {
-        let sandbox = self.resolve(name)?;
-        let place = self.directory(&sandbox)?;
+        let sandbox = self.ground.resolve(name)?;
+        let place = self.ground.directory(&sandbox)?;
         let supervisor = supervision(&sandbox, &place);
         self.settle_record(&sandbox, &place);
         let (mut all, omitted) = merge(events(&directory(&place).join(LOG), 0)?);
@@ -108,14 +109,14 @@ impl Engine {
     /// Where the record ends now; what comes later is found from here.
     #[must_use]
     pub fn network_mark(&self, sandbox: &Sandbox) -> u64 {
-        let log = self.directory(sandbox).map(|d| directory(&d).join(LOG));
+        let log = self.ground.directory(sandbox).map(|d| directory(&d).join(LOG));
         log.ok().and_then(|path| path.metadata().ok()).map_or(0, |m| m.len())
     }
 
     /// What came to nothing since then.
     #[must_use]
     pub fn troubles_since(&self, sandbox: &Sandbox, mark: u64) -> Troubles {
-        let Ok(place) = self.directory(sandbox) else { return Troubles::default() };
+        let Ok(place) = self.ground.directory(sandbox) else { return Troubles::default() };
         self.settle_record(sandbox, &place);
         // What is not known is not said; the record itself can be looked at.
         let events = events(&directory(&place).join(LOG), mark).unwrap_or_default();

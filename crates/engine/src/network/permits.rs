@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::network::Rule;
 
-use crate::{Engine, EngineError, private_file};
+use crate::network::Network;
+use crate::{EngineError, private_file};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -29,7 +30,7 @@ pub enum Permitted {
     Always,
 }
 
-impl Engine {
+impl Network {
     pub fn permits(&self) -> Result<Permits, EngineError> {
         let path = self.permits_file();
         match std::fs::read(&path) {
@@ -70,7 +71,7 @@ impl Engine {
         let path = self.permits_file();
         let failed = |e: std::io::Error| EngineError::io("write", &path, e);
         // Somebody may be asked in another terminal at the same time.
-        let _lock = SandboxLock::wait(&self.state.cache())?;
+        let _lock = SandboxLock::wait(&self.ground.state.cache())?;
         let mut permits = self.permits()?;
         change(&mut permits);
         let text = serde_json::to_vec_pretty(&permits).map_err(|e| failed(e.into()))?;
@@ -78,6 +79,6 @@ impl Engine {
     }
 
     fn permits_file(&self) -> PathBuf {
-        self.state.root().join("permits.json")
+        self.ground.state.root().join("permits.json")
     }
 }

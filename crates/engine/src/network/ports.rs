@@ -7,8 +7,9 @@ use whatif_types::network::Publish;
 use whatif_types::{NetMode, Sandbox, Status};
 
 use super::control::refused;
+use crate::EngineError;
 use crate::error::NetworkMisuse;
-use crate::{Engine, EngineError};
+use crate::network::Network;
 
 /// Bound before anything runs, so that a port that is taken is no surprise later.
 #[derive(Debug, Default)]
@@ -29,7 +30,7 @@ impl Published {
     }
 }
 
-impl Engine {
+impl Network {
     /// Ports that somebody else had may be free by now.
     pub(crate) fn publish_missing(&self, sandbox: &Sandbox) {
         for (publish, listener) in Published::bind_those_free(&self.missing_ports(sandbox)).0 {
@@ -40,17 +41,17 @@ impl Engine {
 
     /// Takes a port back.
     pub fn unpublish(&self, name: Option<&str>, inside: u16) -> Result<Sandbox, EngineError> {
-        let sandbox = self.resolve(name)?;
-        let _lock = self.lock(&sandbox)?;
-        let mut sandbox = self.refresh(&sandbox)?;
+        let sandbox = self.ground.resolve(name)?;
+        let _lock = self.ground.lock(&sandbox)?;
+        let mut sandbox = self.ground.refresh(&sandbox)?;
         let known = sandbox.details.network.publish.len();
         sandbox.details.network.publish.retain(|publish| publish.inside != inside);
         if sandbox.details.network.publish.len() == known {
             return Err(NetworkMisuse::NotPublished { sandbox: sandbox.name, inside }.into());
         }
-        self.store.update(&mut sandbox)?;
+        self.ground.store.update(&mut sandbox)?;
         if sandbox.status == Status::Active {
-            self.publish(&sandbox);
+            self.ground.publish(&sandbox);
             // Not published by this supervisor: just as well.
             let _ = self.control(&sandbox).map(|mut control| control.unpublish(inside));
         }
@@ -73,7 +74,7 @@ impl Engine {
 
     /// The ports of the host that lead inside; with one more if asked for.
     pub fn ports(&self, name: Option<&str>, wanted: Option<Publish>) -> Result<(Sandbox, Vec<Publish>), EngineError> {
-        let sandbox = self.resolve(name)?;
+        let sandbox = self.ground.resolve(name)?;
         let Some(wanted) = wanted else {
             let ports = sandbox.details.network.publish.clone();
             return Ok((sandbox, ports));
@@ -81,8 +82,8 @@ impl Engine {
         if sandbox.details.net == NetMode::Host {
             return Err(NetworkMisuse::PortsOfHost.into());
         }
-        let _lock = self.lock(&sandbox)?;
-        let mut sandbox = self.refresh(&sandbox)?;
+        let _lock = self.ground.lock(&sandbox)?;
+        let mut sandbox = self.ground.refresh(&sandbox)?;
         let known = |publish: &&Publish| publish.inside == wanted.inside && (wanted.host == 0 || publish.host == wanted.host);
         if let Some(known) = sandbox.details.network.publish.iter().find(known).copied() {
             if sandbox.status == Status::Active {
@@ -101,9 +102,9 @@ impl Engine {
             }
         }
         sandbox.details.network.publish.extend(&numbers);
-        self.store.update(&mut sandbox)?;
+        self.ground.store.update(&mut sandbox)?;
         if sandbox.status == Status::Active {
-            self.publish(&sandbox);
+            self.ground.publish(&sandbox);
         }
         Ok((sandbox, numbers))
     }

@@ -10,7 +10,8 @@ use whatif_types::Sandbox;
 use whatif_types::network::{Registry, Rule, Rules};
 
 use super::RULES;
-use crate::{Engine, EngineError, private_file};
+use crate::network::Network;
+use crate::{EngineError, private_file};
 
 /// Private networks, and the names that are set aside for use in them. A metadata service is in none of these.
 const LOCAL: [&str; 9] =
@@ -18,10 +19,10 @@ const LOCAL: [&str; 9] =
 /// Where programs are if nothing says where.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-impl Engine {
+impl Network {
     /// Which registries the user's tools are set up for is asked here, and takes a moment the first time.
     pub(super) fn rules_of(&self, sandbox: &Sandbox) -> Result<Rules, EngineError> {
-        let config = self.context.config_for(&sandbox.project)?.network;
+        let config = self.ground.context.config_for(&sandbox.project)?.network;
         let wish = &sandbox.details.network;
         let mut allow = wish.allow.clone();
         allow.extend(config.allow);
@@ -48,15 +49,15 @@ impl Engine {
     }
 
     fn registries(&self, project: &Path) -> Found {
-        let environment = &self.context.environment;
+        let environment = &self.ground.context.environment;
         let path = environment.iter().find(|(name, _)| name == "PATH").map_or(USUAL_PATH, |(_, value)| value.as_str());
-        let asker = Asker { home: &self.context.home, project, environment, path: path.as_ref() };
-        whatif_registries::find_cached(&asker, &self.state.cache().join("registries.json"))
+        let asker = Asker { home: &self.ground.context.home, project, environment, path: path.as_ref() };
+        whatif_registries::find_cached(&asker, &self.ground.state.cache().join("registries.json"))
     }
 
     /// The rules of a sandbox: those its supervisor goes by, or would.
     pub fn rules_in_force(&self, sandbox: &Sandbox) -> Result<Rules, EngineError> {
-        let path = super::directory(&self.directory(sandbox)?).join(RULES);
+        let path = super::directory(&self.ground.directory(sandbox)?).join(RULES);
         match std::fs::read(&path).or_absent().map_err(|e| EngineError::io("read", &path, e))? {
             Some(text) => serde_json::from_slice(&text).map_err(|e| EngineError::Config { path, message: e.to_string() }),
             None => self.rules_of(sandbox),
@@ -67,7 +68,7 @@ impl Engine {
     /// made from a configuration that could be read.
     #[must_use]
     pub fn overruled(&self, sandbox: &Sandbox, rules: &[Rule]) -> Vec<Rule> {
-        let Ok(config) = self.context.config_for(&sandbox.project) else { return Vec::new() };
+        let Ok(config) = self.ground.context.config_for(&sandbox.project) else { return Vec::new() };
         let is_denied = |rule: &Rule| match rule.pattern() {
             Pattern::Exact(name) | Pattern::Below(name) => config.network.deny.iter().any(|deny| deny.names(name) || deny == rule),
             _ => config.network.deny.contains(rule),
@@ -78,7 +79,7 @@ impl Engine {
     /// Whether the project wants no network. Only for better words about a command that missed it.
     #[must_use]
     pub fn is_network_closed(&self, project: &Path) -> bool {
-        self.context.config_for(project).is_ok_and(|config| config.network.closed_by_project)
+        self.ground.context.config_for(project).is_ok_and(|config| config.network.closed_by_project)
     }
 
     /// Put in place at once: the supervisor reads it whenever it likes.

@@ -12,8 +12,9 @@ use whatif_keeper::protocol::Access;
 use whatif_types::Sandbox;
 use whatif_types::network::{NetWish, Reach, Secret, SecretSource, SecretWish};
 
+use crate::EngineError;
 use crate::error::NetworkMisuse;
-use crate::{Engine, EngineError};
+use crate::network::Network;
 
 /// Where the sandbox finds whom to trust: in memory, and no part of what it changed.
 const BUNDLE: &str = "/dev/shm/whatif-authorities.pem";
@@ -114,7 +115,7 @@ pub(super) fn check_reached(wishes: &[SecretWish], reach: &[Reach]) -> Result<()
     Ok(())
 }
 
-impl Engine {
+impl Network {
     /// Before anything is made: a value may not be there.
     pub(super) fn check_secrets(&self, wishes: &[SecretWish]) -> Result<(), EngineError> {
         for wish in wishes {
@@ -124,7 +125,7 @@ impl Engine {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        self.context.environment.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone())
+        self.ground.context.environment.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone())
     }
 
     /// Reads the values and makes an authority for their hosts, which the sandbox trusts from now on.

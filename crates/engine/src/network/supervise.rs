@@ -21,15 +21,16 @@ use whatif_types::{Sandbox, SandboxId};
 
 use super::supervisor::Ready;
 use super::{CONTROL, LOG, PID, Published, directory};
-use crate::keepers::{is_process_of, wait_until_ended};
-use crate::{Engine, EngineError, private_file};
+use crate::ground::keepers::{is_process_of, wait_until_ended};
+use crate::network::Network;
+use crate::{EngineError, private_file};
 
 /// How long a supervisor may take until it serves.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How its command line begins after the program: `whatif supervisor <id>`.
 pub const COMMAND: &str = "supervisor";
 
-impl Engine {
+impl Network {
     /// Sees to it that somebody serves the network of a sandbox that has one to serve.
     pub fn supervise(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         if sandbox.details.is_supervised() { self.supervise_with(sandbox, None) } else { Ok(()) }
@@ -52,7 +53,7 @@ impl Engine {
     /// Waits until somebody inside wants the network, and sees to it then. For when nobody else will be there to be told.
     pub fn supervise_when_wanted(&self, id: &SandboxId) -> Result<(), EngineError> {
         // Whoever ends it meanwhile says so in the records, not we.
-        let Some(sandbox) = self.store.get(id)? else { return Ok(()) };
+        let Some(sandbox) = self.ground.store.get(id)? else { return Ok(()) };
         match self.claim_network(&sandbox)? {
             Some(claim) if claim.wait() => self.supervise_claimed(&sandbox, claim, None),
             _ => Ok(()),
@@ -69,7 +70,7 @@ impl Engine {
 
     /// Nobody else is the supervisor while we hold this. `None` if somebody is.
     fn claim_network(&self, sandbox: &Sandbox) -> Result<Option<Claim>, EngineError> {
-        let place = self.directory(sandbox)?;
+        let place = self.ground.directory(sandbox)?;
         let mut keeper = Client::connect(&place)?;
         let listeners = match keeper.supervise() {
             Err(ClientError::Failed(failed)) if failed.reason == Reason::Supervised => return Ok(None),
@@ -83,10 +84,10 @@ impl Engine {
 
     fn supervise_claimed(&self, sandbox: &Sandbox, claim: Claim, published: Option<Published>) -> Result<(), EngineError> {
         let Claim { keeper, listeners, control, is_answered } = claim;
-        let place = self.directory(sandbox)?;
+        let place = self.ground.directory(sandbox)?;
         let network = directory(&place);
         // What was meant when it was claimed may be long ago.
-        let sandbox = &self.reread(sandbox)?;
+        let sandbox = &self.ground.reread(sandbox)?;
         self.write_rules(&network, &self.rules_of(sandbox)?)?;
         let published = match published {
             Some(published) => published,
@@ -123,7 +124,7 @@ impl Engine {
     fn catch_up(&self, started_with: &Sandbox) -> Result<(), EngineError> {
         let mut known = started_with.details.network.clone();
         loop {
-            let now = self.reread(started_with)?;
+            let now = self.ground.reread(started_with)?;
             if now.details.network == known {
                 return Ok(());
             }
@@ -135,8 +136,9 @@ impl Engine {
     /// The proxies the user's own programs use.
     fn upstream_proxies(&self) -> UpstreamProxies {
         let variable = |names: [&str; 2]| {
-            let find =
-                |name: &str| self.context.environment.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, v)| v.clone());
+            let find = |name: &str| {
+                self.ground.context.environment.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, v)| v.clone())
+            };
             names.iter().find_map(|name| find(name))
         };
         UpstreamProxies {

@@ -2,10 +2,20 @@
 
 use whatif_types::NetMode;
 use whatif_types::config::UserConfig;
-use whatif_types::network::{NetChoice, NetWish, combine};
+use whatif_types::network::{NetChoice, NetWish, Publish, Reach, SecretWish, combine};
 
+use crate::EngineError;
 use crate::error::{MOST_PUBLISHED, MOST_REACHED, NetworkMisuse};
-use crate::{Engine, EngineError, NewSandbox};
+use crate::network::Network;
+
+/// What somebody wants of the network of a new sandbox.
+pub(crate) struct Wanted<'a> {
+    /// Empty: what is usual.
+    pub net: &'a [NetChoice],
+    pub reach: &'a [Reach],
+    pub publish: &'a [Publish],
+    pub secrets: &'a [SecretWish],
+}
 
 /// What a sandbox has if nothing is asked for.
 pub(crate) fn usual(config: &UserConfig) -> Result<(NetMode, NetWish), EngineError> {
@@ -14,28 +24,31 @@ pub(crate) fn usual(config: &UserConfig) -> Result<(NetMode, NetWish), EngineErr
     Ok((mode, NetWish { by_default: true, ..wish }))
 }
 
-impl Engine {
-    pub(crate) fn network_of(&self, new: &NewSandbox, config: &UserConfig) -> Result<(NetMode, NetWish), EngineError> {
-        let (mode, mut wish) =
-            if new.net.is_empty() { usual(config)? } else { combine(&new.net).map_err(|why| NetworkMisuse::Combined { why })? };
-        let opens = mode != NetMode::None || !new.reach.is_empty() || !new.secrets.is_empty();
+impl Network {
+    pub(crate) fn network_of(&self, wanted: &Wanted<'_>, config: &UserConfig) -> Result<(NetMode, NetWish), EngineError> {
+        let (mode, mut wish) = if wanted.net.is_empty() {
+            usual(config)?
+        } else {
+            combine(wanted.net).map_err(|why| NetworkMisuse::Combined { why })?
+        };
+        let opens = mode != NetMode::None || !wanted.reach.is_empty() || !wanted.secrets.is_empty();
         if config.network.closed_by_project && opens {
             return Err(NetworkMisuse::ClosedByProject.into());
         }
-        if mode == NetMode::Host && !(new.reach.is_empty() && new.publish.is_empty()) {
+        if mode == NetMode::Host && !(wanted.reach.is_empty() && wanted.publish.is_empty()) {
             return Err(NetworkMisuse::NothingToReach.into());
         }
-        if mode != NetMode::Filtered && !new.secrets.is_empty() {
+        if mode != NetMode::Filtered && !wanted.secrets.is_empty() {
             return Err(NetworkMisuse::SecretWithoutRules { mode }.into());
         }
-        if new.reach.len() > MOST_REACHED || new.publish.len() > MOST_PUBLISHED {
+        if wanted.reach.len() > MOST_REACHED || wanted.publish.len() > MOST_PUBLISHED {
             return Err(NetworkMisuse::TooManyPorts.into());
         }
-        super::secrets::check_reached(&new.secrets, &new.reach)?;
-        self.check_secrets(&new.secrets)?;
-        wish.reach = each_once(&new.reach);
-        wish.publish = each_once(&new.publish);
-        wish.secrets.clone_from(&new.secrets);
+        super::secrets::check_reached(wanted.secrets, wanted.reach)?;
+        self.check_secrets(wanted.secrets)?;
+        wish.reach = each_once(wanted.reach);
+        wish.publish = each_once(wanted.publish);
+        wish.secrets = wanted.secrets.to_vec();
         Ok((mode, wish))
     }
 }

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use whatif_engine::race::{Claimed, Experiment, RaceError};
+use whatif_engine::races::{Claimed, Experiment, RaceError};
 use whatif_engine::{Engine, EngineError};
 use whatif_types::experiment::Verdict;
 use whatif_types::explain::whole_message;
@@ -31,10 +31,10 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     // Held until it is real and noted: nobody merges or runs anything of it meanwhile.
-    let claimed = engine.claim_race(&args.which.find(engine)?)?;
+    let claimed = engine.races.claim_race(&args.which.find(engine)?)?;
     let experiment = &claimed.experiment;
-    let number = engine.find_attempt(experiment, args.apply.name().unwrap_or("best"))?;
-    let sandbox = engine.sandbox_of(experiment, number)?;
+    let number = engine.races.find_attempt(experiment, args.apply.name().unwrap_or("best"))?;
+    let sandbox = engine.races.sandbox_of(experiment, number)?;
     let doubt = doubt(engine, experiment, number)?;
     if doubt == Some(CHANGED) && args.apply.name() == Some("best") {
         return Err(RaceError::ChangedSince { attempt: experiment.details.plan.attempts[number].name.clone() }.into());
@@ -58,7 +58,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let noted = if is_whole && doubt.is_none() && !args.keep {
         settle(engine, claimed, number, output)
     } else {
-        engine.note_applied(claimed, number)
+        engine.races.note_applied(claimed, number)
     };
     if let Err(error) = noted {
         note(format!("it is applied, but the race could not be tidied up: {}", whole_message(&error)));
@@ -74,7 +74,7 @@ fn doubt(engine: &Engine, experiment: &Experiment, number: usize) -> Result<Opti
     if outcome.is_none_or(|outcome| outcome.verdict != Verdict::Passed) {
         return Ok(Some("does not pass"));
     }
-    if !engine.is_as_judged(experiment, number)? {
+    if !engine.races.is_as_judged(experiment, number)? {
         return Ok(Some(CHANGED));
     }
     Ok((!experiment.is_ended()).then_some("is of a race that has not ended"))
@@ -83,7 +83,7 @@ fn doubt(engine: &Engine, experiment: &Experiment, number: usize) -> Result<Opti
 /// What is real needs no sandboxes any more.
 fn settle(engine: &Engine, claimed: Claimed, number: usize, output: &Output) -> Result<(), EngineError> {
     let race = claimed.experiment.name.clone();
-    let settled = engine.settle_race(claimed, number)?;
+    let settled = engine.races.settle_race(claimed, number)?;
     let note = |text: String| output.note(format!("{} {text}", output.paint_note(Style::Dim, "whatif:")));
     if settled.removed > 0 {
         note(format!("{} of race {race} removed", counted(settled.removed as u64, "sandbox")));

@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use whatif_engine::race::ExperimentPlan;
-use whatif_engine::race::file::File;
+use whatif_engine::races::ExperimentPlan;
+use whatif_engine::races::file::File;
 use whatif_engine::{Context, Engine, EngineError};
 use whatif_sys::absence;
 use whatif_types::experiment::Kind;
@@ -61,14 +61,14 @@ impl ExperimentFile {
     /// `says_net`: the command line says which network it is, so the file does not.
     pub fn read(&self, engine: &Engine, says_net: bool) -> Result<(ExperimentPlan, FromFile), Failure> {
         let file = read_file(&self.path)?;
-        let mut besides = FromFile::of(&file, &self.path, &engine.context)?;
+        let mut besides = FromFile::of(&file, &self.path, engine.context())?;
         if says_net {
             besides.net.clear();
         }
         match self.trust {
             Trust::Named => Ok((plan_of(file, &self.path)?, besides)),
             Trust::Found => {
-                besides.trust_little(&self.path, &engine.context)?;
+                besides.trust_little(&self.path, engine.context())?;
                 Ok((plan_read_inside(file, &self.path)?, besides))
             }
         }

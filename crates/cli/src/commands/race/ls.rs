@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use whatif_engine::Engine;
-use whatif_engine::race::Ranking;
+use whatif_engine::races::Ranking;
 
 use crate::commands::Outcome;
 use crate::output::Output;
@@ -16,13 +16,13 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let project = engine.context.project_of(&engine.context.cwd)?;
-    let races: Vec<_> = engine.races()?.into_iter().filter(|race| args.all || race.project == project).collect();
-    let rankings: Vec<Ranking> = races.iter().map(|race| engine.ranking(race)).collect();
+    let project = engine.context().project_of(&engine.context().cwd)?;
+    let races: Vec<_> = engine.races.races()?.into_iter().filter(|race| args.all || race.project == project).collect();
+    let rankings: Vec<Ranking> = races.iter().map(|race| engine.races.ranking(race)).collect();
     let mut shown = Vec::new();
     for (number, (experiment, ranking)) in races.iter().zip(&rankings).enumerate() {
         let is_latest = races.iter().position(|race| race.project == experiment.project) == Some(number);
-        shown.push(Shown { experiment, ranking, standing: engine.standing(experiment)?, is_latest });
+        shown.push(Shown { experiment, ranking, standing: engine.races.standing(experiment)?, is_latest });
     }
     race::list(&shown, output);
     output.document(&shown.iter().map(|shown| race::document(*shown)).collect::<Vec<_>>());

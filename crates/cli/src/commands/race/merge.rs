@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use whatif_engine::race::{Merged, Part, RaceError};
+use whatif_engine::races::{Merged, Part, RaceError};
 use whatif_engine::{Engine, EngineError};
 
 use super::show::is_latest;
@@ -36,7 +36,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let parts = args.parts()?;
     let mut watching = Watching::start(&experiment, output)?;
     let (name, env) = (args.name.as_deref(), &args.variables.env);
-    let merged = engine.merge_attempts(&experiment, &parts, name, env, &mut |event| watching.take(event));
+    let merged = engine.races.merge_attempts(&experiment, &parts, name, env, &mut |event| watching.take(event));
     drop(watching);
     if let Err(EngineError::Race(RaceError::Clash { one, other, clashes })) = &merged {
         for clash in clashes {
@@ -44,12 +44,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         }
     }
     let Some(Merged { experiment, number }) = merged? else { return Ok(ExitCode::from(EXIT_INTERRUPTED)) };
-    let ranking = engine.ranking(&experiment);
+    let ranking = engine.races.ranking(&experiment);
     if !output.json {
         let shown = Shown {
             experiment: &experiment,
             ranking: &ranking,
-            standing: engine.standing(&experiment)?,
+            standing: engine.races.standing(&experiment)?,
             is_latest: is_latest(engine, &experiment),
         };
         race::report(shown, Detail::Short, output);

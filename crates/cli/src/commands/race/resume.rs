@@ -1,5 +1,5 @@
 use whatif_engine::Engine;
-use whatif_engine::race::Event;
+use whatif_engine::races::Event;
 
 use super::{Variables, Which, watch};
 use crate::commands::Outcome;
@@ -32,10 +32,10 @@ pub struct RerunArgs {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let experiment = engine.find_race(args.name.as_deref().or(args.race.as_deref()))?;
+    let experiment = engine.races.find_race(args.name.as_deref().or(args.race.as_deref()))?;
     // Whoever resumes after a crash cannot know that it was through.
     if experiment.is_ended() {
-        let ranking = engine.ranking(&experiment);
+        let ranking = engine.races.ranking(&experiment);
         let code = watch::by_winner(&ranking);
         if output.json {
             let (race, spent_ms) = (experiment.name.clone(), experiment.details.spent_ms);
@@ -50,7 +50,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 
 pub fn rerun(engine: &Engine, args: &RerunArgs, output: &Output) -> Outcome {
     let experiment = args.which.find(engine)?;
-    engine.check_race_env(&experiment, &args.variables.env)?;
-    let experiment = engine.reset_race(&experiment, &args.attempts)?;
+    engine.races.check_race_env(&experiment, &args.variables.env)?;
+    let experiment = engine.races.reset_race(&experiment, &args.attempts)?;
     watch::run(engine, &experiment, &args.variables.env, output)
 }

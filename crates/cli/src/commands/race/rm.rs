@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::race::Experiment;
+use whatif_engine::races::Experiment;
 use whatif_engine::{Engine, EngineError, StoreError};
 
 use crate::commands::{Outcome, rm};
@@ -25,12 +25,12 @@ pub struct Args {
 /// Nothing of a race is real, but it may be hours of work.
 fn agreed(engine: &Engine, args: &Args) -> Result<bool, Failure> {
     let names: Vec<String> = match args.all {
-        true => engine.races()?.into_iter().map(|race| race.name).collect(),
+        true => engine.races.races()?.into_iter().map(|race| race.name).collect(),
         false => args.names.clone(),
     };
     // Before the question, not after it.
     for name in &args.names {
-        match engine.find_race(Some(name)) {
+        match engine.races.find_race(Some(name)) {
             Err(EngineError::Store(StoreError::Malformed(_))) => {}
             other => _ = other?,
         }
@@ -43,9 +43,9 @@ fn agreed(engine: &Engine, args: &Args) -> Result<bool, Failure> {
 fn readable(engine: &Engine, names: &[String], output: &Output) -> Result<Vec<Experiment>, EngineError> {
     let mut found = Vec::new();
     for name in names {
-        match engine.find_race(Some(name)) {
+        match engine.races.find_race(Some(name)) {
             Err(EngineError::Store(StoreError::Malformed(_))) => {
-                engine.remove_unreadable_race(name)?;
+                engine.races.remove_unreadable_race(name)?;
                 output
                     .line(format!("the record of race {name}, which could not be read, is gone; its sandboxes are in 'whatif ls'"));
             }
@@ -60,12 +60,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         output.note("nothing was removed");
         return Ok(ExitCode::FAILURE);
     }
-    let experiments = if args.all { engine.races()? } else { readable(engine, &args.names, output)? };
+    let experiments = if args.all { engine.races.races()? } else { readable(engine, &args.names, output)? };
     // One that cannot be removed does not keep the others.
     let mut removed = Vec::new();
     let mut first_failure = None;
     for experiment in experiments {
-        match engine.remove_race(&experiment) {
+        match engine.races.remove_race(&experiment) {
             Ok(()) => {
                 output.line(format!("race {} is gone", experiment.name));
                 removed.push(experiment.name);
@@ -77,7 +77,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             }
         }
     }
-    engine.look_after_races();
+    engine.races.look_after_races();
     output.document(&json!({ "removed": removed }));
     first_failure.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use whatif_engine::race::Experiment;
+use whatif_engine::races::Experiment;
 use whatif_engine::{Engine, EngineError};
 
 use crate::commands::Outcome;
@@ -18,14 +18,14 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let experiment = engine.find_race(args.name.as_deref().or(args.race.as_deref()))?;
+    let experiment = engine.races.find_race(args.name.as_deref().or(args.race.as_deref()))?;
     show(engine, &experiment, output)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub fn show(engine: &Engine, experiment: &Experiment, output: &Output) -> Result<(), EngineError> {
-    let ranking = engine.ranking(experiment);
-    let (standing, is_latest) = (engine.standing(experiment)?, is_latest(engine, experiment));
+    let ranking = engine.races.ranking(experiment);
+    let (standing, is_latest) = (engine.races.standing(experiment)?, is_latest(engine, experiment));
     let shown = Shown { experiment, ranking: &ranking, standing, is_latest };
     if output.json {
         output.document(&race::document(shown));
@@ -37,5 +37,5 @@ pub fn show(engine: &Engine, experiment: &Experiment, output: &Output) -> Result
 
 /// Whether commands that name no race mean this one.
 pub fn is_latest(engine: &Engine, experiment: &Experiment) -> bool {
-    engine.find_race(None).is_ok_and(|latest| latest.id == experiment.id)
+    engine.races.find_race(None).is_ok_and(|latest| latest.id == experiment.id)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
-use whatif_engine::race::{Event, Experiment, Flow, Raced, Ranking};
+use whatif_engine::races::{Event, Experiment, Flow, Raced, Ranking};
 use whatif_engine::{Engine, EngineError};
 use whatif_types::text::Text;
 
@@ -18,7 +18,7 @@ pub const EXIT_INTERRUPTED: u8 = 130;
 
 pub fn run(engine: &Engine, experiment: &Experiment, env: &[String], output: &Output) -> Outcome {
     let mut watching = Watching::start(experiment, output)?;
-    let raced = engine.race(experiment, env, &mut |event| watching.take(event));
+    let raced = engine.races.race(experiment, env, &mut |event| watching.take(event));
     drop(watching);
     let Raced { experiment, ranking, interrupted } = raced?;
     let standing = if interrupted { Standing::Interrupted } else { Standing::Ended };

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::stdio::stdin;
 use rustix::termios::tcgetattr;
-use whatif_engine::attach::Attached;
+use whatif_engine::lifecycle::attach::Attached;
 
 use crate::foreground::terminal::RawMode;
 

@@ -1,0 +1,76 @@
+//! `whatif diff`: what a sandbox changed, or what makes one sandbox of another.
+
+mod document;
+
+use whatif_diff::{ChangeSet, Depth, Found, between};
+use whatif_types::Sandbox;
+
+pub use self::document::{Document, Stats};
+use crate::EngineError;
+use crate::changes::Changes;
+use crate::error::Misuse;
+use crate::ground::still::Binding;
+pub use crate::merge::CONTEXT_LINES;
+
+/// What is compared.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// A sandbox with what it started from; without a name, the latest of the project.
+    Sandbox(Option<String>),
+    /// Two sandboxes. No name means reality.
+    Between(Option<String>, Option<String>),
+}
+
+/// A change set and whose it is.
+#[derive(Debug)]
+pub struct Diff {
+    pub sandbox: Sandbox,
+    /// How a reader would call it: a name, or `a..b`.
+    pub title: String,
+    pub set: ChangeSet,
+}
+
+impl Changes {
+    pub fn diff(&self, subject: &Subject, depth: Depth) -> Result<Diff, EngineError> {
+        match subject {
+            Subject::Sandbox(name) => {
+                let sandbox = self.ground.resolve(name.as_deref())?;
+                self.ground.require_current(&sandbox)?;
+                let set = self.ground.change_set(&sandbox, depth)?;
+                Ok(Diff { title: sandbox.name.clone(), sandbox, set })
+            }
+            Subject::Between(from, to) => self.diff_between(from.as_deref(), to.as_deref(), depth),
+        }
+    }
+
+    fn diff_between(&self, from: Option<&str>, to: Option<&str>, depth: Depth) -> Result<Diff, EngineError> {
+        let side = |name: Option<&str>| -> Result<Option<(Sandbox, Found)>, EngineError> {
+            let Some(name) = name else { return Ok(None) };
+            if self.is_sandbox(name)? {
+                let sandbox = self.ground.resolve(Some(name))?;
+                let found = self.ground.find_changes(&sandbox)?;
+                return Ok(Some((sandbox, found)));
+            }
+            let (sandbox, snapshot) = self.ground.find_snapshot(name)?;
+            let found = self.ground.changes_at(&sandbox, &snapshot)?;
+            Ok(Some((sandbox, found)))
+        };
+        let title = format!("{}..{}", from.unwrap_or_default(), to.unwrap_or_default());
+        let (from, to) = (side(from)?, side(to)?);
+        let Some(sandbox) = to.as_ref().or(from.as_ref()).map(|(s, _)| s.clone()) else {
+            return Err(Misuse::ComparesReality.into());
+        };
+        let (old, new) = (from.map(|f| f.1).unwrap_or_default(), to.map(|t| t.1).unwrap_or_default());
+        let set = self.ground.sort_out(&sandbox, between(&old, &new, true), depth, Binding::LOOSE)?;
+        Ok(Diff { sandbox, title, set })
+    }
+
+    /// Whether a word on the command line names a sandbox.
+    pub fn is_sandbox(&self, name: &str) -> Result<bool, EngineError> {
+        match self.ground.resolve(Some(name)) {
+            Ok(_) => Ok(true),
+            Err(EngineError::NoSuchSandbox { .. } | EngineError::Ambiguous { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Decisions about a change set, file by file and hunk by hunk.
+//!
+//! They are kept with the sandbox. Each is bound to what was looked at. What the sandbox does afterwards can only ask the question
+//! again, never answer it: an approval whose content changed is open, a rejection stays one until a person decides again, and as
+//! long as there is any decision that was not carried out, what has none is not taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use whatif_diff::digest::Form;
+use whatif_diff::text::Content;
+use whatif_diff::{Change, ChangeSet, digest};
+use whatif_types::Sandbox;
+use whatif_types::text::Text;
+
+use crate::changes::Changes;
+use crate::{EngineError, private_file};
+
+const FILE: &str = "review.json";
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Accepted,
+    Rejected,
+    /// The numbers of the accepted hunks, as `apply --hunks` counts them.
+    Hunks(Vec<usize>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Of what was decided about.
+    stamp: String,
+    pub verdict: Verdict,
+    /// An apply has made it real. It counts again only if an undo brings exactly this change back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    applied: bool,
+}
+
+/// All decisions about one sandbox.
+#[derive(Clone, Debug, Default)]
+pub struct Review {
+    /// Of the change set that was looked at.
+    pub digest: String,
+    /// Also those whose content changed or disappeared since.
+    decisions: BTreeMap<PathBuf, Decision>,
+    /// Paths whose content changed after they were decided about.
+    pub lapsed: BTreeSet<PathBuf>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    digest: String,
+    decisions: Vec<(Text, Decision)>,
+}
+
+impl Review {
+    /// What holds for a path as it is now.
+    #[must_use]
+    pub fn verdict(&self, path: &Path) -> Option<&Verdict> {
+        let verdict = self.decisions.get(path).map(|d| &d.verdict)?;
+        (*verdict == Verdict::Rejected || !self.lapsed.contains(path)).then_some(verdict)
+    }
+
+    /// Decides about a change as it is now; `None` takes a decision back.
+    pub fn decide(&mut self, change: &Change, verdict: Option<Verdict>) {
+        self.lapsed.remove(&change.path);
+        // Of a rename, both halves are decided about.
+        if let Some(old) = change.old_path() {
+            self.decisions.remove(old);
+        }
+        match verdict {
+            Some(verdict) => {
+                let decision = Decision { stamp: stamp(change, &verdict, form(change)), verdict, applied: false };
+                self.decisions.insert(change.path.clone(), decision);
+            }
+            None => {
+                self.decisions.remove(&change.path);
+            }
+        }
+    }
+
+    /// Whether nothing was decided that still waits for an apply or for a person.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.decisions.is_empty()
+    }
+
+    /// Finds out which decisions lapsed, and leaves out those that were carried out.
+    fn compared_with(mut self, set: &ChangeSet) -> Self {
+        let mut lapsed = BTreeSet::new();
+        self.decisions.retain(|path, decision| {
+            let Some(change) = set.find(path) else { return !decision.applied };
+            let holds = stamp(change, &decision.verdict, Form::of(&decision.stamp)) == decision.stamp;
+            if !holds && !decision.applied {
+                lapsed.insert(path.clone());
+            }
+            holds || !decision.applied
+        });
+        self.lapsed = lapsed;
+        self.digest.clone_from(&set.digest);
+        self
+    }
+}
+
+/// What a decision is bound to. The numbers of hunks mean something only together with what the file was before.
+fn stamp(change: &Change, verdict: &Verdict, form: Form) -> String {
+    let of_change = digest::stamp(change, form);
+    let Verdict::Hunks(_) = verdict else { return of_change };
+    match change.content() {
+        Content::Text { before, .. } => format!("{of_change}:{}", digest::of_bytes(&before)),
+        _ => of_change,
+    }
+}
+
+/// Where something was alive, what was looked at was read once and for all, and that is what the decision is about.
+fn form(change: &Change) -> Form {
+    if change.after.as_ref().is_some_and(|after| after.sealed().is_some()) { Form::Content } else { Form::Times }
+}
+
+impl Changes {
+    /// The decisions made so far, compared with what the sandbox has now.
+    pub fn review(&self, sandbox: &Sandbox, set: &ChangeSet) -> Result<Review, EngineError> {
+        let Some(stored) = self.stored_review(sandbox)? else { return Ok(Review::default()) };
+        let decisions = stored.decisions.into_iter().map(|(path, decision)| (path.to_path(), decision)).collect();
+        Ok(Review { digest: stored.digest, decisions, lapsed: BTreeSet::new() }.compared_with(set))
+    }
+
+    pub fn save_review(&self, sandbox: &Sandbox, review: &Review) -> Result<(), EngineError> {
+        let decisions = review.decisions.iter().map(|(path, decision)| (Text::from(path), decision.clone())).collect();
+        self.store_review(sandbox, &Stored { digest: review.digest.clone(), decisions })
+    }
+
+    /// Notes that what was decided about these paths has become real as a whole.
+    pub(crate) fn note_carried_out(&self, sandbox: &Sandbox, paths: &BTreeSet<&Path>) -> Result<(), EngineError> {
+        let Some(mut stored) = self.stored_review(sandbox)? else { return Ok(()) };
+        for (_, decision) in stored.decisions.iter_mut().filter(|(path, _)| paths.contains(path.to_path().as_path())) {
+            decision.applied = true;
+        }
+        self.store_review(sandbox, &stored)
+    }
+
+    /// Decisions that cannot be read may be rejections, so that is an error and not their absence.
+    fn stored_review(&self, sandbox: &Sandbox) -> Result<Option<Stored>, EngineError> {
+        let path = self.ground.directory(sandbox)?.join(FILE);
+        let bytes = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|e| EngineError::io("read", &path, e))?,
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(|_| EngineError::DamagedReview { name: sandbox.name.clone(), path })
+    }
+
+    fn store_review(&self, sandbox: &Sandbox, stored: &Stored) -> Result<(), EngineError> {
+        let path = self.ground.directory(sandbox)?.join(FILE);
+        let bytes = serde_json::to_vec(stored).map_err(|e| EngineError::io("write", &path, e.into()))?;
+        private_file::replace_durably(&path, &bytes).map_err(|e| EngineError::io("write", &path, e))
+    }
+}

@@ -1,0 +1,111 @@
+//! What became of a sandbox whose keeper left in the middle of a question: another command stopped or removed it meanwhile.
+
+use std::time::{Duration, Instant};
+
+use whatif_keeper::Client;
+use whatif_keeper::client::ClientError;
+use whatif_layers::state_dir::AliveLock;
+use whatif_types::sandbox::StopReason;
+use whatif_types::{Sandbox, Status};
+
+use crate::ground::Ground;
+use crate::{EngineError, now};
+
+/// How long a keeper may take to exit.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
+
+impl Ground {
+    /// Asks the keeper of an active sandbox, for a command that only looks. `None` if it ended meanwhile: nothing runs in it then.
+    pub(crate) fn ask<T>(
+        &self,
+        sandbox: &Sandbox,
+        question: impl FnOnce(Client) -> Result<T, ClientError>,
+    ) -> Result<Option<T>, EngineError> {
+        match self.connect(sandbox).and_then(|client| Ok(question(client)?)) {
+            Err(EngineError::Keeper(error)) if has_ended(&error) => match self.explain_end(sandbox, error) {
+                EngineError::EndedMeanwhile { .. } => Ok(None),
+                // However it ended, nothing runs in it.
+                EngineError::Keeper(_) if self.has_stopped(sandbox) => Ok(None),
+                other => Err(other),
+            },
+            other => other.map(Some),
+        }
+    }
+
+    fn has_stopped(&self, sandbox: &Sandbox) -> bool {
+        self.reread(sandbox).and_then(|now| self.refreshed(now)).is_ok_and(|now| now.status != Status::Active)
+    }
+
+    /// A keeper that exits closes its connections a moment before it gives up its lock.
+    fn await_last_moment(&self, sandbox: &Sandbox) {
+        let deadline = Instant::now() + LAST_MOMENT;
+        while let Ok(Some(directory)) = self.state.find(&sandbox.id)
+            && matches!(Client::connect(&directory), Err(ClientError::NotRunning))
+            && matches!(AliveLock::is_held(&directory), Ok(true))
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(LAST_MOMENT / 1000);
+        }
+    }
+
+    /// Says why the keeper of a command that had begun is not there any more.
+    #[must_use]
+    pub fn explain_end_of_command(&self, sandbox: &Sandbox, error: EngineError) -> EngineError {
+        let EngineError::Keeper(error) = error else { return error };
+        match self.explain_end(sandbox, error) {
+            EngineError::EndedMeanwhile { name, .. } => EngineError::EndedMeanwhile { name, has_run: true },
+            EngineError::Removed { name, .. } => EngineError::Removed { name, has_run: true },
+            other => other,
+        }
+    }
+
+    /// What another command did to the sandbox of a command that a signal ended; nothing if it goes on without that command.
+    #[must_use]
+    pub fn end_by_another_command(&self, sandbox: &Sandbox) -> Option<EngineError> {
+        let gone = EngineError::Keeper(ClientError::NotRunning);
+        match self.explain_end_of_command(sandbox, gone) {
+            ended @ (EngineError::EndedMeanwhile { .. } | EngineError::Removed { .. }) => Some(ended),
+            _ => None,
+        }
+    }
+
+    /// Says why a keeper is not there any more, as soon as the records tell it.
+    pub(crate) fn explain_end(&self, sandbox: &Sandbox, error: ClientError) -> EngineError {
+        if !has_ended(&error) {
+            return error.into();
+        }
+        let name = sandbox.name.clone();
+        self.await_other_command(&sandbox.id);
+        self.await_last_moment(sandbox);
+        match self.reread(sandbox).and_then(|now| self.refreshed(now)) {
+            Err(EngineError::NoSuchSandbox { .. }) => EngineError::Removed { name, has_run: false },
+            Ok(_) if self.state.is_being_deleted(&sandbox.id) => EngineError::Removed { name, has_run: false },
+            // No command ended it.
+            Ok(now) if now.details.stop_reason == Some(StopReason::Lost) => error.into(),
+            // One that was started again since is another one.
+            Ok(now) if now.status != Status::Active || now.details.keeper_pid != sandbox.details.keeper_pid => {
+                EngineError::EndedMeanwhile { name, has_run: false }
+            }
+            _ => error.into(),
+        }
+    }
+
+    /// Notes that a sandbox has no keeper any more, and why. For whoever holds its lock.
+    pub(crate) fn note_end(&self, sandbox: &mut Sandbox, reason: StopReason) -> Result<(), EngineError> {
+        self.unbind(sandbox);
+        self.state.unpublish(&sandbox.name);
+        mark_stopped(sandbox, reason);
+        self.record(sandbox)
+    }
+}
+
+pub(crate) fn has_ended(error: &ClientError) -> bool {
+    matches!(error, ClientError::NotRunning | ClientError::Channel(_))
+}
+
+pub(crate) fn mark_stopped(sandbox: &mut Sandbox, reason: StopReason) {
+    sandbox.status = Status::Stopped;
+    sandbox.details.stop_reason = Some(reason);
+    sandbox.details.keeper_pid = None;
+    sandbox.updated_at = now();
+}

@@ -1,0 +1,52 @@
+//! Where a sandbox is, and the keeper that serves it.
+
+use std::path::PathBuf;
+
+use whatif_diff::{Kind, Node};
+use whatif_keeper::Client;
+use whatif_types::Sandbox;
+
+use crate::EngineError;
+use crate::ground::Ground;
+
+impl Ground {
+    pub(crate) fn connect(&self, sandbox: &Sandbox) -> Result<Client, EngineError> {
+        let directory = self.directory(sandbox)?;
+        Ok(Client::connect(&directory)?)
+    }
+
+    pub(crate) fn directory(&self, sandbox: &Sandbox) -> Result<PathBuf, EngineError> {
+        match self.state.find(&sandbox.id)? {
+            Some(directory) => Ok(directory),
+            // Removed meanwhile, unless it is still recorded.
+            None if self.store.get(&sandbox.id)?.is_none() => Err(EngineError::NoSuchSandbox { name: sandbox.name.clone() }),
+            None => Err(self.require_heads(sandbox).err().unwrap_or_else(|| EngineError::Busy { name: sandbox.name.clone() })),
+        }
+    }
+
+    /// Lets `exec` find a running sandbox without opening the records. Only a shortcut: without it the records are asked.
+    pub(crate) fn publish(&self, sandbox: &Sandbox) {
+        if let Ok(record) = serde_json::to_vec(sandbox) {
+            let _ = self.state.publish(&sandbox.name, &sandbox.id, &record);
+        }
+    }
+
+    pub(crate) fn has_project(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        Ok(Node::of(&sandbox.project)?.is_some_and(|n| n.kind == Kind::Directory))
+    }
+
+    /// A project that was moved or deleted says nothing about the sandbox's changes.
+    pub(crate) fn require_project(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        match self.has_project(sandbox)? {
+            true => Ok(()),
+            false => Err(EngineError::ProjectMissing { name: sandbox.name.clone(), project: sandbox.project.clone() }),
+        }
+    }
+
+    /// An ordinary user's sandbox may have closed files to itself, which have to be read all the same. Without it, those fail.
+    pub(crate) fn own_everything(&self) {
+        if !self.context.is_root() {
+            let _ = whatif_sys::namespaces::own_everything(self.context.uid, self.context.gid);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What fails because another command removed the sandbox meanwhile is told as that. How it failed (a directory that is not there, a
+//! keeper that does not answer) says nothing to anybody.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use whatif_layers::state_dir::SandboxLock;
+use whatif_types::explain::shortage;
+use whatif_types::{Sandbox, SandboxId};
+
+use crate::EngineError;
+use crate::ground::Ground;
+
+/// How long it is waited for a command that may be removing the sandbox, and how often it is looked.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
+
+thread_local! {
+    /// The sandbox that the call on this thread was last found to be about.
+    static SUBJECT: RefCell<Option<(SandboxId, String)>> = const { RefCell::new(None) };
+}
+
+pub(crate) fn note_subject(sandbox: &Sandbox) {
+    SUBJECT.with_borrow_mut(|subject| *subject = Some((sandbox.id.clone(), sandbox.name.clone())));
+}
+
+fn subject() -> Option<(SandboxId, String)> {
+    SUBJECT.with_borrow(Clone::clone)
+}
+
+impl Ground {
+    /// The error, or that its sandbox was removed, if that explains it.
+    pub fn explain_removal(&self, error: EngineError) -> EngineError {
+        match error {
+            EngineError::RanBut { name, code, source } => {
+                EngineError::RanBut { name, code, source: Box::new(self.explain_removal(*source)) }
+            }
+            EngineError::WorkGone { name, code, source } => {
+                EngineError::WorkGone { name, code, source: Box::new(self.explain_removal(*source)) }
+            }
+            // Of a command about several, another one than the last may have failed.
+            EngineError::Busy { ref name } | EngineError::Stopped { ref name }
+                if subject().is_none_or(|(_, known)| known != *name) =>
+            {
+                error
+            }
+            error if is_explained_by_removal(&error) => {
+                if let (EngineError::Keeper(_), Some((id, _))) = (&error, subject()) {
+                    self.await_other_command(&id);
+                }
+                self.removed_subject().unwrap_or(error)
+            }
+            error @ EngineError::Apply(_) => self.missing_project().unwrap_or(error),
+            EngineError::NoSuchSandbox { name } => match self.removed_subject() {
+                // It was there a moment ago.
+                Some(EngineError::Removed { name: removed, has_run }) if removed == name => EngineError::Removed { name, has_run },
+                _ => EngineError::NoSuchSandbox { name },
+            },
+            error => error,
+        }
+    }
+
+    /// A command that removes a sandbox ends its keeper first, and has the lock until the record is gone.
+    pub(crate) fn await_other_command(&self, id: &SandboxId) {
+        let deadline = Instant::now() + PATIENCE;
+        while let Ok(Some(directory)) = self.state.find(id)
+            && matches!(SandboxLock::take(&directory), Ok(None))
+            && !self.state.is_being_deleted(id)
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn missing_project(&self) -> Option<EngineError> {
+        let (id, _) = subject()?;
+        let sandbox = self.store.get(&id).ok()??;
+        self.require_project(&sandbox).err()
+    }
+
+    fn removed_subject(&self) -> Option<EngineError> {
+        let (id, name) = subject()?;
+        let is_removed = matches!(self.store.get(&id), Ok(None)) || self.state.is_being_deleted(&id);
+        is_removed.then_some(EngineError::Removed { name, has_run: false })
+    }
+}
+
+/// What the machine lacks, and what a person has to decide, has other causes.
+fn is_explained_by_removal(error: &EngineError) -> bool {
+    let is_about_what_is_there = matches!(
+        error,
+        EngineError::Incomplete { .. }
+            | EngineError::Keeper(_)
+            | EngineError::Io { .. }
+            | EngineError::Path(_)
+            | EngineError::Unreadable(_)
+            | EngineError::Restack { .. }
+            | EngineError::Helper { .. }
+            | EngineError::Boot { .. }
+            | EngineError::Launch(_)
+            | EngineError::Supervisor { .. }
+            | EngineError::Busy { .. }
+            | EngineError::Stopped { .. }
+            | EngineError::Archive(_)
+            | EngineError::Store(_)
+    );
+    is_about_what_is_there && shortage(error).is_none()
+}

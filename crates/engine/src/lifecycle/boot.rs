@@ -1,0 +1,531 @@
+//! Brings a keeper up for a sandbox whose directory exists: for `new`, `run` and `start` alike.
+
+use std::cell::RefCell;
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, pidfd_send_signal};
+use whatif_keeper::client::{self, ClientError};
+use whatif_keeper::protocol::{Exec, Reason, Reply, Request};
+use whatif_keeper::{Channel, Client};
+use whatif_layers::copy::{self, Depth};
+use whatif_layers::links::Links;
+use whatif_layers::plan::{self, Inputs};
+use whatif_layers::shift::{SPARE_WORK, UNFINISHED_HEAD};
+use whatif_layers::state_dir::AliveLock;
+use whatif_layers::survey::{self, Scope, Survey};
+use whatif_layers::{durable, masks, remove, veil};
+use whatif_provider::{Launch, LaunchError, Launched, Provider};
+use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
+use whatif_types::boot::{Boot, Masks, PROTOCOL_VERSION, Protection, Work};
+use whatif_types::config::UserConfig;
+use whatif_types::sandbox::Viewed;
+use whatif_types::{Backend, Enforced, Identity, LayerId, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
+
+use crate::choice::Choice;
+use crate::ground::limits::Lease;
+use crate::ground::viewed::viewed_now;
+use crate::lifecycle::Lifecycle;
+use crate::lifecycle::exec::hand_over;
+use crate::lifecycle::recut::{Beneath, Cut};
+use crate::{EngineError, secrets};
+
+/// Called with a sandbox's directory, and with what is mounted over its heads afterwards.
+pub(crate) type Fill<'a> = dyn Fn(&Path, &Plan) -> Result<(), EngineError> + 'a;
+
+/// What is fixed before the first try.
+#[derive(Clone, Copy)]
+pub(crate) struct Wish<'a> {
+    pub id: &'a SandboxId,
+    pub directory: &'a Path,
+    pub project: &'a Path,
+    /// For a sandbox that has been up before: its trees by number. Its head is precious then, and nothing else is tried.
+    pub known_trees: Option<&'a [PathBuf]>,
+    /// The sandbox that is mounted again: what it changed must be seen again.
+    pub mounted_before: Option<&'a Sandbox>,
+    /// The frozen layers under its head, bottom first.
+    pub stack: &'a [LayerId],
+    /// Whose they are, for a new sandbox: all of them must be seen.
+    pub beneath: Option<&'a Beneath<'a>>,
+    /// What was exposed to the sandbox that these layers come from.
+    pub veiled: &'a [String],
+    /// Puts something into fresh heads before anything is mounted over them.
+    pub fill: Option<&'a Fill<'a>>,
+    pub net: NetMode,
+    /// Ports of the host's loopback that can be reached inside.
+    pub reach: &'a [u16],
+    pub environment: &'a [(String, String)],
+    pub provider: &'a dyn Provider,
+    /// Asked for by name: if it does not work there is no other try.
+    pub backend: Option<Backend>,
+    pub config: &'a UserConfig,
+    pub secrets: &'a dyn secrets::Known,
+    pub lease: Lease<'a>,
+}
+
+/// A keeper on its way; `wait` for it before trusting it.
+pub(crate) struct Booting {
+    pub pid: u32,
+    pub pidfd: OwnedFd,
+    pub client: Client,
+    pub choice: Choice,
+    pub identity: Identity,
+    pub reserved_ids: Option<u32>,
+    pub plan: Plan,
+    /// The trees by number.
+    pub trees: Vec<PathBuf>,
+    /// Before anything was mounted for it.
+    pub viewed: Viewed,
+    /// What its limits are enforced by.
+    pub enforced: Vec<Enforced>,
+    /// Not needed any more once the keeper has joined what it holds.
+    _holder: Option<whatif_sys::holder::Holder>,
+}
+
+impl Lifecycle {
+    /// Starts a keeper and prepares its layers. It has no command yet: nothing runs before the sandbox has its row.
+    pub(crate) fn begin_boot(&self, wish: &Wish<'_>, choice: Choice) -> Result<Booting, EngineError> {
+        let mut tries = 0;
+        loop {
+            match self.try_to_begin(wish, choice.clone()) {
+                Err(error) if wish.known_trees.is_none() && has_moved(&error) && tries < MOST_TRIES => {
+                    tries += 1;
+                    clear_heads(wish.directory)?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn try_to_begin(&self, wish: &Wish<'_>, choice: Choice) -> Result<Booting, EngineError> {
+        // The keeper loads while its layers are planned and prepared.
+        let identity =
+            if choice.same_ids && self.ground.context.is_root() { Identity::Same } else { self.ground.context.identity() };
+        let alive = alive_lock(wish.directory)?;
+        let listener = client::listener(wish.directory)?;
+        let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd(), alive: alive.as_fd() };
+        let launched = wish.provider.launch(&launch).map_err(|error| self.explain_nesting(error))?;
+        let identity = launched.identity;
+        let end = |_: &EngineError| {
+            let _ = pidfd_send_signal(&launched.pidfd, Signal::KILL);
+        };
+        let Cut { plan, masks, trees } = self.prepare_layers(wish, choice.backend).inspect_err(end)?;
+        let mut boot = self.describe_boot(wish, plan.clone(), masks, identity, Work::default());
+        boot.measures_head = wish.lease.limits.limits_room();
+        let mut client = Client::over(Channel::new(launched.birth));
+        let prepared: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
+        let bounded = !wish.lease.limits.is_unlimited() || wish.config.disk.keep_free.is_some();
+        let viewed = viewed_now(wish.project, plan.trees());
+        // A keeper that ended during its start has said why; `finish_boot` reads it.
+        let _ = client.send(&Request::Boot { boot: Box::new(boot), prepared: !prepared.is_empty(), bounded }, &prepared);
+        drop(prepared);
+        // The keeper puts the sandbox together meanwhile.
+        let mut enforced = Vec::new();
+        if bounded {
+            let bounds = self.ground.bind(wish.id, wish.directory, wish.lease, wish.config, identity).inspect_err(end)?;
+            let (request, descriptors) = bounds.request();
+            let _ = client.send(&request, &descriptors);
+            drop(descriptors);
+            enforced = bounds.enforced;
+        }
+        let Launched { holder, pid, pidfd, reserved_ids, .. } = launched;
+        Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, reserved_ids, plan, trees, viewed, enforced })
+    }
+
+    pub(crate) fn describe_boot(&self, wish: &Wish<'_>, plan: Plan, masks: Masks, identity: Identity, work: Work) -> Boot {
+        Boot {
+            version: PROTOCOL_VERSION,
+            id: wish.id.clone(),
+            directory: wish.directory.to_owned(),
+            work,
+            project: wish.project.to_owned(),
+            layers: self.ground.state.layers(),
+            stack: wish.stack.iter().rev().cloned().collect(),
+            masks,
+            plan,
+            identity,
+            net: wish.net,
+            reach: wish.reach.to_vec(),
+            environment: wish.environment.to_vec(),
+            runtime_dir: self.ground.context.runtime_dir.clone(),
+            measures_head: false,
+        }
+    }
+
+    /// Waits until the sandbox stands. When it fails, the keeper is gone: nothing writes to what the caller is about to delete.
+    pub(crate) fn finish_boot(
+        &self,
+        wish: &Wish<'_>,
+        mut booting: Booting,
+        first: Option<(&Exec, &[BorrowedFd<'_>])>,
+    ) -> Result<(Booting, Protection), EngineError> {
+        match self.await_boot(wish, &mut booting, first) {
+            Ok(protection) => Ok((booting, protection)),
+            Err(error) => {
+                let _ = pidfd_send_signal(&booting.pidfd, Signal::KILL);
+                wait_for_end(&booting.pidfd);
+                Err(error)
+            }
+        }
+    }
+
+    /// If a way of layering does not work here, the next best is tried, and remembered.
+    fn await_boot(
+        &self,
+        wish: &Wish<'_>,
+        booting: &mut Booting,
+        first: Option<(&Exec, &[BorrowedFd<'_>])>,
+    ) -> Result<Protection, EngineError> {
+        let mut reasons: Vec<String> = Vec::new();
+        let mut fell_back = false;
+        let mut tries = 0;
+        loop {
+            // Sent before the sandbox stands, so that the keeper goes on to it without a pause.
+            if let Some((exec, descriptors)) = first {
+                hand_over(booting.identity, descriptors);
+                let _ = booting.client.send(&Request::Exec(Box::new(exec.clone())), descriptors);
+            }
+            let failed = match booting.client.reply() {
+                Ok(Reply::Booted { protection, .. }) => {
+                    if fell_back {
+                        booting.choice.store(&self.ground.context.state_dir);
+                    }
+                    return Ok(protection);
+                }
+                Ok(_) => return Err(ClientError::OutOfTurn.into()),
+                Err(ClientError::Failed(failed)) => failed,
+                Err(error) => return Err(error.into()),
+            };
+            if failed.reason == Reason::BootNetwork {
+                return Err(EngineError::NoRules { message: failed.message });
+            }
+            if wish.known_trees.is_some() {
+                return Err(EngineError::Boot { message: failed.message, errno: failed.errno });
+            }
+            let mut choice = booting.choice.clone();
+            if is_absence(failed.errno) && tries < MOST_TRIES {
+                tries += 1;
+                wait_for_end(&booting.pidfd);
+                clear_heads(wish.directory)?;
+                *booting = self.begin_boot(wish, choice)?;
+                continue;
+            }
+            match failed.reason {
+                Reason::BootIdMapping if !choice.same_ids => choice.same_ids = true,
+                // Before 5.19 overlayfs takes no idmapped layers; then the same ids on both sides are the lesser loss.
+                Reason::BootLayers if self.ground.context.is_root() && !choice.same_ids => choice.same_ids = true,
+                Reason::BootLayers if wish.backend.is_some() => {
+                    return Err(EngineError::Backend { backend: booting.choice.backend, message: failed.message });
+                }
+                Reason::BootLayers => {
+                    reasons.push(format!("{}: {}", choice.backend, failed.message));
+                    choice.backend = next_best(choice.backend).ok_or(EngineError::NoBackend { reasons: reasons.clone() })?;
+                }
+                _ => return Err(EngineError::Boot { message: failed.message, errno: failed.errno }),
+            }
+            fell_back = true;
+            // Why each better backend was given up, not only the last one.
+            choice.reason = Some(if reasons.is_empty() { failed.message } else { reasons.join("; ") });
+            wait_for_end(&booting.pidfd);
+            clear_heads(wish.directory)?;
+            *booting = self.begin_boot(wish, choice)?;
+        }
+    }
+
+    /// The way to begin with: what was asked for, or what worked last.
+    pub(crate) fn first_choice(&self, asked_for: Option<Backend>) -> Choice {
+        let remembered = Choice::load(&self.ground.context.state_dir);
+        match asked_for {
+            Some(backend) => Choice {
+                backend,
+                same_ids: remembered.same_ids || (self.ground.context.is_root() && backend == Backend::Fuse),
+                ..Choice::default()
+            },
+            None => remembered,
+        }
+    }
+
+    /// Inside a sandbox new namespaces are forbidden, which explains itself badly.
+    fn explain_nesting(&self, error: LaunchError) -> EngineError {
+        self.ground.context.nesting().unwrap_or_else(|| error.into())
+    }
+
+    fn prepare_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<Cut, EngineError> {
+        let cut = self.cut(wish, backend)?;
+        self.make_heads(wish, &cut.plan, Work::default(), Heads::MayExist)?;
+        if let Some(fill) = wish.fill {
+            fill(wish.directory, &cut.plan)?;
+        }
+        Ok(cut)
+    }
+
+    /// What the sandbox shall see, of reality as it is now.
+    pub(crate) fn plan_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<(Plan, Masks), EngineError> {
+        let survey = self.survey(wish)?;
+        let plan = self.plan(wish, &survey, backend)?;
+        let rewrites = &wish.secrets.get()?.rewrites;
+        let hidden = self.hidden(wish)?;
+        let masks =
+            masks::describe(&plan, &survey.mounts, self.ground.context.identity(), &hidden, rewrites, &self.ground.state.cache())?;
+        Ok((plan, masks))
+    }
+
+    /// A head and fresh work directories for every tree.
+    pub(crate) fn make_heads(&self, wish: &Wish<'_>, plan: &Plan, work: Work, heads: Heads) -> Result<(), EngineError> {
+        let veiled = self.veiled(wish)?;
+        for place in &plan.places {
+            let (tree, depth) = match place.kind {
+                PlaceKind::Writable { tree } => (tree, (plan.backend == Backend::Copy).then_some(Depth::Tree)),
+                PlaceKind::Skeleton { tree } => (tree, Some(Depth::Level)),
+                _ => continue,
+            };
+            make_work(wish.directory, &work.name(tree), tree)?;
+            let head = wish.directory.join("head").join(tree.to_string());
+            // In the same directory: an ordinary user may not move a directory that it cannot write elsewhere.
+            let unfinished = head.with_file_name(format!("{UNFINISHED_HEAD}{tree}"));
+            let is_there = absence::is_dir(&head).map_err(|e| EngineError::io("examine", &head, e))?;
+            let made = match (is_there, heads) {
+                (true, Heads::MayExist) => continue,
+                (true, Heads::AreNew) if depth.is_none() => &head,
+                (false, Heads::AreNew) if depth.is_none() => {
+                    make_private(&head)?;
+                    &head
+                }
+                // A sandbox that is being made is nobody's until it is whole.
+                (false, _) if wish.known_trees.is_none() => {
+                    make_private(&head)?;
+                    &head
+                }
+                // One that starts again or gets other layers holds work: a head that a killed command left half copied, or
+                // without its attributes, would pass for changes.
+                _ => {
+                    remove::tree(&unfinished)?;
+                    make_private(&unfinished)?;
+                    &unfinished
+                }
+            };
+            let mut layers = self.ground.state.parts_of(wish.stack, &tree.to_string())?;
+            let is_here = |path: &&PathBuf| plan.place_of(path).is_some_and(|p| p.path == place.path);
+            let hidden_again: Vec<&Path> =
+                veiled.iter().filter(is_here).filter_map(|path| path.strip_prefix(&place.path).ok()).collect();
+            if depth.is_none() {
+                for path in &hidden_again {
+                    veil::cover(made, &layers, &place.path, path)?;
+                }
+            }
+            let topmost = layers.pop();
+            match (depth, topmost) {
+                // A copied tree is whole in every layer.
+                (Some(_), Some(layer)) => {
+                    let mut copied = copy::copied_layer(&layer, made)?;
+                    for path in &hidden_again {
+                        veil::leave_out(made, copied.as_mut(), path)?;
+                    }
+                    if let Some(copied) = copied {
+                        copied.write(&head)?;
+                    }
+                }
+                (Some(depth), None) => {
+                    let mut copied = copy::into_directory(&place.path, made, depth, &self.hidden(wish)?).map_err(|error| {
+                        let is_closed = error.source.kind() == ErrorKind::PermissionDenied;
+                        if is_closed && error.path.starts_with(&place.path) { EngineError::Uncopied(error) } else { error.into() }
+                    })?;
+                    rewrite_in_copy(wish, &place.path, made, &self.ground.state.cache(), &mut copied)?;
+                    copied.write(&head)?;
+                }
+                // Its root looks as what shows through it does.
+                (None, topmost) => {
+                    let shown = topmost.as_deref().unwrap_or(&place.path);
+                    let looked = fs::symlink_metadata(shown).or_absent().map_err(|e| EngineError::io("examine", shown, e))?;
+                    if let Some(metadata) = looked {
+                        match copy::copy_looks(shown, made, &metadata) {
+                            // Reality has just removed it, and the sandbox does without.
+                            Err(error) if error.source.means_absent() => {}
+                            other => other?,
+                        }
+                    }
+                }
+            }
+            if made != &head {
+                if depth.is_some() {
+                    // What it is a copy of may go as soon as the records lead here.
+                    durable::copied(made, &head)?;
+                }
+                fs::rename(made, &head).map_err(|e| EngineError::io("keep", &head, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn survey(&self, wish: &Wish<'_>) -> Result<Survey, EngineError> {
+        Ok(survey::take(&Scope {
+            as_root: self.ground.context.is_root(),
+            home: &self.ground.context.home,
+            project: wish.project,
+            runtime_dir: self.ground.context.runtime_dir.as_deref(),
+            extra_writable: &wish.config.files.writable,
+        })?)
+    }
+
+    pub(crate) fn plan(&self, wish: &Wish<'_>, survey: &Survey, backend: Backend) -> Result<Plan, EngineError> {
+        if wish.known_trees.is_none() && plan::is_absent_inside(wish.project, &survey.private) {
+            return Err(EngineError::PrivateProject { path: wish.project.to_owned() });
+        }
+        // A file that is a mount of its own (as containers have them) cannot be rewritten by a layer; it is hidden instead.
+        let known = wish.secrets.get()?;
+        let mut secrets = known.targets.clone();
+        secrets.extend(survey.kernel_views.iter().cloned());
+        secrets.extend(known.rewrites.iter().map(|r| r.path.clone()).filter(|p| survey.file_mounts.contains(p)));
+        let failed = RefCell::new(None);
+        let subdirectories = |directory: &Path| {
+            survey::subdirectories(directory).unwrap_or_else(|error| {
+                failed.borrow_mut().get_or_insert(error);
+                Vec::new()
+            })
+        };
+        let plan = plan::plan(&Inputs {
+            mounts: &survey.mounts,
+            file_mounts: &survey.file_mounts,
+            as_root: self.ground.context.is_root(),
+            backend,
+            home: &self.ground.context.home,
+            project: wish.project,
+            writable: &survey.writable,
+            private: &survey.private,
+            state_dir: self.ground.state.root(),
+            secrets: &secrets,
+            known_trees: wish.known_trees.unwrap_or_default(),
+            subdirectories: &subdirectories,
+            is_closed: &survey::is_closed,
+            run_links: &survey.run_links,
+        });
+        failed.into_inner().map_or(Ok(plan), |error| Err(error.into()))
+    }
+
+    /// What is masked for a sandbox and was not for the one that its layers come from.
+    fn veiled(&self, wish: &Wish<'_>) -> Result<Vec<PathBuf>, EngineError> {
+        if wish.veiled.is_empty() {
+            return Ok(Vec::new());
+        }
+        let were_exposed = secrets::resolved(&self.ground.context, wish.veiled)?;
+        let known = wish.secrets.get()?;
+        let rewritten = known.rewrites.iter().map(|rewrite| &rewrite.path);
+        let masked = known.hidden.iter().chain(&known.nicknames).chain(rewritten);
+        let mut links = Links::default();
+        let mut veiled = Vec::new();
+        for path in masked.filter(|path| were_exposed.iter().any(|exposed| path.starts_with(exposed))) {
+            // A link hides what it leads to as well.
+            veiled.extend(links.follow(path)?.places());
+        }
+        veiled.sort();
+        veiled.dedup();
+        Ok(veiled)
+    }
+
+    /// Everything that must not be seen inside; the state directory first of all.
+    pub(crate) fn hidden(&self, wish: &Wish<'_>) -> Result<Vec<PathBuf>, EngineError> {
+        let mut hidden = vec![self.ground.state.root().to_owned()];
+        hidden.extend(wish.secrets.get()?.hidden.iter().cloned());
+        Ok(hidden)
+    }
+}
+
+/// Reality goes on while a sandbox is made of it: a directory that was there when it was planned may be gone when it is put
+/// together. Then it is planned anew, so often.
+const MOST_TRIES: usize = 5;
+
+fn has_moved(error: &EngineError) -> bool {
+    match error {
+        EngineError::Io { source, .. } => source.raw_os_error().is_some_and(is_absence),
+        EngineError::Path(error) => error.source.raw_os_error().is_some_and(is_absence),
+        _ => false,
+    }
+}
+
+/// What is missing when a directory is gone, or has come since and has no place yet.
+fn is_absence(errno: i32) -> bool {
+    [rustix::io::Errno::NOENT, rustix::io::Errno::ROFS].iter().any(|absence| absence.raw_os_error() == errno)
+}
+
+fn clear_heads(directory: &Path) -> Result<(), EngineError> {
+    for part in ["head", "work"] {
+        remove::tree(&directory.join(part))?;
+        make_private(&directory.join(part))?;
+    }
+    Ok(())
+}
+
+/// A keeper that was told to end may take a moment to let go of its mounts.
+fn alive_lock(directory: &Path) -> Result<AliveLock, EngineError> {
+    let deadline = Instant::now() + LAST_MOMENTS;
+    loop {
+        match AliveLock::take(directory)? {
+            Some(lock) => return Ok(lock),
+            None if Instant::now() >= deadline => return Err(EngineError::Unreachable { directory: directory.to_owned() }),
+            None => std::thread::sleep(LAST_MOMENTS / 2000),
+        }
+    }
+}
+
+const LAST_MOMENTS: Duration = Duration::from_secs(4);
+
+fn next_best(backend: Backend) -> Option<Backend> {
+    match backend {
+        Backend::Overlay => Some(Backend::Fuse),
+        Backend::Fuse => Some(Backend::Copy),
+        Backend::Copy => None,
+    }
+}
+
+/// What heads that are there already are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heads {
+    /// What the sandbox already changed.
+    MayExist,
+    /// Made beforehand, and empty.
+    AreNew,
+}
+
+fn make_work(directory: &Path, name: &str, tree: usize) -> Result<(), EngineError> {
+    let work = directory.join("work").join(name);
+    // A volatile overlay leaves a mark that forbids mounting again; the work directory holds nothing worth keeping.
+    if absence::is_dir(&work).map_err(|e| EngineError::io("examine", &work, e))? {
+        return Ok(remove::contents(&work)?);
+    }
+    match fs::rename(directory.join(SPARE_WORK).join(tree.to_string()), &work) {
+        Ok(()) => Ok(()),
+        Err(_) => make_private(&work),
+    }
+}
+
+/// In a copy there is no layer to put a rewritten file into; it replaces the copied one.
+fn rewrite_in_copy(wish: &Wish<'_>, base: &Path, head: &Path, cache: &Path, copied: &mut copy::Copied) -> Result<(), EngineError> {
+    for rewrite in &wish.secrets.get()?.rewrites {
+        let failed = |e: std::io::Error| EngineError::io("rewrite", &rewrite.path, e);
+        // A link to it may lead to a file of the copy.
+        let Some(real) = fs::canonicalize(&rewrite.path).or_absent().map_err(failed)? else { continue };
+        let Ok(inside) = real.strip_prefix(base) else { continue };
+        let copy = head.join(inside);
+        if !absence::look(&copy).map_err(failed)?.is_some_and(|found| found.is_file()) {
+            continue;
+        }
+        let metadata = fs::metadata(&rewrite.path).map_err(failed)?;
+        fs::write(&copy, (rewrite.content)(&rewrite.path, cache).map_err(failed)?).map_err(failed)?;
+        copy::copy_attributes(&rewrite.path, &copy, &metadata)?;
+        copied.finished(inside, &copy)?;
+    }
+    Ok(())
+}
+
+fn make_private(path: &Path) -> Result<(), EngineError> {
+    DirBuilder::new().mode(0o700).create(path).map_err(|e| EngineError::io("create", path, e))
+}
+
+pub(crate) fn wait_for_end(pidfd: &OwnedFd) {
+    let mut fds = [rustix::event::PollFd::new(pidfd, rustix::event::PollFlags::IN)];
+    let _ = rustix::event::poll(&mut fds, None);
+}

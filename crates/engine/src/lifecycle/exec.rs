@@ -1,0 +1,332 @@
+//! Runs commands in a sandbox that stands.
+
+use std::ffi::OsString;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use whatif_keeper::Client;
+use whatif_keeper::client::{ClientError, News};
+use whatif_keeper::protocol::{Exec, Reason, Settings, Stdio, Text};
+use whatif_types::config::UserConfig;
+use whatif_types::environment::{self, Filtered};
+use whatif_types::network::NetWish;
+use whatif_types::sandbox::StopReason;
+use whatif_types::{CommandId, Identity, NetMode, Sandbox, Span, Status};
+
+use crate::EngineError;
+use crate::ground::ended::has_ended;
+use crate::ground::lifetime::last_words;
+use crate::lifecycle::Lifecycle;
+use crate::lifecycle::start::Why;
+use crate::lifecycle::view::Freshened;
+use crate::network::secrets;
+
+/// How long a process may linger after its command before it counts as left running.
+const LAST_MOMENT: Duration = Duration::from_millis(200);
+
+/// How long a sandbox that goes to rest may take to be there again.
+const REST_PATIENCE: Duration = Duration::from_secs(4);
+
+/// What to run and with what.
+#[derive(Clone, Debug)]
+pub struct CommandSpec {
+    pub arguments: Vec<OsString>,
+    /// `NAME` to carry a variable although it looks like a secret, `NAME=VALUE` to set one.
+    pub env: Vec<String>,
+    pub cwd: Option<PathBuf>,
+    pub stdio: [Stdio; 3],
+    /// Columns and rows of a terminal to make for it.
+    pub terminal: Option<(u16, u16)>,
+    pub timeout: Option<Duration>,
+    /// What records and commits call it, where its arguments are a script of our own.
+    pub called: Option<String>,
+}
+
+/// What a command finds around it.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub sandbox: &'a str,
+    pub cwd: &'a Path,
+    pub net: NetMode,
+    pub network: &'a NetWish,
+}
+
+impl<'a> Surroundings<'a> {
+    pub fn of(sandbox: &'a Sandbox, cwd: &'a Path) -> Self {
+        Self { sandbox: &sandbox.name, cwd, net: sandbox.details.net, network: &sandbox.details.network }
+    }
+}
+
+/// A command under way. Dropping it ends the command, unless it was detached.
+#[derive(Debug)]
+pub struct Running {
+    client: Client,
+    pub pid: i32,
+    /// The master of its terminal.
+    pub terminal: Option<OwnedFd>,
+}
+
+/// A sandbox that stands, ready for a command.
+#[derive(Debug)]
+pub struct Entered {
+    pub sandbox: Sandbox,
+    pub(crate) client: Client,
+}
+
+/// A command in the background and the sandbox it runs in.
+#[derive(Debug)]
+pub struct Detached {
+    pub sandbox: Sandbox,
+    pub pid: i32,
+    pub id: CommandId,
+}
+
+/// A command in the foreground and the sandbox it runs in.
+#[derive(Debug)]
+pub struct Foreground {
+    pub sandbox: Sandbox,
+    pub running: Running,
+}
+
+impl Running {
+    pub(crate) fn new(client: Client, (pid, terminal): (i32, Option<OwnedFd>)) -> Self {
+        Self { client, pid, terminal }
+    }
+
+    pub(crate) fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// Whether the keeper has said something already.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        self.client.has_reply()
+    }
+
+    /// Becomes readable when the keeper says something; then `wait` does not block for long.
+    #[must_use]
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.client.as_fd()
+    }
+
+    /// What the keeper says next; waits for it.
+    pub fn news(&mut self) -> Result<News, EngineError> {
+        Ok(self.client.news()?)
+    }
+
+    pub fn signal(&mut self, signal: i32) -> Result<(), EngineError> {
+        Ok(self.client.forward_signal(self.pid, signal)?)
+    }
+
+    /// Whether other processes stay. What is merely on its way out (git's own housekeeping, a zombie) gets a moment.
+    pub(crate) fn leaves_others(&mut self) -> bool {
+        let deadline = Instant::now() + LAST_MOMENT;
+        loop {
+            let alive = self.client.list().is_ok_and(|all| all.iter().any(|p| p.state != 'Z'));
+            if !alive || Instant::now() >= deadline {
+                return alive;
+            }
+            std::thread::sleep(LAST_MOMENT / 10);
+        }
+    }
+
+    pub fn resize(&mut self, columns: u16, rows: u16) -> Result<(), EngineError> {
+        Ok(self.client.forward_resize(self.pid, columns, rows)?)
+    }
+}
+
+/// Gives pipes to the one who is root inside, so that `/dev/stdout` and its like can be opened by name there.
+/// An anonymous pipe is reachable only by who holds it, so its owner matters to nobody else.
+pub(crate) fn hand_over(identity: Identity, descriptors: &[BorrowedFd<'_>]) {
+    if let Identity::Mapped { base, .. } = identity {
+        for descriptor in descriptors {
+            let is_pipe = rustix::fs::fstat(descriptor).is_ok_and(|s| rustix::fs::FileType::from_raw_mode(s.st_mode).is_fifo());
+            if is_pipe {
+                let _ =
+                    rustix::fs::fchown(descriptor, Some(rustix::fs::Uid::from_raw(base)), Some(rustix::fs::Gid::from_raw(base)));
+            }
+        }
+    }
+}
+
+impl Lifecycle {
+    /// `whatif exec`: starts a command in the foreground.
+    pub fn exec(&self, entered: Entered, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Foreground, EngineError> {
+        let exec = self.exec_request(&entered.sandbox, spec, false)?;
+        hand_over(entered.sandbox.details.identity, descriptors);
+        let (Entered { sandbox, client }, started) = self.begin(entered, &exec, descriptors)?;
+        Ok(Foreground { sandbox, running: Running::new(client, started) })
+    }
+
+    /// `whatif exec -d`: starts a command that goes on; its output is in its log.
+    pub fn exec_detached(&self, entered: Entered, spec: &CommandSpec) -> Result<Detached, EngineError> {
+        let is_ours = self.ground.require_our_keeper(&entered.sandbox);
+        if spec.terminal.is_some() || spec.stdio[0] == Stdio::Kept {
+            is_ours.as_ref().map_err(|_| EngineError::OtherKeeper { name: entered.sandbox.name.clone() })?;
+        }
+        let log = self.new_log(&entered.sandbox)?;
+        let mut exec = self.exec_request(&entered.sandbox, spec, true)?;
+        let mut descriptors = log.descriptors().to_vec();
+        match is_ours {
+            Ok(()) => exec.id = Some(log.id),
+            Err(_) => descriptors.truncate(2),
+        }
+        let (Entered { sandbox, .. }, (pid, _)) = self.begin(entered, &exec, &descriptors)?;
+        if exec.id.is_none() {
+            log.record_start(pid, exec.arguments.first().map(|a| a.to_os().to_string_lossy().into_owned()).unwrap_or_default())?;
+        }
+        self.ground.prepare_to_hold(&sandbox);
+        self.bound_logs(&sandbox)?;
+        self.ground.attend_if_due(&sandbox);
+        Ok(Detached { sandbox, pid, id: log.id })
+    }
+
+    /// Starts a command. A sandbox that was just going to rest is woken again for it.
+    fn begin(
+        &self,
+        mut entered: Entered,
+        exec: &Exec,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(Entered, (i32, Option<OwnedFd>)), EngineError> {
+        let deadline = Instant::now() + REST_PATIENCE;
+        loop {
+            let ready = self.ground.lend_freezer_ahead(&entered.sandbox, &mut entered.client);
+            match ready.and_then(|()| entered.client.exec(exec.clone(), descriptors)) {
+                Ok(started) => return Ok((entered, started)),
+                Err(error) if self.is_going_to_rest(&entered.sandbox, &error) && Instant::now() < deadline => {}
+                // Another command stops it, and gives what runs in it more time than this one waits.
+                Err(ClientError::Failed(failed)) if failed.reason == Reason::Ending => {
+                    return Err(EngineError::EndedMeanwhile { name: entered.sandbox.name, has_run: false });
+                }
+                Err(error) => return Err(self.ground.explain_end(&entered.sandbox, error)),
+            }
+            std::thread::sleep(REST_PATIENCE / 200);
+            entered = self.enter(Some(&entered.sandbox.name))?;
+        }
+    }
+
+    /// Nothing was started: the keeper refuses because it ends, or has ended for want of anything to do. Where somebody wants it
+    /// to end, entering it again says so.
+    fn is_going_to_rest(&self, sandbox: &Sandbox, error: &ClientError) -> bool {
+        let rested = || self.ground.directory(sandbox).is_ok_and(|d| last_words(&d) == StopReason::Idle);
+        match error {
+            ClientError::Failed(failed) => failed.reason == Reason::Ending,
+            ClientError::Channel(_) => sandbox.details.limits.idle.is_some() && rested(),
+            _ => false,
+        }
+    }
+
+    /// Connects to the keeper of a sandbox, bringing it up again where nobody meant it to be down. If nothing runs in it, it sees
+    /// reality as it is now.
+    pub fn enter(&self, name: Option<&str>) -> Result<Entered, EngineError> {
+        let deadline = Instant::now() + REST_PATIENCE;
+        let mut may_mount_again = true;
+        loop {
+            let mut entered = self.enter_as_it_is(name)?;
+            match self.freshen(&entered.sandbox, &mut entered.client) {
+                Ok(Freshened::NeedsOtherMounts) if may_mount_again => {
+                    // Once: reality may go on exchanging directories.
+                    may_mount_again = false;
+                    drop(entered.client);
+                    self.unmount_if_idle(&entered.sandbox)?;
+                    continue;
+                }
+                // It ended meanwhile, as one does whose layers could not be changed.
+                Err(EngineError::Keeper(error)) if has_ended(&error) && Instant::now() < deadline => {}
+                // If that fails, what the sandbox sees of files that reality replaced is unknown, and treated so.
+                _ => return Ok(entered),
+            }
+            std::thread::sleep(REST_PATIENCE / 2000);
+        }
+    }
+
+    fn enter_as_it_is(&self, name: Option<&str>) -> Result<Entered, EngineError> {
+        if let Some(entered) = name.and_then(|n| self.enter_published(n)) {
+            self.ground.require_mounted(&entered.sandbox)?;
+            return Ok(entered);
+        }
+        let deadline = Instant::now() + REST_PATIENCE;
+        loop {
+            match self.enter_by_record(name) {
+                // Its keeper takes nobody in any more, and is not gone yet.
+                Err(EngineError::Keeper(ClientError::NotRunning)) if Instant::now() < deadline => {}
+                other => return other,
+            }
+            std::thread::sleep(REST_PATIENCE / 2000);
+        }
+    }
+
+    fn enter_by_record(&self, name: Option<&str>) -> Result<Entered, EngineError> {
+        let mut sandbox = self.ground.resolve(name)?;
+        if sandbox.status != Status::Active {
+            if sandbox.details.stop_reason == Some(StopReason::Requested) {
+                return Err(EngineError::Stopped { name: sandbox.name });
+            }
+            sandbox = self.start_stopped(sandbox, Why::ForACommand)?;
+        }
+        let client = self.ground.connect(&sandbox)?;
+        self.ground.require_mounted(&sandbox)?;
+        Ok(Entered { sandbox, client })
+    }
+
+    /// The usual case: it runs, and a small file beside its socket says all there is to know.
+    fn enter_published(&self, name: &str) -> Option<Entered> {
+        let (directory, record) = self.ground.state.published(name)?;
+        let client = Client::connect(&directory).ok()?;
+        let sandbox = serde_json::from_slice(&record).ok()?;
+        crate::ground::removed::note_subject(&sandbox);
+        Some(Entered { sandbox, client })
+    }
+
+    fn exec_request(&self, sandbox: &Sandbox, spec: &CommandSpec, detached: bool) -> Result<Exec, EngineError> {
+        let config = self.ground.context.config_for(&sandbox.project)?;
+        let carried = sandbox.details.carried_env.iter().chain(&spec.env).cloned().collect::<Vec<_>>();
+        // Where the caller stands, if that is within the sandbox's project; else where the sandbox was made.
+        let here =
+            if self.ground.context.cwd.starts_with(&sandbox.project) { &self.ground.context.cwd } else { &sandbox.details.cwd };
+        let cwd = spec.cwd.as_ref().map_or_else(|| here.clone(), |chosen| here.join(chosen));
+        let timeout = spec.timeout.or(sandbox.details.limits.timeout.map(Span::duration));
+        let spec = CommandSpec { env: carried, timeout, ..spec.clone() };
+        let mut exec = self.request(&config, Surroundings::of(sandbox, &cwd), &spec, detached);
+        // The keeper has the umask, limits and priority of whoever started it.
+        exec.settings = Some(Settings::own());
+        // What was set when the sandbox was made wins over reality's value; the keeper adds it.
+        let set_now = |name: &str| spec.env.iter().any(|e| e.split('=').next() == Some(name));
+        exec.environment.retain(|(n, _)| !sandbox.details.set_env.iter().any(|s| s.as_bytes() == n.as_bytes() && !set_now(s)));
+        Ok(exec)
+    }
+
+    /// The request for a command.
+    pub(crate) fn request(&self, config: &UserConfig, around: Surroundings<'_>, spec: &CommandSpec, detached: bool) -> Exec {
+        let mut variables = self.environment(config, &spec.env).carried;
+        // The proxies of outside are the supervisor's business; inside there is another. So are secrets: inside, their variables
+        // have something in their place.
+        let is_proxied = |name: &str| around.net == NetMode::Filtered && environment::is_proxy(name);
+        let is_secret = |name: &str| secrets::stays_outside(around.network, name);
+        variables.retain(|(n, _)| !is_secret(n) && (!is_proxied(n) || spec.env.contains(n)));
+        let Surroundings { sandbox: name, cwd, .. } = around;
+        variables.retain(|(n, _)| n != "PWD" && n != "OLDPWD");
+        variables.push(("PWD".to_owned(), cwd.to_string_lossy().into_owned()));
+        variables.push(("WHATIF_SANDBOX".to_owned(), name.to_owned()));
+        for (name, value) in spec.env.iter().filter_map(|e| e.split_once('=')) {
+            variables.retain(|(n, _)| n != name);
+            variables.push((name.to_owned(), value.to_owned()));
+        }
+        Exec {
+            arguments: spec.arguments.iter().map(Text::from).collect(),
+            environment: variables.iter().map(|(n, v)| (Text::from(n), Text::from(v))).collect(),
+            directory: Text::from(cwd),
+            stdio: spec.stdio,
+            terminal: spec.terminal,
+            detached,
+            id: None,
+            timeout_ms: spec.timeout.map(|t| t.as_millis() as u64),
+            settings: Settings::not_inherited(),
+        }
+    }
+
+    pub(crate) fn environment(&self, config: &UserConfig, asked_for: &[String]) -> Filtered {
+        environment::filter(self.ground.context.environment.iter().cloned(), &config.environment, asked_for)
+    }
+}

@@ -1,0 +1,185 @@
+//! Takes a sandbox away: at once for everybody who looks, and in the background from the disk.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use whatif_keeper::Client;
+use whatif_keeper::client::ClientError;
+use whatif_layers::remove;
+use whatif_layers::state_dir::{AliveLock, SandboxLock};
+use whatif_sys::command;
+use whatif_types::{Sandbox, Status};
+
+use crate::EngineError;
+use crate::ground::freezer::wait_until_ended;
+use crate::ground::keepers::{Keeper, end_keeper, keeper_pidfd};
+use crate::lifecycle::Lifecycle;
+use crate::lifecycle::stop::Afterwards;
+use crate::mounts::mounts_in;
+use crate::network::end_supervisor;
+
+/// How long `rm` itself waits for processes to be gone before it leaves that to the background.
+const PATIENCE: Duration = Duration::from_millis(500);
+const BACKGROUND_PATIENCE: Duration = Duration::from_secs(60);
+
+impl Lifecycle {
+    /// `whatif rm`. With `only_stopped`, a running sandbox is refused.
+    pub fn remove(&self, name: Option<&str>, only_stopped: bool) -> Result<Sandbox, EngineError> {
+        let removed = self.remove_called(name, only_stopped)?;
+        if removed.details.position.taken > 0 || !removed.details.position.stack.is_empty() {
+            self.ground.layers_are_left();
+        }
+        Ok(removed)
+    }
+
+    fn remove_called(&self, name: Option<&str>, only_stopped: bool) -> Result<Sandbox, EngineError> {
+        let sandbox = self.ground.resolve(name)?;
+        if only_stopped && sandbox.status == Status::Active {
+            return Err(EngineError::StillRunning { name: sandbox.name });
+        }
+        if self.ground.state.find(&sandbox.id)?.is_none() {
+            // Only its record and its snapshots are left, and what still runs in it.
+            self.end_keeper_without_directory(&sandbox)?;
+            self.ground.state.unpublish(&sandbox.name);
+            self.ground.unbind(&sandbox);
+            self.ground.store.delete(&sandbox.id)?;
+            return Ok(sandbox);
+        }
+        let Some(lock) = self.lock_to_end(&sandbox, Duration::ZERO, Afterwards::Removed)? else { return Ok(sandbox) };
+        // What a killed snapshot left in the middle of things would name its layer for ever.
+        let _ = self.ground.recover_shift(&self.ground.state.shift_note(&sandbox.id), &lock);
+        self.remove_locked(sandbox, lock)
+    }
+
+    pub(crate) fn remove_locked(&self, sandbox: Sandbox, lock: SandboxLock) -> Result<Sandbox, EngineError> {
+        let directory = self.ground.directory(&sandbox)?;
+        // The connection, or the lock only a keeper holds, proves that the recorded pid still is the keeper.
+        let keeper = match Client::connect(&directory) {
+            Ok(mut client) => {
+                let keeper = keeper_pidfd(&sandbox);
+                if keeper.is_none() {
+                    // Where its number means nothing, it can still be asked.
+                    client.stop(0)?;
+                }
+                keeper
+            }
+            Err(ClientError::NotRunning | ClientError::NoAnswer) if AliveLock::is_held(&directory)? => keeper_pidfd(&sandbox),
+            Err(ClientError::NotRunning) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let removed = sandbox.clone();
+        match keeper {
+            Some(pidfd) => {
+                end_keeper(&pidfd);
+                wait_until_ended(&pidfd, &directory, PATIENCE);
+                self.discard(sandbox, lock, &pidfd)?;
+            }
+            None => self.put_away(&sandbox, lock, None)?,
+        }
+        Ok(removed)
+    }
+
+    /// Ends the keeper and puts the sandbox away, without waiting for either.
+    pub(crate) fn discard(&self, sandbox: Sandbox, lock: SandboxLock, pidfd: &OwnedFd) -> Result<(), EngineError> {
+        end_keeper(pidfd);
+        // Its ports are for the next one, who may come at once.
+        if !sandbox.details.network.publish.is_empty() {
+            end_supervisor(&self.ground.directory(&sandbox)?, &sandbox.id, Duration::ZERO);
+        }
+        self.put_away(&sandbox, lock, Some(pidfd))
+    }
+
+    /// Ends the keeper and deletes the sandbox before it returns.
+    pub(crate) fn discard_here(&self, sandbox: &Sandbox, pidfd: &OwnedFd) -> Result<(), EngineError> {
+        end_keeper(pidfd);
+        self.ground.state.disown(&sandbox.id);
+        let doomed = self.ground.state.condemn(&sandbox.id)?;
+        self.ground.store.delete(&sandbox.id)?;
+        self.delete_when_free(sandbox, &doomed, Some(pidfd));
+        Ok(())
+    }
+
+    fn put_away(&self, sandbox: &Sandbox, lock: SandboxLock, pidfd: Option<&OwnedFd>) -> Result<(), EngineError> {
+        self.ground.state.unpublish(&sandbox.name);
+        self.ground.state.disown(&sandbox.id);
+        if self.ground.context.config.disk != Default::default() {
+            self.ground.forget_size();
+        }
+        let doomed = self.ground.state.condemn(&sandbox.id)?;
+        if let Err(error) = self.ground.store.delete(&sandbox.id) {
+            // A full disk may not even have room for that; deleting the head makes some.
+            self.delete_when_free(sandbox, &doomed, pidfd);
+            self.ground.store.delete(&sandbox.id).map_err(|_| error)?;
+            return Ok(());
+        }
+        match command::continue_in_background() {
+            // The child inherits the lock, so nobody else takes this for a leftover while it is being deleted.
+            Ok(true) => {
+                self.delete_when_free(sandbox, &doomed, pidfd);
+                command::exit_now(0)
+            }
+            Ok(false) => {
+                drop(lock);
+                Ok(())
+            }
+            // No process to be had: do it here.
+            Err(_) => {
+                self.delete_when_free(sandbox, &doomed, pidfd);
+                Ok(())
+            }
+        }
+    }
+
+    /// What cannot be deleted now is found again by the next command.
+    fn delete_when_free(&self, sandbox: &Sandbox, directory: &Path, pidfd: Option<&OwnedFd>) {
+        if !pidfd.is_none_or(|fd| wait_until_ended(fd, directory, BACKGROUND_PATIENCE)) {
+            return;
+        }
+        // A record that a power cut brings back must find its sandbox whole. (That of a run which nobody kept is not missed.)
+        if !sandbox.details.transient && self.ground.store.flush().is_err() {
+            return;
+        }
+        end_supervisor(directory, &sandbox.id, Duration::ZERO);
+        self.ground.unbind_in(sandbox, directory);
+        if !self.ground.state.recycle(directory) {
+            let _ = remove::tree(directory);
+        }
+    }
+
+    /// The keeper of a sandbox whose directory is gone, and with it all that leads there.
+    pub(crate) fn end_keeper_without_directory(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let root = self.ground.state.root();
+        let root = fs::canonicalize(root).map_err(|e| EngineError::io("examine", root, e))?;
+        let is_meant = |keeper: &Keeper| keeper.id == sandbox.id && keeper.directory.is_none();
+        match Keeper::all(&root).find(is_meant) {
+            Some(keeper) if !keeper.end() => Err(EngineError::StillRunning { name: sandbox.name.clone() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes it before it returns. False: somebody is, or was meanwhile, at work on it, or something is mounted in it.
+    pub(crate) fn remove_unused(&self, judged: &Sandbox) -> Result<bool, EngineError> {
+        let Some(directory) = self.ground.state.find(&judged.id)? else { return Ok(false) };
+        let Some(_lock) = SandboxLock::take(&directory)? else { return Ok(false) };
+        let is_as_judged = self.ground.store.get(&judged.id)?.is_some_and(|s| s.version == judged.version);
+        if !is_as_judged || AliveLock::is_held(&directory)? || !mounts_in(&directory)?.is_empty() {
+            return Ok(false);
+        }
+        self.remove_here(judged)?;
+        Ok(true)
+    }
+
+    fn remove_here(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        self.ground.state.unpublish(&sandbox.name);
+        self.ground.state.disown(&sandbox.id);
+        let doomed = self.ground.state.condemn(&sandbox.id)?;
+        self.ground.store.delete(&sandbox.id)?;
+        self.ground.unbind_in(sandbox, &doomed);
+        self.ground.forget_size();
+        // What cannot be deleted now is found again by the next command.
+        let _ = remove::tree(&doomed);
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! `whatif run`: make a sandbox, run a command in it, and keep the sandbox only if there is something to keep.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use whatif_diff::Summary;
+use whatif_keeper::protocol::{Exited, Request};
+use whatif_layers::StateDir;
+use whatif_layers::state_dir::SandboxLock;
+use whatif_types::sandbox::StopReason;
+use whatif_types::{LimitHit, Sandbox, Span, Status};
+
+use crate::ground::ended::mark_stopped;
+use crate::ground::freezer;
+use crate::ground::keepers::end_keeper;
+use crate::ground::lifetime::is_expired;
+use crate::lifecycle::Lifecycle;
+use crate::lifecycle::create::{Created, NewSandbox, Start, with_a_name};
+use crate::lifecycle::exec::{CommandSpec, Running, Surroundings, hand_over};
+use crate::network::{LAST_WORDS, Troubles, end_supervisor};
+use crate::{EngineError, now};
+
+/// How long a killed sandbox may take to be gone.
+const LAST_MOMENTS: Duration = Duration::from_secs(5);
+
+/// Whether the sandbox stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// When it changed something that matters or left a process running.
+    #[default]
+    IfItMatters,
+    Always,
+    /// Without any process that its command left.
+    Stopped,
+    Never,
+}
+
+/// A run under way. If it is dropped before `finish`, the next command decides what becomes of the sandbox.
+#[derive(Debug)]
+pub struct Run {
+    pub sandbox: Sandbox,
+    pub running: Running,
+    lock: SandboxLock,
+    pidfd: OwnedFd,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Finished {
+    pub sandbox: Sandbox,
+    pub summary: Summary,
+    /// Why nothing is known about what it changed.
+    pub unseen: Option<EngineError>,
+    pub kept: bool,
+    /// Another command removed it while its command ran.
+    pub removed: bool,
+    pub left_processes: bool,
+    /// Whom it did not get through to.
+    pub network: Troubles,
+}
+
+impl Lifecycle {
+    pub fn run(&self, new: &NewSandbox, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Run, EngineError> {
+        let run = self.run_from(None, new, spec, descriptors)?;
+        self.fill_pool_if_due(&run.sandbox);
+        Ok(run)
+    }
+
+    /// The same with a head that begins over more than reality.
+    pub(crate) fn run_from(
+        &self,
+        start: Option<&Start<'_>>,
+        new: &NewSandbox,
+        spec: &CommandSpec,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<Run, EngineError> {
+        let mut validated = self.validate(new)?;
+        let published = validated.bind_ports()?;
+        let asked_for: Vec<String> = new.env.iter().chain(&spec.env).cloned().collect();
+        let timeout = spec.timeout.or(validated.limits.timeout.map(Span::duration));
+        let spec = CommandSpec { env: asked_for, timeout, ..spec.clone() };
+        let arguments = || spec.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        let command: Vec<String> = spec.called.as_ref().map_or_else(arguments, |called| vec![called.clone()]);
+        // With secrets, whom to trust must be known before anything runs.
+        let may_begin = validated.network.secrets.is_empty();
+        let created = validated.with_network(|validated| {
+            with_a_name(new.name.as_deref(), |name| {
+                let around = Surroundings { sandbox: name, cwd: &validated.cwd, net: validated.net, network: &validated.network };
+                let exec = self.request(&validated.config, around, &spec, false);
+                let first = may_begin.then_some((&exec, descriptors));
+                self.create_with(name, new, validated, command.clone(), first, start)
+            })
+        })?;
+        let Created { sandbox, lock, mut client, pidfd } = created;
+        let mut served = self.network.serve_from_the_start(&sandbox, published);
+        if served.is_ok() && !may_begin {
+            let exec = self.request(&validated.config, Surroundings::of(&sandbox, &validated.cwd), &spec, false);
+            hand_over(sandbox.details.identity, descriptors);
+            served = client.send(&Request::Exec(Box::new(exec)), descriptors).map_err(EngineError::from);
+        }
+        if let Err(error) = served {
+            self.discard_here(&sandbox, &pidfd)?;
+            return Err(error);
+        }
+        match client.started() {
+            Ok(started) => Ok(Run { sandbox, running: Running::new(client, started), lock, pidfd }),
+            Err(error) => {
+                let name = sandbox.name.clone();
+                let was_over = is_expired(&sandbox)?;
+                // Nothing ran, so there is nothing to look at. Not in the background: races call this from several threads.
+                self.discard_here(&sandbox, &pidfd)?;
+                drop(lock);
+                Err(if was_over { EngineError::Expired { name } } else { error.into() })
+            }
+        }
+    }
+
+    /// The head is all there is to keep: no process stays for it.
+    fn leave_head(&self, sandbox: &mut Sandbox, pidfd: &OwnedFd, reason: StopReason) -> Result<(), EngineError> {
+        end_keeper(pidfd);
+        let directory = self.ground.directory(sandbox)?;
+        if !sandbox.details.enforced.is_empty() || freezer::was_lent(&directory) {
+            freezer::wait_until_ended(pidfd, &directory, LAST_MOMENTS);
+            self.ground.unbind_in(sandbox, &directory);
+        }
+        end_supervisor(&directory, &sandbox.id, LAST_WORDS);
+        mark_stopped(sandbox, reason);
+        Ok(())
+    }
+
+    /// Keeps a sandbox in which nothing was run.
+    pub(crate) fn keep_filled(&self, created: Created) -> Result<Sandbox, EngineError> {
+        let Created { mut sandbox, lock, client, pidfd } = created;
+        drop(client);
+        let summary = self.ground.summarize_own(&sandbox)?;
+        sandbox.details.changed_files = summary.changed_files;
+        sandbox.details.size_bytes = summary.size_bytes;
+        sandbox.details.transient = false;
+        sandbox.details.disposable = false;
+        self.leave_head(&mut sandbox, &pidfd, StopReason::Finished)?;
+        if !crate::ground::keepers::wait_until_ended(&pidfd, LAST_MOMENTS) {
+            return Err(EngineError::StillRunning { name: sandbox.name });
+        }
+        self.flush_copies(&sandbox)?;
+        self.ground.record(&mut sandbox)?;
+        self.ground.state.settle(&sandbox.id)?;
+        drop(lock);
+        Ok(sandbox)
+    }
+
+    /// Ends a run that nobody wants any more, and deletes its sandbox before it returns.
+    pub(crate) fn abandon(&self, run: Run) -> Result<(), EngineError> {
+        let Run { sandbox, running, lock, pidfd } = run;
+        drop(running);
+        self.discard_here(&sandbox, &pidfd)?;
+        drop(lock);
+        Ok(())
+    }
+
+    /// Decides about the sandbox of a run whose command has ended, and puts it away or keeps it.
+    pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
+        let (name, code) = (run.sandbox.name.clone(), exited.code);
+        self.settle_run(run, exited, keep).map_err(|error| match error {
+            EngineError::Incomplete { .. } => EngineError::WorkGone { name, code, source: Box::new(error) },
+            error => EngineError::RanBut { name, code, source: Box::new(error) },
+        })
+    }
+
+    fn settle_run(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
+        let Run { mut sandbox, mut running, lock, pidfd } = run;
+        // Work that nobody could look at is never thrown away.
+        let (summary, unseen) = match self.ground.summarize_own(&sandbox) {
+            Ok(summary) => (summary, None),
+            // Without its directory nothing leads to its keeper later.
+            Err(error @ EngineError::Incomplete { .. }) if self.ground.state.find(&sandbox.id)?.is_none() => {
+                drop(running);
+                end_keeper(&pidfd);
+                crate::ground::keepers::wait_until_ended(&pidfd, LAST_MOMENTS);
+                return Err(error);
+            }
+            Err(error) => (Summary { matters: true, ..Summary::default() }, Some(error)),
+        };
+        let network = self.network.troubles_since(&sandbox, 0);
+        // A time limit that a process could outlive by leaving its session would be none.
+        let left_processes = !exited.timed_out && exited.others_alive && keep != Keep::Stopped && running.leaves_others();
+        let removed = StateDir::is_unwanted(&self.ground.directory(&sandbox)?)?;
+        let kept = match keep {
+            _ if removed => false,
+            Keep::Always | Keep::Stopped => true,
+            Keep::Never => false,
+            Keep::IfItMatters => summary.matters || left_processes,
+        };
+        if !kept {
+            let copy = Sandbox { status: Status::Deleted, ..sandbox.clone() };
+            self.discard(sandbox, lock, &pidfd)?;
+            return Ok(Finished { sandbox: copy, summary, unseen, kept, removed, left_processes, network });
+        }
+        sandbox.details.exit_code = Some(exited.code);
+        sandbox.details.usage = Some(exited.usage);
+        sandbox.details.changed_files = summary.changed_files;
+        sandbox.details.size_bytes = summary.size_bytes;
+        sandbox.details.transient = false;
+        sandbox.details.disposable = false;
+        sandbox.updated_at = now();
+        if !left_processes {
+            drop(running);
+            let is_over = exited.limit_hit == Some(LimitHit::Ttl);
+            self.leave_head(&mut sandbox, &pidfd, if is_over { StopReason::Expired } else { StopReason::Finished })?;
+            // Whoever looks at it next must not see anybody write any more.
+            if keep == Keep::Stopped && !crate::ground::keepers::wait_until_ended(&pidfd, LAST_MOMENTS) {
+                return Err(EngineError::StillRunning { name: sandbox.name });
+            }
+        }
+        self.flush_copies(&sandbox)?;
+        self.ground.record(&mut sandbox)?;
+        self.ground.state.settle(&sandbox.id)?;
+        if left_processes {
+            self.ground.publish(&sandbox);
+            self.ground.prepare_to_hold(&sandbox);
+            self.ground.attend_if_due(&sandbox);
+        }
+        drop(lock);
+        if let Some(gone @ EngineError::Incomplete { .. }) = unseen {
+            return Err(gone);
+        }
+        Ok(Finished { sandbox, summary, unseen, kept, removed, left_processes, network })
+    }
+}

@@ -1,0 +1,128 @@
+//! Everything about one sandbox.
+
+use serde::Serialize;
+use whatif_diff::Summary;
+use whatif_keeper::protocol::{Exited, Process, Reason, Stats};
+use whatif_types::boot::{PROTOCOL_VERSION, Protection};
+use whatif_types::network::Publish;
+use whatif_types::sandbox::Details;
+use whatif_types::{Chosen, Sandbox, Status};
+
+use crate::lifecycle::Lifecycle;
+use crate::lifecycle::list::Listed;
+use crate::{EngineError, command_lines};
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    #[serde(flatten)]
+    pub listed: Listed,
+    pub updated_at: String,
+    pub version: u64,
+    pub keeper_pid: Option<u32>,
+    #[serde(with = "whatif_types::text::path")]
+    pub directory: std::path::PathBuf,
+    pub details: Details,
+    #[serde(with = "whatif_types::text::paths")]
+    pub masked_paths: Vec<std::path::PathBuf>,
+    pub protection: Protection,
+    pub processes: Vec<Process>,
+    /// What a running one uses as a whole.
+    pub stats: Option<Stats>,
+    /// Commands that ended lately, oldest first.
+    pub ended: Vec<Exited>,
+    /// Until its time is up.
+    pub remaining_ms: Option<u64>,
+    pub changes: Summary,
+    /// The label of the snapshot it was last at.
+    pub at: Option<String>,
+    /// Published ports that another program has.
+    pub taken_ports: Vec<Publish>,
+}
+
+impl Lifecycle {
+    /// `whatif show`.
+    pub fn show(&self, name: Option<&str>) -> Result<Shown, EngineError> {
+        let sandbox = self.ground.resolve(name)?;
+        let processes = self.processes_of(&sandbox)?;
+        let (stats, ended) = match sandbox.status {
+            Status::Active => (self.ground.ask(&sandbox, |mut client| client.stats())?, self.ended_of(&sandbox)?),
+            _ => (None, Vec::new()),
+        };
+        let remaining_ms = self.ground.remaining_ms(&sandbox)?;
+        let listed = self.listed(sandbox.clone())?;
+        // What is left of an incomplete one says nothing about what it changed.
+        let changes = if listed.missing.is_empty() { self.ground.summarize(&sandbox)? } else { Summary::default() };
+        let directory =
+            self.ground.state.find(&sandbox.id)?.unwrap_or_else(|| self.ground.state.sandboxes().join(sandbox.id.as_str()));
+        let details = sandbox.details.clone();
+        let at = match &details.position.at {
+            Some(id) => self.ground.store.get_snapshot(id)?.map(|s| s.label),
+            None => None,
+        };
+        let taken_ports = self.network.missing_ports(&sandbox);
+        Ok(Shown {
+            taken_ports,
+            at,
+            updated_at: whatif_types::timestamp::rfc3339(sandbox.updated_at),
+            version: sandbox.version,
+            keeper_pid: details.keeper_pid,
+            directory,
+            protection: details.protection.clone(),
+            details,
+            masked_paths: self.ground.masked_paths(&sandbox)?,
+            processes,
+            stats,
+            ended,
+            remaining_ms,
+            changes,
+            listed,
+        })
+    }
+
+    /// `whatif ps`.
+    pub fn processes(&self, name: Option<&str>) -> Result<(Sandbox, Vec<Process>, Vec<Exited>), EngineError> {
+        let sandbox = self.ground.resolve(name)?;
+        let (processes, ended) = (self.processes_of(&sandbox)?, self.ended_of(&sandbox)?);
+        Ok((sandbox, processes, ended))
+    }
+
+    fn ended_of(&self, sandbox: &Sandbox) -> Result<Vec<Exited>, EngineError> {
+        // One of an earlier version does not remember them.
+        let remembers = sandbox.details.keeper_version == PROTOCOL_VERSION;
+        let is_asked = sandbox.status == Status::Active && remembers;
+        if is_asked { Ok(self.ground.ask(sandbox, |mut client| client.ended())?.unwrap_or_default()) } else { Ok(Vec::new()) }
+    }
+
+    fn processes_of(&self, sandbox: &Sandbox) -> Result<Vec<Process>, EngineError> {
+        if sandbox.status != Status::Active {
+            return Ok(Vec::new());
+        }
+        let mut processes = self.ground.ask(sandbox, |mut client| client.list())?.unwrap_or_default();
+        if let Some(keeper) = sandbox.details.keeper_pid {
+            command_lines::fill_in(keeper, &mut processes);
+        }
+        Ok(processes)
+    }
+
+    /// `whatif kill`: one process by the number `ps` shows, or a command by its id. Returns the number.
+    pub fn kill(&self, name: Option<&str>, chosen: Chosen, signal: i32) -> Result<i32, EngineError> {
+        let sandbox = self.ground.resolve(name)?;
+        if sandbox.status != Status::Active {
+            return Err(EngineError::Stopped { name: sandbox.name });
+        }
+        let missing = || EngineError::NoSuchProcess { name: sandbox.name.clone(), chosen };
+        let explain = |error| match self.ground.explain_end(&sandbox, error) {
+            EngineError::Command(failed) if failed.reason == Reason::NoSuchProcess => missing(),
+            other => other,
+        };
+        let mut client = self.ground.connect(&sandbox)?;
+        let pid = match chosen {
+            Chosen::Pid(pid) => pid,
+            Chosen::Id(id) => {
+                client.list().map_err(explain)?.iter().find(|p| p.id == Some(id)).map(|p| p.pid).ok_or_else(missing)?
+            }
+        };
+        client.signal(pid, signal).map_err(explain)?;
+        Ok(pid)
+    }
+}

@@ -1,0 +1,113 @@
+//! The view that a sandbox has of reality: since when it is fresh, and how it gets fresh again.
+//!
+//! The kernel remembers what it looked up for an overlay, so a file that reality replaced or deleted may still be seen as it was.
+//! Before each command it is told to forget that, which takes some microseconds (`sys/overlay.rs`); whoever serves an overlay from
+//! user space is told by the kernel, and forgets it, too. A process that is alive holds on to what it has open and to where it
+//! stands, so only a view that nobody uses meanwhile counts as fresh afterwards. A mount holds on to the directory that it was made
+//! of: where reality has put another in its place, the sandbox has to be mounted again.
+
+use std::iter;
+use std::path::PathBuf;
+
+use whatif_apply::Plan;
+use whatif_keeper::Client;
+use whatif_keeper::protocol::Exited;
+use whatif_sys::overlay::Overlay;
+use whatif_types::boot::PROTOCOL_VERSION;
+use whatif_types::{Backend, Sandbox, Status};
+
+use crate::ground::viewed::{note_fresh, viewed_now};
+use crate::lifecycle::Lifecycle;
+use crate::lifecycle::shift::Live;
+use crate::{EngineError, roots};
+
+/// What became of a view that was to be made fresh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Freshened {
+    /// What is in use stays as it was.
+    AsFarAsPossible,
+    /// Nothing is in use, but reality has another directory where a tree is mounted.
+    NeedsOtherMounts,
+}
+
+impl Lifecycle {
+    /// Before reality changes: what living sandboxes have touched so far, they started from as it is. Later nobody could tell.
+    pub(crate) fn keep_bases_of_others(&self, plan: &Plan) {
+        let Ok(all) = self.ground.store.list() else { return };
+        let is_meant = |s: &&Sandbox| {
+            let overlaps = |tree: &PathBuf| plan.roots.iter().any(|root| root.starts_with(tree) || tree.starts_with(root));
+            s.status == Status::Active && s.details.trees.iter().any(overlaps)
+        };
+        for sandbox in all.iter().filter(is_meant) {
+            // What cannot be kept is unknown afterwards, and treated so.
+            let _ = self.ground.keep_bases(sandbox);
+        }
+    }
+
+    /// Before a command: lets a sandbox see reality as it is now.
+    pub(crate) fn freshen(&self, sandbox: &Sandbox, client: &mut Client) -> Result<Freshened, EngineError> {
+        // A keeper of an earlier version does not have what is needed.
+        if sandbox.details.keeper_version != PROTOCOL_VERSION {
+            return Ok(Freshened::AsFarAsPossible);
+        }
+        let directory = self.ground.directory(sandbox)?;
+        // If nothing runs, nothing starts until everything was forgotten; what starts then looks it up again.
+        let (overlays, is_held) = client.overlays()?;
+        let fresh = viewed_now(&sandbox.project, iter::empty());
+        let is_outdated = is_held && sandbox.details.backend != Backend::Copy && roots::any_replaced(sandbox);
+        let forgotten = overlays.iter().try_for_each(Overlay::forget);
+        if is_held {
+            client.thaw()?;
+        }
+        forgotten.map_err(|e| EngineError::io("look up reality again for", &directory, e))?;
+        if is_outdated {
+            return Ok(Freshened::NeedsOtherMounts);
+        }
+        // A copy stays what it is; and fuse-overlayfs has looked again at most, but not at the names in the root of a tree.
+        if is_held && sandbox.details.backend == Backend::Overlay {
+            note_fresh(&directory, &fresh)?;
+        }
+        Ok(Freshened::AsFarAsPossible)
+    }
+
+    /// Lets go of what a sandbox has mounted, if nothing runs in it. The next command mounts what reality has by then.
+    pub(crate) fn unmount_if_idle(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let _lock = self.ground.lock(sandbox)?;
+        let mut sandbox = self.ground.refresh(sandbox)?;
+        if sandbox.status == Status::Active && roots::any_replaced(&sandbox) {
+            self.rest_if_idle(&mut sandbox, Live::Refuse)?;
+        }
+        Ok(())
+    }
+
+    /// Now and then during a command.
+    pub fn tend(&self, sandbox: &Sandbox) {
+        // Without bases only a later merge is poorer.
+        let _ = self.ground.keep_bases(sandbox);
+        // One that ends with its command would have to wait for its group to be gone.
+        if !sandbox.details.transient {
+            self.ground.prepare_to_hold(sandbox);
+        }
+    }
+
+    /// After a command.
+    pub fn settle_command(&self, sandbox: &Sandbox, exited: &Exited) -> Result<(), EngineError> {
+        let kept = self.ground.keep_bases(sandbox);
+        if exited.others_alive {
+            self.ground.attend_if_due(sandbox);
+            self.ground.prepare_to_hold(sandbox);
+        }
+        match kept {
+            // Of a sandbox that another command removes, nothing is missed.
+            Err(error @ EngineError::Incomplete { .. }) if self.is_wanted(sandbox)? => {
+                Err(EngineError::WorkGone { name: sandbox.name.clone(), code: exited.code, source: Box::new(error) })
+            }
+            // Without bases only a later merge is poorer.
+            _ => Ok(()),
+        }
+    }
+
+    fn is_wanted(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        Ok(self.ground.store.get(&sandbox.id)?.is_some() && !self.ground.state.is_being_deleted(&sandbox.id))
+    }
+}

@@ -1,0 +1,30 @@
+//! Does what is due.
+
+use crate::EngineError;
+use crate::ground::chores::Chore;
+use crate::ground::stack::Unknown;
+use crate::upkeep::Upkeep;
+
+impl Upkeep {
+    /// Does one, now.
+    pub fn do_chore(&self, chore: &Chore) -> Result<(), EngineError> {
+        match chore {
+            Chore::Squash(name) => self.ground.squash_due(name).map(drop)?,
+            Chore::RemoveLayers => {
+                self.ground.remove_unneeded_layers(Unknown::Keep)?;
+                self.clear_race_locks();
+            }
+            Chore::FillPool => self.fill_pool()?,
+            Chore::Attend(sandbox) => self.network.supervise_when_wanted(sandbox)?,
+            Chore::Tidy => self.ground.store.tidy()?,
+        }
+        Ok(())
+    }
+
+    /// At the end of a call, or when a client leaves.
+    pub fn tidy_if_due(&self) {
+        if self.ground.store.wants_tidying() {
+            self.ground.chores.start(Chore::Tidy);
+        }
+    }
+}

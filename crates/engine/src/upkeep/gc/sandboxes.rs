@@ -1,0 +1,40 @@
+//! Removes the sandboxes that the rules do not keep, each only while nobody is at work on it.
+
+use whatif_layers::measure;
+use whatif_types::MadeBy;
+use whatif_types::config::GcRules;
+
+use super::policy::{Candidate, Stock, choose};
+use super::{Collect, Collected};
+use crate::upkeep::Upkeep;
+use crate::{EngineError, now};
+
+impl Upkeep {
+    pub(super) fn remove_by_rules(&self, asked: &Collect, collected: &mut Collected) -> Result<(), EngineError> {
+        let configured = &self.ground.context.config.gc;
+        let rules = GcRules {
+            max_age: asked.older_than.or(configured.max_age),
+            max_total: asked.max_total.or(configured.max_total),
+            ..configured.clone()
+        };
+        let lineage = self.ground.lineage()?;
+        let mut candidates = Vec::new();
+        for (sandbox, snapshots) in &lineage.sandboxes {
+            let Some(directory) = self.ground.state.find(&sandbox.id)? else { continue };
+            let has_snapshots = snapshots.iter().any(|s| s.details.made_by == MadeBy::Request);
+            candidates.push(Candidate { sandbox: sandbox.clone(), has_snapshots, bytes: measure::tree(&directory)?.bytes });
+        }
+        let layers = self.ground.layers_in_use(&lineage)?;
+        let total = if rules.max_total.is_some() { measure::tree(self.ground.state.root())?.bytes } else { 0 };
+        let stock = Stock { candidates: &candidates, layers: &layers, total, now: now() };
+        for (candidate, removed) in choose(&rules, &stock) {
+            if collected.dry_run || self.lifecycle.remove_unused(&candidate.sandbox)? {
+                collected.freed_bytes += candidate.bytes;
+                collected.sandboxes.push(removed);
+            } else {
+                collected.busy.push(removed.name);
+            }
+        }
+        Ok(())
+    }
+}
