@@ -22,6 +22,9 @@ pub use self::three_way::{Conflict, Outlook, Side, outlook};
 pub(crate) use self::written::written;
 use crate::EngineError;
 
+/// Lines around a hunk, everywhere.
+pub const CONTEXT_LINES: usize = 3;
+
 /// What both sides come to.
 #[derive(Debug)]
 pub(crate) struct Merged {
@@ -192,6 +195,3 @@ pub(crate) const UNKNOWN: &str = "both changed it, and what the sandbox started 
 fn bytes(state: &State) -> Result<Vec<u8>, EngineError> {
     state.bytes().map(Into::into).map_err(|e| EngineError::io("read", &state.at, e))
 }
-
-/// Lines around a hunk, everywhere.
-pub const CONTEXT_LINES: usize = 3;

@@ -11,9 +11,9 @@ use crate::args::Cli;
 /// What is left in libraries: a source, and what its strings have in them. None of them is a remedy of an error.
 const EXCEPTIONS: [(&str, &str); 20] = [
     // Git's log has them, for whoever reads that.
-    ("engine/src/commit/reference.rs", "whatif apply"),
+    ("engine/src/changes/commit/reference.rs", "whatif apply"),
     // Notes about a path, and what helps against what the doctor finds.
-    ("engine/src/rebase.rs", "choose a side with apply --ours or --theirs"),
+    ("engine/src/changes/rebase.rs", "choose a side with apply --ours or --theirs"),
     ("engine/src/doctor/kernel.rs", "even with --net host"),
     ("engine/src/doctor/sandboxes.rs", "whatif gc"),
     ("engine/src/doctor/sandboxes.rs", "whatif stop {0} && whatif start {0}"),

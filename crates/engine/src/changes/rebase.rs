@@ -6,7 +6,7 @@
 //! is listed as open. Where an apply left reality's version by choice, the sandbox keeps its own: nobody else may have it.
 //!
 //! The head's version is replaced and on the disk before the record says that it stands on reality, and what it will say is written
-//! down before that (`intent.rs`). So a rebase that is cut short leaves each version with what it starts from.
+//! down before that (`ground/unfinished/intent.rs`). So a rebase that is cut short leaves each version with what it starts from.
 
 mod copies;
 mod head;

@@ -26,6 +26,8 @@ use crate::owner::Owner;
 use crate::secrets::{Secrets, Unshown};
 use crate::{EngineError, account, roots, secrets};
 
+const UNDONE: &str = "undone";
+
 impl Ground {
     /// The typed change set of a sandbox. One that runs is held still while it is looked at.
     pub fn change_set(&self, sandbox: &Sandbox, depth: Depth) -> Result<ChangeSet, EngineError> {
@@ -429,5 +431,3 @@ enum View<'a> {
 pub(crate) fn seconds(milliseconds: u64) -> (i64, u32) {
     ((milliseconds / 1000) as i64, (milliseconds % 1000) as u32 * 1_000_000)
 }
-
-const UNDONE: &str = "undone";

@@ -10,6 +10,9 @@ use crate::EngineError;
 use crate::error::Misuse;
 use crate::ground::Ground;
 
+/// A sandbox with this label stays.
+pub(crate) const KEEP: &str = "keep";
+
 impl Ground {
     /// The snapshot that is meant when a sandbox is named already.
     pub(crate) fn snapshot_for(&self, sandbox: &Sandbox, label: &str) -> Result<Snapshot, EngineError> {
@@ -115,6 +118,3 @@ fn not_its_own(sandbox: &Sandbox, label: &str) -> EngineError {
 fn steps_back(label: &str) -> Option<usize> {
     label.strip_prefix("@-").and_then(|n| n.parse().ok()).filter(|n| *n > 0)
 }
-
-/// A sandbox with this label stays.
-pub(crate) const KEEP: &str = "keep";

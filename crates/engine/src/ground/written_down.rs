@@ -10,6 +10,9 @@ use crate::EngineError;
 use crate::ground::Ground;
 use crate::ground::ledger::{self, Entries};
 
+/// The copy of a running sandbox's record.
+const PUBLISHED: &str = "sandbox.json";
+
 impl Ground {
     /// Whether a database that was restored from a backup knows less of a sandbox than the sandbox's own directory.
     pub(crate) fn require_current(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
@@ -50,6 +53,3 @@ pub(crate) fn entries(directory: &Path, id: &SandboxId) -> Result<Option<Entries
     };
     Ok(found.filter(|entries| entries.sandbox.id == *id))
 }
-
-/// The copy of a running sandbox's record.
-const PUBLISHED: &str = "sandbox.json";

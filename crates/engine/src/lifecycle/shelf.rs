@@ -25,6 +25,17 @@ use crate::lifecycle::exec::hand_over;
 use crate::network::usual;
 use crate::{EngineError, now, roots, secrets};
 
+pub(crate) const READY: &str = "ready.json";
+
+/// What `ready.json` says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ready {
+    pub sandbox: Sandbox,
+    pub fingerprint: String,
+    /// What its keeper was started with.
+    pub settings: Settings,
+}
+
 impl Lifecycle {
     /// Hands out a ready sandbox, if there is one that is as good as a new one. With `first`, its command is on its way.
     pub(crate) fn claim(
@@ -165,17 +176,6 @@ impl Lifecycle {
         }
     }
 }
-
-/// What `ready.json` says.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Ready {
-    pub sandbox: Sandbox,
-    pub fingerprint: String,
-    /// What its keeper was started with.
-    pub settings: Settings,
-}
-
-pub(crate) const READY: &str = "ready.json";
 
 /// The files of directories whose own files are copied: when each was last touched.
 pub(crate) fn copied_state(plan: &Plan) -> Result<Vec<(u64, i64, i64, u64)>, EngineError> {

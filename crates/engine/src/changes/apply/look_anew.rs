@@ -1,7 +1,7 @@
 //! Lets a running sandbox see what became of the directories that it renamed.
 //!
 //! The kernel remembers the directories that a mount has looked up, so its layers are mounted anew and everything is looked up
-//! again. Other sandboxes are left alone: the next command in one in which nothing runs makes its view fresh (`view.rs`).
+//! again. Other sandboxes are left alone: the next command in one in which nothing runs makes its view fresh (`lifecycle/view.rs`).
 
 use whatif_apply::Plan;
 use whatif_layers::state_dir::SandboxLock;
