@@ -1,4 +1,5 @@
-//! Use cases, one file a verb. Knows no terminal and no network API; clients are the CLI and, later, the daemon.
+//! Use cases, one file a verb, in parts that stand on one another. Knows no terminal and no network API; clients are the CLI and, later,
+//! the daemon.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
