@@ -1,4 +1,4 @@
-//! `whatif`: the command line, and (as `whatif keeper`) the keeper of one sandbox.
+//! `whatif`: the command line, and whatever role it plays for a sandbox that it made.
 #![deny(unsafe_op_in_unsafe_fn)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -25,31 +25,25 @@ mod table;
 mod unreached;
 mod whole_file;
 
-use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
 use whatif_engine::EngineError;
 use whatif_engine::ground::limits::Scope;
-use whatif_types::NetMode;
+use whatif_engine::role::Role;
+use whatif_sys::inherited::Inherited;
 
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    // A keeper is started by us thousands of times a day; it does not wait for an argument parser.
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == "keeper") && arguments.next().is_some_and(|id| id.len() == 12) {
-        return keeper(&arguments.next().unwrap_or_default());
-    }
-    if std::env::args_os().nth(1).is_some_and(|first| first == whatif_engine::inside::restack::COMMAND) {
-        return restack();
-    }
-    if std::env::args_os().nth(1).is_some_and(|first| first == whatif_engine::network::supervisor::COMMAND) {
-        return supervisor();
+    // SAFETY: nothing has run yet that could own a descriptor.
+    let inherited = unsafe { Inherited::of_this_process() };
+    if let Some(role) = Role::of(std::env::args_os()) {
+        return role.play(inherited);
     }
     if std::env::args_os().nth(1).is_some_and(|first| first == "attend") {
-        // SAFETY: it stays for long, and nothing has run yet that could own a descriptor.
-        unsafe { whatif_sys::command::close_inherited() };
+        // It stays for long.
+        let _ = inherited.only_standard();
     }
     whatif_sys::settings::keep_own_files_usable();
     whatif_sys::signals::restore_default_sigpipe();
@@ -75,43 +69,4 @@ fn start_anew_in(scope: Scope) -> EngineError {
     whatif_sys::settings::restore_umask();
     let _failed = command.args(std::env::args_os().skip(1)).env(whatif_engine::ground::limits::IN_SCOPE, "1").exec();
     EngineError::ScopeNeeded { scope }
-}
-
-fn restack() -> ExitCode {
-    let _ = rustix::thread::set_name(c"whatif-restack");
-    // SAFETY: the helper is executed with its orders on standard input, and nothing has run yet that could own that.
-    let input = unsafe { whatif_sys::command::adopt(0) };
-    match whatif_engine::inside::restack::serve(input) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
-fn supervisor() -> ExitCode {
-    // A race that starts it attends to its own signals.
-    whatif_sys::signals::unblock_all();
-    // SAFETY: a supervisor is executed with its instructions on standard input, and nothing has run yet that could own anything.
-    let input = unsafe {
-        whatif_sys::command::close_inherited();
-        whatif_sys::command::adopt(0)
-    };
-    match whatif_engine::network::supervisor::serve(input) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
-fn keeper(net: &OsStr) -> ExitCode {
-    let first = whatif_sys::keeper::FIRST_PASSED;
-    // SAFETY: a keeper is executed with exactly these four descriptors, and nothing has run yet that could own them.
-    let [birth, listener, alive, ids] = unsafe { [0, 1, 2, 3].map(|number| whatif_sys::command::adopt(first + number)) };
-    let net = match net.to_str() {
-        Some("host") => NetMode::Host,
-        Some("filtered") => NetMode::Filtered,
-        _ => NetMode::None,
-    };
-    match whatif_engine::inside::live(birth, listener, [alive, ids], net) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
 }

@@ -27,6 +27,7 @@ pub mod owner;
 mod package_settings;
 mod private_file;
 pub mod races;
+pub mod role;
 mod roots;
 mod secrets;
 mod trees;

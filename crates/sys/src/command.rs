@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use crate::settings::Settings;
 use crate::{check, shares, signals};
@@ -242,25 +242,4 @@ pub fn continue_in_background() -> io::Result<bool> {
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code) }
-}
-
-/// Closes everything but the standard streams: whoever started us may wait for the end of something that we would hold open.
-///
-/// # Safety
-/// Nothing in the process may own a descriptor yet.
-pub unsafe fn close_inherited() {
-    // SAFETY: promised by the caller. What cannot be closed is not there.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
-    }
-}
-
-/// Adopts a descriptor this process was started with.
-///
-/// # Safety
-/// Nothing else in the process may own the descriptor.
-#[must_use]
-pub unsafe fn adopt(number: RawFd) -> OwnedFd {
-    // SAFETY: promised by the caller.
-    unsafe { OwnedFd::from_raw_fd(number) }
 }

@@ -16,6 +16,7 @@ pub mod file_handle;
 pub mod file_server;
 pub mod filesystem_ids;
 pub mod holder;
+pub mod inherited;
 pub mod keeper;
 pub mod landlock;
 pub mod last_words;
