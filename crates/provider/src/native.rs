@@ -13,6 +13,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use whatif_sys::children;
 use whatif_sys::holder::Holder;
 use whatif_sys::keeper::{self, Start};
 use whatif_types::Identity;
@@ -77,7 +78,9 @@ impl Provider for Native {
             ],
             own_user_namespace: maps.as_ref().map(|(u, g)| (u.as_c_str(), g.as_c_str())),
         };
+        children::collect();
         let started = keeper::start(&start).map_err(|e| LaunchError { step: e.step, source: e.error })?;
+        children::leave_alone(started.pid);
         // Whoever waits for the keeper must see it if it dies: nobody else may hold its end.
         drop(theirs);
         // While the keeper loads, the namespaces root's sandboxes need beforehand are made.
@@ -85,7 +88,8 @@ impl Provider for Native {
         if holder.is_err() {
             let _ = rustix::process::pidfd_send_signal(&started.pidfd, rustix::process::Signal::KILL);
         }
-        Ok(Launched { pid: started.pid, pidfd: started.pidfd, identity, reserved_ids, birth: ours, holder: holder? })
+        let pid = started.pid.as_raw_nonzero().get().unsigned_abs();
+        Ok(Launched { pid, pidfd: started.pidfd, identity, reserved_ids, birth: ours, holder: holder? })
     }
 }
 

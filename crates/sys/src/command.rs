@@ -3,9 +3,12 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+
+use rustix::process::Pid;
 
 use crate::settings::Settings;
-use crate::{check, shares, signals};
+use crate::{check, children, shares, signals};
 
 /// What to run, fully resolved: after the fork nothing may allocate.
 #[derive(Debug)]
@@ -216,10 +219,22 @@ fn errno() -> i32 {
 }
 
 /// Splits off a child that carries on after we have exited, detached from the session and from standard input and output.
-/// Returns true in the child. Only for a single-threaded caller.
+/// Returns true in the child.
+///
+/// Refused (`Unsupported`) where there are other threads. The copy would have what they were at in the middle of it, locked for ever,
+/// and hold open whatever descriptors they have.
 pub fn continue_in_background() -> io::Result<bool> {
+    // Of this directory that is the number of threads, and two. Nobody but us could start another one meanwhile.
+    if std::fs::metadata("/proc/self/task")?.nlink() != 3 {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
     // SAFETY: the caller is single-threaded, so the child's copy of memory is consistent.
-    if check(unsafe { libc::fork() }.into())? != 0 {
+    let child = check(unsafe { libc::fork() }.into())?;
+    if child != 0 {
+        // Who stays collects it.
+        if let Some(child) = Pid::from_raw(child as i32) {
+            children::leave_alone(child);
+        }
         return Ok(false);
     }
     // SAFETY: this child's own session and descriptors.
@@ -242,4 +257,22 @@ pub fn continue_in_background() -> io::Result<bool> {
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_other_threads_is_not_split() {
+        let (going_on, awaited) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || awaited.recv());
+        match continue_in_background() {
+            Ok(true) => exit_now(0),
+            Ok(false) => panic!("a copy of one thread goes on with what the others were at"),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
+        }
+        drop(going_on);
+        let _ = other.join();
+    }
 }

@@ -29,8 +29,14 @@ impl Holder {
     /// `owner`, too.
     pub fn start(map: &str, owner: u32) -> io::Result<Self> {
         let mut stack = vec![0_u8; STACK_SIZE].into_boxed_slice();
-        let flags =
-            libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_NEWUSER | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::SIGCHLD;
+        // It shares our table of descriptors: a copy would keep open what other threads close meanwhile, and their locks held.
+        let flags = libc::CLONE_VM
+            | libc::CLONE_FILES
+            | libc::CLONE_PIDFD
+            | libc::CLONE_NEWUSER
+            | libc::CLONE_NEWIPC
+            | libc::CLONE_NEWUTS
+            | libc::SIGCHLD;
         let mut pidfd: RawFd = -1;
         let parent = rustix::process::getpid().as_raw_nonzero().get() as usize;
         // SAFETY: the stack grows down from the end of an owned buffer that lives as long as the task (see `drop`); the
@@ -97,5 +103,26 @@ extern "C" fn sleep_for_ever(parent: *mut libc::c_void) -> libc::c_int {
         loop {
             libc::pause();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    use super::*;
+
+    #[test]
+    fn what_others_close_meanwhile_is_closed() {
+        if !rustix::process::geteuid().is_root() {
+            // Only root's sandboxes have such a task.
+            return;
+        }
+        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe");
+        let _holder = Holder::start("0 0 1\n", 0).expect("root may");
+        drop(writer);
+        let mut awaited = [PollFd::new(&reader, PollFlags::IN)];
+        poll(&mut awaited, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).expect("it is ours");
+        assert!(awaited[0].revents().contains(PollFlags::HUP), "the task holds the other end open");
     }
 }

@@ -7,7 +7,9 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use crate::shares::Counted;
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+use crate::shares::{Counted, undisturbed};
 use crate::{check, signals};
 
 const STACK_SIZE: usize = 64 * 1024;
@@ -32,7 +34,7 @@ pub struct Start<'a> {
 
 #[derive(Debug)]
 pub struct Started {
-    pub pid: u32,
+    pub pid: Pid,
     pub pidfd: OwnedFd,
 }
 
@@ -97,18 +99,17 @@ pub fn start(start: &Start<'_>) -> Result<Started, StartError> {
             clone(&mut shared)
         })
     } else {
-        clone(&mut shared)
+        undisturbed(|| clone(&mut shared))
     };
-    let pid = pid.map_err(|e| StartError::new(0, e))? as i32;
+    let pid = pid.and_then(|pid| Pid::from_raw(pid as i32).ok_or(io::ErrorKind::InvalidData.into()));
+    let pid = pid.map_err(|e| StartError::new(0, e))?;
     // SAFETY: CLONE_PIDFD stored a new descriptor there.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     if shared.errno != 0 {
-        if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
-        }
+        let _ = waitpid(Some(pid), WaitOptions::empty());
         return Err(StartError::new(shared.failed_step, io::Error::from_raw_os_error(shared.errno)));
     }
-    Ok(Started { pid: pid.unsigned_abs(), pidfd })
+    Ok(Started { pid, pidfd })
 }
 
 #[derive(Debug)]
@@ -141,18 +142,19 @@ fn become_keeper(shared: &Shared<'_>) -> Result<std::convert::Infallible, (Step,
         limits.restore();
     }
 
-    // 1. A user's own ids, before anything asks for them. `setgroups` must be denied first, or the kernel refuses the map.
+    // 1. Exactly the passed descriptors, and nothing on the standard ones. First of all: until then we hold open what other threads
+    //    of the caller may close, and their locks.
+    pass_descriptors(shared).map_err(at(Step::PassDescriptors))?;
+
+    // 2. A user's own ids, before anything asks for them. `setgroups` must be denied first, or the kernel refuses the map.
     if let Some((uid_map, gid_map)) = shared.start.own_user_namespace {
         write_file(c"/proc/self/setgroups", c"deny").map_err(at(Step::MapIds))?;
         write_file(c"/proc/self/uid_map", uid_map).map_err(at(Step::MapIds))?;
         write_file(c"/proc/self/gid_map", gid_map).map_err(at(Step::MapIds))?;
     }
 
-    // 2. Execute through a read-only mount of our binary: whoever gets hold of `/proc/<pid>/exe` inside cannot write to it.
+    // 3. Execute through a read-only mount of our binary: whoever gets hold of `/proc/<pid>/exe` inside cannot write to it.
     let executable = read_only_view(shared.start.executable).map_err(at(Step::ProtectExecutable))?;
-
-    // 3. Exactly the passed descriptors, and nothing on the standard ones.
-    pass_descriptors(shared).map_err(at(Step::PassDescriptors))?;
 
     // 4. Executing as an ordinary uid would drop the capabilities over the new namespaces.
     if shared.start.own_user_namespace.is_some() {
@@ -207,8 +209,7 @@ fn read_only_view(path: &CStr) -> io::Result<RawFd> {
             &raw const attributes,
             size_of::<libc::mount_attr>(),
         ))?;
-        // Out of the way of the final places, which `pass_descriptors` overwrites.
-        park(tree as RawFd)
+        Ok(tree as RawFd)
     }
 }
 
@@ -238,7 +239,7 @@ fn pass_descriptors(shared: &Shared<'_>) -> io::Result<()> {
             check(libc::dup2(*parked, FIRST_PASSED + number as RawFd).into())?;
         }
         let first_unwanted = FIRST_PASSED as libc::c_uint + count as libc::c_uint;
-        check(libc::syscall(libc::SYS_close_range, first_unwanted, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC))?;
+        check(libc::syscall(libc::SYS_close_range, first_unwanted, libc::c_uint::MAX, 0))?;
     }
     Ok(())
 }

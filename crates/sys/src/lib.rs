@@ -8,6 +8,7 @@ pub mod access_list;
 mod bpf;
 pub mod byte_lock;
 pub mod capabilities;
+pub mod children;
 pub mod command;
 pub mod core_dumps;
 pub mod direct;

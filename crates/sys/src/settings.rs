@@ -4,6 +4,8 @@
 
 use std::sync::OnceLock;
 
+use crate::shares::undisturbed;
+
 /// The resources that Linux has limits for.
 const RESOURCES: u32 = 16;
 /// `ioprio_get` and `ioprio_set` about one process.
@@ -60,12 +62,7 @@ impl Settings {
     }
 
     fn look() -> Self {
-        // SAFETY: there is no call that only asks. Meanwhile what other threads make is closed to others, never open to them.
-        let umask = unsafe {
-            let umask = libc::umask(0o077);
-            libc::umask(umask);
-            GIVEN.get().copied().unwrap_or(umask)
-        };
+        let umask = GIVEN.get().copied().unwrap_or_else(umask);
         // SAFETY: both only ask about this process.
         let (nice, io_priority) =
             unsafe { (libc::getpriority(libc::PRIO_PROCESS, 0), libc::syscall(libc::SYS_ioprio_get, ONE_PROCESS, 0) as i32) };
@@ -73,7 +70,7 @@ impl Settings {
             let limit = limit_of(resource)?;
             Some((resource, limit.rlim_cur, limit.rlim_max))
         });
-        Self { umask, nice, io_priority, limits: limits.collect() }
+        Self { umask, nice, io_priority, limits: undisturbed(|| limits.collect()) }
     }
 
     /// Takes these over, as far as this process may: nothing is raised beyond its own hard limits or its own priority. Makes
@@ -96,6 +93,21 @@ impl Settings {
     }
 }
 
+/// The umask of this process. The call for it changes it as well, also for what other threads make or start meanwhile, so that is
+/// only for where nothing else tells.
+fn umask() -> u32 {
+    let told = std::fs::read_to_string("/proc/thread-self/status").ok();
+    let line = told.as_deref().and_then(|text| text.lines().find_map(|line| line.strip_prefix("Umask:")));
+    line.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or_else(|| {
+        // SAFETY: both only set a number of this process. In between, what is made is closed to others, never open to them.
+        unsafe {
+            let umask = libc::umask(0o077);
+            libc::umask(umask);
+            umask
+        }
+    })
+}
+
 fn limit_of(resource: u32) -> Option<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is ours and outlives the call.
@@ -104,7 +116,46 @@ fn limit_of(resource: u32) -> Option<libc::rlimit> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+    use crate::shares::Counted;
+
+    /// What is seen while another thread does something over and over.
+    fn seen_beside<T>(other: impl Fn() + Sync, look: impl Fn() -> T) -> Vec<T> {
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    other();
+                }
+            });
+            let seen = (0..2000).map(|_| look()).collect();
+            is_done.store(true, Ordering::Relaxed);
+            seen
+        })
+    }
+
+    #[test]
+    fn looking_does_not_change_what_other_threads_make() {
+        let path = std::env::temp_dir().join(format!("whatif-settings-{}", std::process::id()));
+        let make = || {
+            let made = std::fs::File::create(&path).expect("a file").metadata().expect("it is ours");
+            std::fs::remove_file(&path).expect("it is ours");
+            made.permissions().mode()
+        };
+        let usual = make();
+        let seen = seen_beside(|| drop(Settings::look()), make);
+        assert_eq!(seen.iter().filter(|mode| **mode != usual).count(), 0);
+    }
+
+    #[test]
+    fn limits_that_another_thread_has_lowered_for_a_moment_are_not_taken_for_ours() {
+        let usual = Settings::look();
+        let seen = seen_beside(|| Counted::lowered(|_| std::thread::yield_now()), Settings::look);
+        assert_eq!(seen.iter().filter(|settings| **settings != usual).count(), 0);
+    }
 
     #[test]
     fn looking_changes_nothing() {

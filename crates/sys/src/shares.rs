@@ -12,7 +12,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -22,8 +22,14 @@ fn share(limit: u64) -> u64 {
     limit - limit / 4
 }
 
-/// Limits belong to the whole process: one thread changes them at a time.
-static CHANGING: Mutex<()> = Mutex::new(());
+/// Limits belong to the whole process: one thread changes them at a time, and nobody starts what would keep them.
+static CHANGING: RwLock<()> = RwLock::new(());
+
+/// Runs what must find the limits of this process as they are, not as another thread needs them for a moment.
+pub(crate) fn undisturbed<T>(act: impl FnOnce() -> T) -> T {
+    let _unchanged = CHANGING.read().unwrap_or_else(PoisonError::into_inner);
+    act()
+}
 
 /// Counted for a namespace and for its owner. A new namespace takes its maxima from the soft limits of the process that makes it.
 const COUNTED: [Resource; 4] = [Resource::Sigpending, Resource::Msgqueue, Resource::Memlock, Resource::Nproc];
@@ -36,7 +42,7 @@ impl Counted {
     /// Runs what makes a user namespace while the soft limits are those that all sandboxes may use up together. It gets the
     /// limits of before, for a child to restore.
     pub(crate) fn lowered<T>(make: impl FnOnce(&Self) -> T) -> T {
-        let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = CHANGING.write().unwrap_or_else(PoisonError::into_inner);
         let before = Self(COUNTED.map(|resource| {
             let limit = getrlimit(resource);
             let current = limit.current.map(share)?;
@@ -112,7 +118,7 @@ pub fn send_in_any_case<T>(mut send: impl FnMut() -> Result<T, Errno>) -> Result
         Err(Errno::TOOMANYREFS) => {}
         done => return done,
     }
-    let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _changing = CHANGING.write().unwrap_or_else(PoisonError::into_inner);
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?;
     let sent = send();
@@ -128,12 +134,12 @@ mod tests {
     #[test]
     fn limits_are_as_before_once_the_namespace_is_made() {
         let look = || COUNTED.map(getrlimit);
-        let before = look();
+        let before = undisturbed(look);
         let meanwhile = Counted::lowered(|_| look());
         for (lowered, limit) in meanwhile.iter().zip(&before) {
             assert_eq!(lowered.current, limit.current.map(share));
         }
-        assert_eq!(look(), before);
+        assert_eq!(undisturbed(look), before);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use whatif_keeper::Client;
 use whatif_layers::state_dir::AliveLock;
 use whatif_provider::native::KEEPER_COMMAND;
 use whatif_sys::keeper::FIRST_PASSED;
+use whatif_sys::children;
 use whatif_types::{Sandbox, SandboxId};
 
 use crate::ground::freezer;
@@ -56,7 +57,11 @@ pub(crate) fn end_keeper(pidfd: &OwnedFd) {
 /// True when the process is gone; unmounting its overlays is part of its end.
 pub(crate) fn wait_until_ended(pidfd: &OwnedFd, limit: Duration) -> bool {
     let timeout = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
-    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&timeout)).is_ok_and(|n| n > 0)
+    let has_ended = poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&timeout)).is_ok_and(|n| n > 0);
+    if has_ended {
+        children::collect();
+    }
+    has_ended
 }
 
 /// Ends whatever keeper still serves this directory, and waits until it is gone.

@@ -21,6 +21,7 @@ use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{durable, masks, remove, veil};
 use whatif_provider::{Launch, LaunchError, Launched, Provider};
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
+use whatif_sys::children;
 use whatif_types::boot::{Boot, Masks, PROTOCOL_VERSION, Protection, Work};
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::Viewed;
@@ -528,4 +529,5 @@ fn make_private(path: &Path) -> Result<(), EngineError> {
 pub(crate) fn wait_for_end(pidfd: &OwnedFd) {
     let mut fds = [rustix::event::PollFd::new(pidfd, rustix::event::PollFlags::IN)];
     let _ = rustix::event::poll(&mut fds, None);
+    children::collect();
 }

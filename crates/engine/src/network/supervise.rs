@@ -16,6 +16,7 @@ use whatif_keeper::client::{self, ClientError};
 use whatif_keeper::protocol::Reason;
 use whatif_keeper::{Channel, Client};
 use whatif_provider::native::ids::of_supervisor;
+use whatif_sys::children;
 use whatif_types::network::{Instructions, Role, UpstreamProxies};
 use whatif_types::{Sandbox, SandboxId};
 
@@ -184,7 +185,10 @@ fn start(sandbox: &Sandbox, network: &Path, instructions: &Instructions, descrip
     let mut channel = Channel::new(ours);
     let answer = channel.send(instructions, descriptors).and_then(|()| channel.receive::<Ready>());
     let problem = match answer {
-        Ok(Ready::Serving) => return Ok(()),
+        Ok(Ready::Serving) => {
+            children::leave_alone(Pid::from_child(&child));
+            return Ok(());
+        }
         Ok(Ready::Failed(message)) => message,
         Err(error) => error.to_string(),
     };

@@ -6,15 +6,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::Pid;
 use whatif_keeper::{Channel, Client};
 use whatif_layers::shift::Unfinished;
 use whatif_layers::state_dir::SandboxLock;
+use whatif_sys::children;
 use whatif_types::Boot;
 use whatif_types::boot::Protection;
 
@@ -23,9 +24,6 @@ use crate::inside::restack::{Answer, COMMAND, Order};
 
 /// Mounting takes a moment; entering namespaces of a machine under heavy load may take longer.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Those that finish by themselves, until they are seen to have ended.
-static LEFT_ALONE: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
 /// A process that enters the sandbox. It ends with its last order.
 pub(crate) struct Helper {
@@ -41,7 +39,7 @@ pub(crate) struct Helper {
 impl Helper {
     /// Starts it, to be told later what it is for: loading takes as long as most of what it will do.
     pub(crate) fn start() -> Result<Self, EngineError> {
-        reap();
+        children::collect();
         let failed = |source: io::Error| EngineError::Helper { source };
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(|e| failed(e.into()))?;
@@ -155,16 +153,9 @@ impl Finishing {
 
 impl Drop for Finishing {
     fn drop(&mut self) {
-        if let (Some(child), Ok(mut left)) = (self.child.take(), LEFT_ALONE.lock()) {
-            left.push(child);
+        if let Some(child) = self.child.take() {
+            children::leave_alone(Pid::from_child(&child));
         }
-    }
-}
-
-/// Whoever lives long does not collect what has ended.
-fn reap() {
-    if let Ok(mut left) = LEFT_ALONE.lock() {
-        left.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
 }
 
