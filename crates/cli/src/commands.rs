@@ -114,13 +114,13 @@ fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcom
     for trouble in engine.upkeep.recover()? {
         output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(&spelled::sentence(&trouble.message))));
     }
-    let outcome = work(&engine);
+    let outcome = engine.ground.call(|| match work(&engine) {
+        Err(Failure::Engine(error)) => Err(error),
+        other => Ok(other),
+    });
     engine.upkeep.tidy_if_due();
     chores.start_the_rest();
-    outcome.map_err(|error| match error {
-        Failure::Engine(error) => engine.ground.explain_removal(error).into(),
-        usage @ Failure::Usage(_) => usage,
-    })
+    outcome?
 }
 
 /// What another command started in the background.

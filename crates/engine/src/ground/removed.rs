@@ -29,8 +29,14 @@ fn subject() -> Option<(SandboxId, String)> {
 }
 
 impl Ground {
-    /// The error, or that its sandbox was removed, if that explains it.
-    pub fn explain_removal(&self, error: EngineError) -> EngineError {
+    /// One call of a client. An error is told as the removal of its sandbox, if that explains it.
+    pub fn call<T>(&self, work: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
+        // What an earlier call on this thread was about explains nothing.
+        SUBJECT.take();
+        work().map_err(|error| self.explain_removal(error))
+    }
+
+    fn explain_removal(&self, error: EngineError) -> EngineError {
         match error {
             EngineError::RanBut { name, code, source } => {
                 EngineError::RanBut { name, code, source: Box::new(self.explain_removal(*source)) }
