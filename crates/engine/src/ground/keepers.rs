@@ -10,8 +10,8 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pid
 use whatif_keeper::Client;
 use whatif_layers::state_dir::AliveLock;
 use whatif_provider::native::KEEPER_COMMAND;
-use whatif_sys::keeper::FIRST_PASSED;
 use whatif_sys::children;
+use whatif_sys::keeper::FIRST_PASSED;
 use whatif_types::{Sandbox, SandboxId};
 
 use crate::ground::freezer;
