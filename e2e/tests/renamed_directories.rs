@@ -1,7 +1,7 @@
 //! Directories that a sandbox renamed, and what of them is in reality only. Whatever an apply or an undo takes away there, no
 //! sandbox, snapshot or template loses what it shows.
 
-use whatif_e2e::{World, as_root, as_root_and_user};
+use whatif_e2e::{Fault, Point, Stopped, World, as_root, as_root_and_user, needs, not_on, sample};
 
 as_root_and_user!(
     a_destination_that_is_left_out_keeps_its_files,
@@ -26,7 +26,13 @@ as_root_and_user!(
 );
 
 // Only overlays mounted by root have renamed directories.
-as_root!(who_applies_from_under_a_running_command_is_told);
+as_root!(
+    who_applies_from_under_a_running_command_is_told,
+    what_is_copied_into_layers_that_are_being_merged_is_not_lost,
+    nor_when_the_apply_was_killed_and_is_done_again,
+    a_sandbox_starts_while_its_layers_are_merged,
+    a_rename_is_taken_back_while_layers_are_merged,
+);
 
 const SRC: &str = "mkdir -p src/deep/empty; echo one > src/one; echo two > src/deep/two; ln -s one src/link; chmod 750 src/deep";
 /// What `src` is, wherever it went.
@@ -334,4 +340,115 @@ fn pipes_and_sockets_in_it_stay_where_they_are(w: &World) {
     w.sandbox_with("t", "rm src/pipe");
     w.apply(&["t"]).ok();
     w.outside("test ! -e src/pipe && test -S src/sock").ok();
+}
+
+const ELSEWHERE: &str = "directories are renamed, and layers with them merged, over the kernel's overlays";
+
+/// The last moment at which a squash of two layers can be overtaken: they are merged, and the sandbox does not stand on the result.
+fn merged(w: &World) -> Point {
+    layered(w, "twin", "true");
+    let points = w.points_of(&w.project, &["squash", "twin"]);
+    w.whatif(["rm", "--yes", "twin"]).go().ok();
+    points.into_iter().rfind(|point| point.call == "renameat2").expect("merged layers get their names")
+}
+
+/// A sandbox on two layers, of which the lower one has what the script did.
+fn layered(w: &World, name: &str, script: &str) {
+    w.new_sandbox(name);
+    w.exec(name, &format!("{script}; echo 1 > a")).ok();
+    w.snapshot(name, "lower");
+    w.exec(name, "echo 2 > b").ok();
+    w.snapshot(name, "upper");
+}
+
+fn what_is_copied_into_layers_that_are_being_merged_is_not_lost(w: &World) {
+    not_on!(w, "fuse" | "copy", ELSEWHERE);
+    needs!(w, "/usr/bin/strace");
+    w.outside(SRC).ok();
+    let merged = merged(w);
+    layered(w, "other", RENAME);
+    w.fork("other", "fork");
+    w.sandbox_with("s", "rm -r src");
+    let squash = |name| (name, Stopped::at(w, &merged, &["squash", name]));
+    let squashes = ["other", "fork"].map(squash);
+    w.apply(&["s"]).ok();
+    assert!(!w.project.join("src").exists());
+    for (name, squash) in squashes {
+        assert_eq!(squash.go_on(), Some(0));
+        let stack = &w.json(["show", name])["details"]["position"]["stack"];
+        assert_eq!(stack.as_array().map(Vec::len), Some(1), "they are merged after all");
+        has_src_at(w, name, "lib");
+        restarted(w, name);
+        has_src_at(w, name, "lib");
+    }
+}
+
+/// The second apply finds copied what the first one would have told of.
+fn nor_when_the_apply_was_killed_and_is_done_again(w: &World) {
+    not_on!(w, "fuse" | "copy", ELSEWHERE);
+    needs!(w, "/usr/bin/strace");
+    let merged = merged(w);
+    let begin = || {
+        w.outside(SRC).ok();
+        layered(w, "other", RENAME);
+        w.whatif(["stop", "other"]).go().ok();
+        w.sandbox_with("s", "rm -r src");
+    };
+    let end = || w.whatif(["rm", "--yes", "s", "other"]).go().ok();
+    begin();
+    let points = w.points_of(&w.project, &["apply", "s", "--yes"]);
+    end();
+    // A directory to copy in is made first, and what was copied is flushed before anything else is done.
+    let copying = points.into_iter().skip_while(|point| point.call != "mkdir").take_while(|point| point.call != "syncfs");
+    let copying: Vec<Point> = copying.collect();
+    assert!(!copying.is_empty());
+    for point in sample(&copying, 12, 0) {
+        begin();
+        let squash = Stopped::at(w, &merged, &["squash", "other"]);
+        let _ = w.with_fault(&point, Fault::Kill, &["apply", "s", "--yes"]).go();
+        assert!(w.project.join("src").exists(), "{point:?} is too late");
+        w.apply(&["s"]).ok();
+        assert!(!w.project.join("src").exists(), "{point:?}");
+        assert_eq!(squash.go_on(), Some(0), "{point:?}");
+        w.whatif(["start", "other"]).go().ok();
+        has_src_at(w, "other", "lib");
+        end();
+    }
+}
+
+/// A directory that the sandbox replaced hides reality's until it is real itself.
+fn replaced(w: &World) {
+    w.outside(&format!("mkdir d; echo old > d/old; {SRC}")).ok();
+    layered(w, "s", "rm -r d; mkdir d; mv src d/lib");
+}
+
+fn a_sandbox_starts_while_its_layers_are_merged(w: &World) {
+    not_on!(w, "fuse" | "copy", ELSEWHERE);
+    needs!(w, "/usr/bin/strace");
+    let merged = merged(w);
+    replaced(w);
+    let squash = Stopped::at(w, &merged, &["squash", "s"]);
+    w.apply(&["s"]).ok();
+    has_src_at(w, "s", "d/lib");
+    restarted(w, "s");
+    has_src_at(w, "s", "d/lib");
+    assert_eq!(squash.go_on(), Some(0));
+    restarted(w, "s");
+    has_src_at(w, "s", "d/lib");
+}
+
+fn a_rename_is_taken_back_while_layers_are_merged(w: &World) {
+    not_on!(w, "fuse" | "copy", ELSEWHERE);
+    needs!(w, "/usr/bin/strace");
+    let merged = merged(w);
+    replaced(w);
+    w.apply(&["s"]).ok();
+    let squash = Stopped::at(w, &merged, &["squash", "s"]);
+    w.whatif(["undo", "--yes"]).go().ok();
+    assert!(w.project.join("src").exists() && !w.project.join("d/lib").exists());
+    has_src_at(w, "s", "d/lib");
+    assert_eq!(squash.go_on(), Some(0));
+    restarted(w, "s");
+    has_src_at(w, "s", "d/lib");
+    assert_eq!(w.exec("s", "ls d").ok().text(), "lib");
 }

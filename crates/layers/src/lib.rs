@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+pub mod additions;
 pub mod assemble;
 pub mod copy;
 pub mod durable;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use whatif_diff::base;
 use whatif_layers::shift::{self, LayerOrigin};
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
-use whatif_layers::{measure, parts, remove, squash};
+use whatif_layers::{PathError, additions, measure, parts, remove, squash};
 use whatif_sys::absence;
 use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId};
 
@@ -120,7 +120,7 @@ impl Ground {
         Ok((sandbox, Squashed { before, after }))
     }
 
-    /// Merges one run, if `choose` finds one. Layers do not change, so that needs no lock; only the record does.
+    /// Merges one run, if `choose` finds one. What layers show does not change, so that needs no lock; only the record does.
     fn squash_run(
         &self,
         sandbox: &mut Sandbox,
@@ -131,48 +131,78 @@ impl Ground {
             return Ok(false);
         }
         let (place, _lock) = self.await_squash(sandbox, is_locked)?;
+        let squashed = self.squash_run_in(&place, sandbox, choose, is_locked);
+        remove::tree(&place)?;
+        squashed
+    }
+
+    fn squash_run_in(
+        &self,
+        place: &Path,
+        sandbox: &mut Sandbox,
+        choose: impl Fn(&[LayerId]) -> Result<Option<Range<usize>>, EngineError>,
+        is_locked: bool,
+    ) -> Result<bool, EngineError> {
         // Another one may have come first, and its layers are not these any more.
         if !is_locked {
             *sandbox = self.reread(sandbox)?;
         }
-        let Some(run) = choose(&sandbox.details.position.stack)? else {
-            remove::tree(&place)?;
-            return Ok(false);
-        };
+        let Some(run) = choose(&sandbox.details.position.stack)? else { return Ok(false) };
         let layers = sandbox.details.position.stack[run].to_vec();
         // A caller that goes on with the sandbox's namespaces cannot have that.
         if !is_locked {
             self.own_everything();
         }
-        let merged = self.merge(sandbox, &layers, &place);
-        let recorded = merged.and_then(|id| {
-            let tiers: Vec<u8> = self.store.layer_facts(&layers)?.iter().map(|f| f.tier).collect();
-            self.store.note_layer(&id, &LayerFacts { tier: squash::policy::merged(&tiers), ..LayerFacts::default() })?;
-            let _lock = if is_locked { None } else { Some(self.lock(sandbox)?) };
-            let mut fresh = self.refresh(sandbox)?;
-            let stack = &mut fresh.details.position.stack;
-            // It may have been rolled back meanwhile; then the result is of no use.
-            if let Some(start) = stack.windows(layers.len()).position(|w| w == layers) {
-                let below = start.checked_sub(1).and_then(|at| stack.get(at)).cloned();
-                LayerOrigin { sandbox: Some(fresh.id.clone()), below }.mark(&place.join(id.as_str()));
-                self.announce_layers(&place, std::slice::from_ref(&id))?;
-                self.state.keep_layer(&place, &id)?;
-                // The layers that it takes the place of may be deleted as soon as the record says so.
-                self.state.flush_all()?;
-                stack.splice(start..start + layers.len(), [id]);
-                self.store.update(&mut fresh)?;
-                self.store.flush()?;
+        let additions = self.additions_to(&layers)?;
+        let id = self.merge(sandbox, &layers, place)?;
+        let tiers: Vec<u8> = self.store.layer_facts(&layers)?.iter().map(|f| f.tier).collect();
+        self.store.note_layer(&id, &LayerFacts { tier: squash::policy::merged(&tiers), ..LayerFacts::default() })?;
+        let _lock = if is_locked { None } else { Some(self.lock(sandbox)?) };
+        let mut fresh = self.refresh(sandbox)?;
+        let _layers_lock = self.lock_layers(SandboxLock::share, &fresh.name)?;
+        let is_whole = self.additions_to(&layers)? == additions;
+        let stack = &mut fresh.details.position.stack;
+        // It may have been rolled back meanwhile, or something was added to a layer; then the result is of no use.
+        if let Some(start) = stack.windows(layers.len()).position(|w| w == layers).filter(|_| is_whole) {
+            let below = start.checked_sub(1).and_then(|at| stack.get(at)).cloned();
+            LayerOrigin { sandbox: Some(fresh.id.clone()), below }.mark(&place.join(id.as_str()));
+            self.announce_layers(place, std::slice::from_ref(&id))?;
+            self.state.keep_layer(place, &id)?;
+            // The layers that it takes the place of may be deleted as soon as the record says so.
+            self.state.flush_all()?;
+            stack.splice(start..start + layers.len(), [id]);
+            self.store.update(&mut fresh)?;
+            self.store.flush()?;
+        }
+        *sandbox = fresh;
+        Ok(true)
+    }
+
+    /// What was last added to each of these layers.
+    fn additions_to(&self, layers: &[LayerId]) -> Result<Vec<Option<Vec<u8>>>, PathError> {
+        layers.iter().map(|layer| additions::last(&self.state.layer_path(layer))).collect()
+    }
+
+    /// Merged layers take the place of others only while nobody says that something was added to those. Whoever has said so finds
+    /// in the records what came before, and all others know of it. Nobody has the lock for long.
+    pub(crate) fn lock_layers(
+        &self,
+        take: fn(&Path) -> Result<Option<SandboxLock>, PathError>,
+        name: &str,
+    ) -> Result<SandboxLock, EngineError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match take(&self.state.layers())? {
+                Some(lock) => return Ok(lock),
+                None if Instant::now() < deadline => std::thread::sleep(PAUSE),
+                None => return Err(EngineError::Busy { name: name.to_owned() }),
             }
-            *sandbox = fresh;
-            Ok(true)
-        });
-        remove::tree(&place)?;
-        recorded
+        }
     }
 
     /// A place for merged layers of this sandbox. Whoever merges some of them already has it until it is done, for which it needs the
     /// sandbox's lock.
-    pub(crate) fn await_squash(&self, sandbox: &Sandbox, is_locked: bool) -> Result<(PathBuf, SandboxLock), EngineError> {
+    fn await_squash(&self, sandbox: &Sandbox, is_locked: bool) -> Result<(PathBuf, SandboxLock), EngineError> {
         let deadline = Instant::now() + if is_locked { Duration::ZERO } else { PATIENCE };
         loop {
             match self.state.begin_squash(&sandbox.id) {

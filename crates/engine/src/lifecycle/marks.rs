@@ -23,7 +23,7 @@ use whatif_types::text::{self, Text};
 use whatif_types::{Backend, LayerId, Sandbox, SandboxId};
 
 use crate::EngineError;
-use crate::ids::new_layer_id;
+use crate::ids::{new_id, new_layer_id};
 use crate::lifecycle::Lifecycle;
 
 const FILE: &str = "repairs";
@@ -160,7 +160,8 @@ impl Lifecycle {
     fn change_in_copy(&self, sandbox: &mut Sandbox, layer: &LayerId, marks: &[&Mark], wanted: Wanted) -> Result<(), EngineError> {
         let id = new_layer_id()?;
         let from = self.ground.state.layer_path(layer);
-        let (place, _lock) = self.ground.await_squash(sandbox, true)?;
+        // Not where the sandbox's layers are merged: a merge under way is not waited for. Its layers are not in the stack any more then.
+        let (place, _lock) = self.ground.state.begin_squash(&new_id()?)?;
         let copied = copy(&from, &place.join(id.as_str()), sandbox.details.trees.len())
             .and_then(|()| change(&place.join(id.as_str()), marks, wanted));
         let recorded = copied.and_then(|()| {

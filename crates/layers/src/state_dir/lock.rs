@@ -56,6 +56,11 @@ impl SandboxLock {
         Self::lock(directory, FlockOperation::NonBlockingLockExclusive)
     }
 
+    /// Takes it together with others, if nobody has it alone.
+    pub fn share(directory: &Path) -> Result<Option<Self>, PathError> {
+        Self::lock(directory, FlockOperation::NonBlockingLockShared)
+    }
+
     /// Waits until the lock is free.
     pub fn wait(directory: &Path) -> Result<Option<Self>, PathError> {
         Self::lock(directory, FlockOperation::LockExclusive)

@@ -20,17 +20,18 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps};
 use whatif_apply::{Change as Act, Expected, Operation, Plan, Source};
 use whatif_diff::{Found, Renamed, Through};
 use whatif_layers::state_dir::SandboxLock;
-use whatif_layers::{copy, remove, survey};
+use whatif_layers::{additions, copy, remove, survey};
 use whatif_sys::absence::OrAbsent;
 use whatif_types::config::UserConfig;
 use whatif_types::mountinfo::aliases_of;
-use whatif_types::{LayerId, Sandbox, Status};
+use whatif_types::{LayerId, Sandbox, SandboxId, Status};
 
 use super::About;
 use crate::EngineError;
 use crate::changes::Changes;
 use crate::context::PROJECT_CONFIG;
 use crate::ground::still::Still;
+use crate::ids::new_id;
 use crate::lifecycle::marks::{cut_off, has_marks, in_tree, is_renamed};
 
 /// A sandbox that stays as it is while reality changes under it.
@@ -94,12 +95,26 @@ impl Changes {
         let aliases: Vec<PathBuf> = paths.iter().flat_map(|path| aliases_of(&mounts, path)).collect();
         paths.extend(aliases);
         let leaving = Leaving { paths, about, restored: restored(plan) };
-        let mut copying =
-            CopyUp { changes: self, leaving, marked: HashMap::new(), place: None, alone: Vec::new(), has_copied: false };
+        let mut copying = CopyUp {
+            changes: self,
+            leaving,
+            marked: HashMap::new(),
+            seen: HashSet::new(),
+            place: None,
+            alone: Vec::new(),
+            has_copied: false,
+        };
         let held = copying.everywhere()?;
         copying.finish()?;
         Ok(AllHeld(held))
     }
+}
+
+/// What lies on a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Top {
+    Head,
+    Nothing,
 }
 
 /// The work, and what was found out on the way.
@@ -108,6 +123,8 @@ struct CopyUp<'e> {
     leaving: Leaving,
     /// Whether a layer says anything about renamed directories.
     marked: HashMap<LayerId, bool>,
+    /// The stacks that were looked at, and whose they are.
+    seen: HashSet<(SandboxId, Top, Vec<LayerId>)>,
     /// Where copies are made, before they get their names.
     place: Option<(PathBuf, SandboxLock)>,
     /// Directories that stand on their own from now on, and whose they are. Only when everything was copied: another snapshot may
@@ -117,34 +134,68 @@ struct CopyUp<'e> {
 }
 
 impl CopyUp<'_> {
+    /// Until there is no stack that was not looked at: what came meanwhile may be of layers that were merged before all was copied.
     fn everywhere(&mut self) -> Result<Vec<Held>, EngineError> {
+        let mut held = Vec::new();
+        loop {
+            let has_new_layers = self.in_new_stacks(&mut held)?;
+            let alone = std::mem::take(&mut self.alone);
+            // Before as well: the marks by which the next one would know, if this one is killed, go here.
+            if has_new_layers && !alone.is_empty() {
+                self.tell_of_additions()?;
+            }
+            for (sandbox, renamed) in &alone {
+                cut_off(&renamed.at).map_err(|e| cannot(sandbox, &renamed.path, e))?;
+                self.has_copied = true;
+            }
+            if !has_new_layers {
+                return Ok(held);
+            }
+            self.tell_of_additions()?;
+        }
+    }
+
+    /// Whether there were any that have layers with renamed directories.
+    fn in_new_stacks(&mut self, held: &mut Vec<Held>) -> Result<bool, EngineError> {
         let changes = self.changes;
         let sandboxes: Vec<Sandbox> = changes.ground.store.list()?.into_iter().filter(|s| self.leaving.concerns(s)).collect();
-        let mut held = Vec::new();
+        let mut has_new_layers = false;
         for sandbox in &sandboxes {
-            held.extend(self.in_head(sandbox)?);
-            self.in_layers(sandbox, &sandbox.details.position.stack)?;
+            let stack = &sandbox.details.position.stack;
+            let is_held = held.iter().any(|held| held.sandbox.id == sandbox.id);
+            if !is_held && self.seen.insert((sandbox.id.clone(), Top::Head, stack.clone())) {
+                held.extend(self.in_head(sandbox)?);
+            }
+            has_new_layers |= self.in_layers(sandbox, stack)?;
             for snapshot in changes.ground.store.list_snapshots(&sandbox.id)? {
-                self.in_layers(sandbox, &snapshot.details.stack)?;
+                has_new_layers |= self.in_layers(sandbox, &snapshot.details.stack)?;
             }
         }
         for template in changes.ground.store.list_templates()? {
             let details = &template.details;
             // Its layers are looked at as those of a sandbox, and it has none; any with the same trees will do.
             if let Some(like) = sandboxes.iter().find(|s| s.details.trees == details.trees) {
-                self.in_layers(like, &details.position.stack)?;
+                has_new_layers |= self.in_layers(like, &details.position.stack)?;
             }
         }
-        Ok(held)
+        Ok(has_new_layers)
+    }
+
+    /// A merge under way, which may have read a layer before something was copied into it, starts over. What was copied before an
+    /// apply was killed counts as well.
+    fn tell_of_additions(&self) -> Result<(), EngineError> {
+        let _lock = self.changes.ground.lock_layers(SandboxLock::take, &self.leaving.about.sandbox)?;
+        let name = new_id()?;
+        for (layer, _) in self.marked.iter().filter(|(_, is_marked)| **is_marked) {
+            additions::announce(&self.changes.ground.state.layer_path(layer), name.as_str())?;
+        }
+        Ok(())
     }
 
     /// Copies have to outlive what they were made from, a power cut included.
     fn finish(self) -> Result<(), EngineError> {
         let root = self.changes.ground.state.root();
-        for (sandbox, renamed) in &self.alone {
-            cut_off(&renamed.at).map_err(|e| cannot(sandbox, &renamed.path, e))?;
-        }
-        if self.has_copied || !self.alone.is_empty() {
+        if self.has_copied {
             let directory = fs::File::open(root).map_err(|e| EngineError::io("open", root, e))?;
             rustix::fs::syncfs(&directory).map_err(|e| EngineError::io("sync", root, e.into()))?;
         }
@@ -154,10 +205,11 @@ impl CopyUp<'_> {
         }
     }
 
-    /// What the layers of a snapshot or a template show.
-    fn in_layers(&mut self, sandbox: &Sandbox, stack: &[LayerId]) -> Result<(), EngineError> {
-        if !self.is_marked(stack)? {
-            return Ok(());
+    /// What the layers of a snapshot or a template show. Whether they are new and have renamed directories.
+    fn in_layers(&mut self, sandbox: &Sandbox, stack: &[LayerId]) -> Result<bool, EngineError> {
+        let is_new = self.seen.insert((sandbox.id.clone(), Top::Nothing, stack.to_vec()));
+        if !is_new || !self.is_marked(stack)? {
+            return Ok(false);
         }
         let found = self.changes.ground.changes_in_by(sandbox, stack, &self.config(sandbox)?)?;
         let carried = self.leaving.carried(&found, |_| true);
@@ -166,7 +218,7 @@ impl CopyUp<'_> {
         }
         let alone = self.leaving.alone(sandbox, &found, |_| true);
         self.alone.extend(alone.cloned().map(|renamed| (sandbox.clone(), renamed)));
-        Ok(())
+        Ok(true)
     }
 
     /// What the sandbox shows now.
@@ -254,23 +306,22 @@ impl CopyUp<'_> {
     fn place(&mut self) -> Result<&Path, EngineError> {
         let begun = match self.place.take() {
             Some(begun) => begun,
-            None => self.changes.ground.state.begin_squash(&crate::ids::new_id()?)?,
+            None => self.changes.ground.state.begin_squash(&new_id()?)?,
         };
         Ok(&self.place.insert(begun).0)
     }
 
     fn is_marked(&mut self, stack: &[LayerId]) -> Result<bool, EngineError> {
+        let mut is_any_marked = false;
         for layer in stack {
             let is_marked = match self.marked.get(layer) {
                 Some(known) => *known,
                 None => has_marks_in(&self.changes.ground.state.layer_path(layer))?,
             };
             self.marked.insert(layer.clone(), is_marked);
-            if is_marked {
-                return Ok(true);
-            }
+            is_any_marked |= is_marked;
         }
-        Ok(false)
+        Ok(is_any_marked)
     }
 }
 
