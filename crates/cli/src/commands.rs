@@ -55,7 +55,7 @@ use crate::args::{Cli, Command};
 use crate::chores::InBackground;
 use crate::failure::Failure;
 use crate::output::{Output, Style, printable};
-use crate::{context, spelled};
+use crate::{caller, spelled};
 
 pub type Outcome = Result<ExitCode, Failure>;
 
@@ -110,7 +110,8 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
 
 fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcome {
     let chores = Arc::new(InBackground::default());
-    let engine = Engine::open(context::from_process()?, chores.clone())?;
+    let caller = caller::from_process()?;
+    let engine = Engine::open(&caller::state_dir(&caller)?, caller, chores.clone())?;
     for trouble in engine.upkeep.recover()? {
         output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(&spelled::sentence(&trouble.message))));
     }
@@ -125,7 +126,8 @@ fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcom
 
 /// What another command started in the background.
 fn do_chores(chores: impl IntoIterator<Item = Chore>) -> Outcome {
-    let engine = Engine::open(context::from_process()?, Arc::new(InBackground::default()))?;
+    let caller = caller::from_process()?;
+    let engine = Engine::open(&caller::state_dir(&caller)?, caller, Arc::new(InBackground::default()))?;
     engine.upkeep.recover()?;
     for chore in chores {
         engine.upkeep.do_chore(&chore)?;

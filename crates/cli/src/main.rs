@@ -4,11 +4,11 @@
 
 mod apply_report;
 mod args;
+mod caller;
 mod changes;
 mod chores;
 mod chosen;
 mod commands;
-mod context;
 mod ending;
 mod exit;
 mod failure;

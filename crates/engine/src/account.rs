@@ -7,13 +7,13 @@ use whatif_diff::Account;
 use whatif_sys::absence::OrAbsent;
 
 use crate::git::home_of;
-use crate::{Context, EngineError};
+use crate::{Caller, EngineError};
 
 /// The caller's account, and where root works in somebody else's project, theirs too.
-pub(crate) fn of(context: &Context, project: &Path) -> Result<Account, EngineError> {
-    let variable = |name: &str| context.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+pub(crate) fn of(caller: &Caller, project: &Path) -> Result<Account, EngineError> {
+    let variable = |name: &str| caller.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
     let metadata = std::fs::metadata(project).or_absent().map_err(|e| EngineError::io("examine", project, e))?;
-    let owner = metadata.map(|m| m.uid()).filter(|uid| context.is_root() && *uid != 0).and_then(home_of);
+    let owner = metadata.map(|m| m.uid()).filter(|uid| caller.is_root() && *uid != 0).and_then(home_of);
     let configured = |home: &PathBuf| [home.join(".gitconfig"), home.join(".config/git/config")];
     let mut git_settings: Vec<PathBuf> = match variable("GIT_CONFIG_SYSTEM") {
         Some(file) => vec![file.into()],
@@ -21,7 +21,7 @@ pub(crate) fn of(context: &Context, project: &Path) -> Result<Account, EngineErr
     };
     match variable("GIT_CONFIG_GLOBAL") {
         Some(file) => git_settings.push(file.into()),
-        None => git_settings.extend(configured(&context.home)),
+        None => git_settings.extend(configured(&caller.home)),
     }
     if let Some(directory) = variable("XDG_CONFIG_HOME").filter(|_| variable("GIT_CONFIG_GLOBAL").is_none()) {
         git_settings.push(Path::new(directory).join("git/config"));
@@ -30,5 +30,5 @@ pub(crate) fn of(context: &Context, project: &Path) -> Result<Account, EngineErr
     // Where a relative one is depends on where git is called.
     git_settings.retain(|file| file.is_absolute());
     let search_path = variable("PATH").map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
-    Ok(Account { homes: [context.home.clone()].into_iter().chain(owner).collect(), git_settings, search_path })
+    Ok(Account { homes: [caller.home.clone()].into_iter().chain(owner).collect(), git_settings, search_path })
 }

@@ -7,12 +7,13 @@ mod sandboxes;
 mod storage;
 mod trial;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::ground::chores::Chores;
-use crate::{Context, Engine};
+use crate::{Caller, Engine};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -49,13 +50,13 @@ impl Probe {
 
 /// All probes. The engine is opened here, because a state directory that cannot be used is one of the things to report.
 #[must_use]
-pub fn examine(context: Context, chores: Arc<dyn Chores>) -> Vec<Probe> {
-    let is_root = context.is_root();
+pub fn examine(state_dir: &Path, caller: Caller, chores: Arc<dyn Chores>) -> Vec<Probe> {
+    let is_root = caller.is_root();
     let mut probes = vec![kernel::version(), kernel::user_namespaces(is_root), kernel::seccomp(), kernel::landlock()];
     probes.extend(limits::probes());
     probes.push(holding::probe());
-    probes.extend(storage::probes(&context));
-    match Engine::open(context, chores).and_then(|engine| engine.upkeep.recover().map(drop).map(|()| engine)) {
+    probes.extend(storage::probes(state_dir));
+    match Engine::open(state_dir, caller, chores).and_then(|engine| engine.upkeep.recover().map(drop).map(|()| engine)) {
         Ok(engine) => {
             probes.extend(trial::probes(&engine));
             probes.push(trial::network(&engine));

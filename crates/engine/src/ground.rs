@@ -23,6 +23,7 @@ pub mod usage;
 pub(crate) mod viewed;
 pub(crate) mod written_down;
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use whatif_layers::StateDir;
@@ -31,28 +32,35 @@ use whatif_store::sqlite::SqliteStore;
 
 use self::chores::Chores;
 use self::ledger::Ledger;
-use crate::{Context, EngineError, Trouble};
+use crate::{Caller, EngineError, Trouble};
 
-/// Many threads may share one.
+/// Many threads may share one, and what it has of the state serves many callers.
 #[derive(Debug)]
 pub struct Ground {
-    pub(crate) context: Context,
+    /// Who asks.
+    pub(crate) caller: Caller,
     pub(crate) state: StateDir,
-    pub(crate) store: Box<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) chores: Arc<dyn Chores>,
     /// What recovery found.
-    pub(crate) troubles: OnceLock<Vec<Trouble>>,
+    pub(crate) troubles: Arc<OnceLock<Vec<Trouble>>>,
 }
 
 impl Ground {
     /// Opens the state directory, and repairs nothing.
-    pub(crate) fn open(context: Context, chores: Arc<dyn Chores>) -> Result<Self, EngineError> {
+    pub(crate) fn open(state_dir: &Path, caller: Caller, chores: Arc<dyn Chores>) -> Result<Self, EngineError> {
         // A state directory made inside a sandbox would be one more change to review, and of no use: nothing can be started in it.
-        if let Some(nested) = context.nesting().filter(|_| !matches!(StateDir::is_made(&context.state_dir), Ok(true))) {
+        if let Some(nested) = caller.nesting().filter(|_| !matches!(StateDir::is_made(state_dir), Ok(true))) {
             return Err(nested);
         }
-        let state = StateDir::open(&context.state_dir)?;
-        let store = Box::new(SqliteStore::at(state.database()).watched_by(Box::new(Ledger::of(&state))));
-        Ok(Self { context, state, store, chores, troubles: OnceLock::new() })
+        let state = StateDir::open(state_dir)?;
+        let store = Arc::new(SqliteStore::at(state.database()).watched_by(Box::new(Ledger::of(&state))));
+        Ok(Self { caller, state, store, chores, troubles: Arc::default() })
+    }
+
+    /// The same state for somebody else.
+    pub(crate) fn asked_by(&self, caller: Caller) -> Self {
+        let Self { caller: _, state, store, chores, troubles } = self;
+        Self { caller, state: state.clone(), store: store.clone(), chores: chores.clone(), troubles: troubles.clone() }
     }
 }

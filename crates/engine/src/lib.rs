@@ -4,11 +4,11 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod account;
+pub mod caller;
 pub mod changes;
 mod choice;
 mod command_lines;
 pub mod config_file;
-pub mod context;
 pub mod doctor;
 pub mod error;
 mod git;
@@ -35,6 +35,7 @@ mod trouble;
 pub mod upkeep;
 mod user_names;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -48,8 +49,8 @@ pub use whatif_keeper::protocol::{Exited, Process, Stdio};
 pub use whatif_store::StoreError;
 pub use whatif_types::Sandbox;
 
+pub use self::caller::Caller;
 use self::changes::Changes;
-pub use self::context::Context;
 pub use self::error::EngineError;
 use self::ground::Ground;
 use self::ground::chores::Chores;
@@ -87,19 +88,20 @@ pub struct Engine {
 
 impl Engine {
     /// Opens the state directory. What a crash left there is repaired by `upkeep.recover`, which is for whoever opens it first.
-    pub fn open(context: Context, chores: Arc<dyn Chores>) -> Result<Self, EngineError> {
-        Ok(Self::on(Arc::new(Ground::open(context, chores)?)))
+    pub fn open(state_dir: &Path, caller: Caller, chores: Arc<dyn Chores>) -> Result<Self, EngineError> {
+        Ok(Self::on(Arc::new(Ground::open(state_dir, caller, chores)?)))
     }
 
-    /// Another one of the same state, for a thread that outlives whoever has this one.
-    pub fn another(&self) -> Result<Self, EngineError> {
-        Self::open(self.ground.context.clone(), Arc::clone(&self.ground.chores))
+    /// The same engine for another call, of whoever makes that. Costs next to nothing: records and state directory are shared.
+    #[must_use]
+    pub fn asked_by(&self, caller: Caller) -> Self {
+        Self::on(Arc::new(self.ground.asked_by(caller)))
     }
 
     /// Who asks.
     #[must_use]
-    pub fn context(&self) -> &Context {
-        &self.ground.context
+    pub fn caller(&self) -> &Caller {
+        &self.ground.caller
     }
 
     fn on(ground: Arc<Ground>) -> Self {

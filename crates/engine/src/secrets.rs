@@ -13,7 +13,7 @@ use whatif_types::config::UserConfig;
 use whatif_types::credentials;
 use whatif_types::mountinfo::aliases_of;
 
-use crate::{Context, EngineError, git_identity, package_settings};
+use crate::{Caller, EngineError, git_identity, package_settings};
 
 /// The paths and rewrites for one sandbox.
 #[derive(Debug, Default)]
@@ -85,23 +85,23 @@ impl Known for Lazy<'_> {
     }
 }
 
-pub(crate) fn lazily<'a>(context: &'a Context, config: &'a UserConfig, mask: &'a [String], expose: &'a [String]) -> Lazy<'a> {
-    Lazy::new(move || of(context, config, mask, expose))
+pub(crate) fn lazily<'a>(caller: &'a Caller, config: &'a UserConfig, mask: &'a [String], expose: &'a [String]) -> Lazy<'a> {
+    Lazy::new(move || of(caller, config, mask, expose))
 }
 
 /// An error means that a credential may have been overlooked.
-pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose: &[String]) -> Found {
-    let homes = homes(context)?;
+pub(crate) fn of(caller: &Caller, config: &UserConfig, mask: &[String], expose: &[String]) -> Found {
+    let homes = homes(caller)?;
     let masked: Vec<String> = config.files.mask.iter().chain(mask).cloned().collect();
     // What is masked by name on the command line wins over what the configuration exposes in general.
     let exposed: Vec<String> = config.files.expose.iter().chain(expose).filter(|e| !mask.contains(e)).cloned().collect();
     let exposed = credentials::resolve_all(&homes, &exposed);
     let is_exposed = |path: &Path| exposed.iter().any(|e| path.starts_with(e));
 
-    let git_config = context.home.join(credentials::GIT_CONFIG);
+    let git_config = caller.home.join(credentials::GIT_CONFIG);
     let mut hidden = Vec::new();
     for home in &homes {
-        let own = *home == context.home;
+        let own = *home == caller.home;
         hidden.extend(credentials::in_home(home, own, &listing(home)?));
         if !own {
             hidden.push(home.join(credentials::GIT_CONFIG));
@@ -109,11 +109,11 @@ pub(crate) fn of(context: &Context, config: &UserConfig, mask: &[String], expose
     }
     let mut rewrites = vec![Rewrite { path: git_config, content: git_identity::only_identity }];
     for (name, content) in PACKAGE_SETTINGS {
-        let path = context.home.join(name);
+        let path = caller.home.join(name);
         hidden.retain(|hidden| *hidden != path);
         rewrites.push(Rewrite { path, content });
     }
-    if context.is_root() {
+    if caller.is_root() {
         for path in credentials::SYSTEM.iter().map(PathBuf::from) {
             if exists(&path)? {
                 hidden.push(path);
@@ -162,10 +162,10 @@ fn follow(links: &mut Links, path: &Path) -> Result<Real, Unreadable> {
 }
 
 /// The paths that options such as `--expose` name, and where these really lie.
-pub(crate) fn resolved(context: &Context, entries: &[String]) -> Result<Vec<PathBuf>, Unreadable> {
+pub(crate) fn resolved(caller: &Caller, entries: &[String]) -> Result<Vec<PathBuf>, Unreadable> {
     let mut links = Links::default();
     let mut paths = Vec::new();
-    for named in credentials::resolve_all(&homes(context)?, entries) {
+    for named in credentials::resolve_all(&homes(caller)?, entries) {
         let real = follow(&mut links, &named)?;
         paths.extend(real.places().chain([named]));
     }
@@ -187,9 +187,9 @@ fn listing(directory: &Path) -> Result<Vec<OsString>, Unreadable> {
 }
 
 /// Root can read every home, so every home's credentials are root's to hide.
-fn homes(context: &Context) -> Result<Vec<PathBuf>, Unreadable> {
-    let mut homes = vec![context.home.clone()];
-    if context.is_root() {
+fn homes(caller: &Caller) -> Result<Vec<PathBuf>, Unreadable> {
+    let mut homes = vec![caller.home.clone()];
+    if caller.is_root() {
         homes.push(PathBuf::from("/root"));
         let all = survey::subdirectories(Path::new("/home"));
         homes.extend(all.map_err(|error| Unreadable::of(&error.path, &error.source))?);

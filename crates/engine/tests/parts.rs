@@ -11,7 +11,7 @@ const SIDE_BY_SIDE: (&str, &str) = ("changes", "history");
 const ABOVE: [&str; 3] = ["lib", "doctor", "role"];
 /// What the root of the crate may be asked for. Everything else there is for clients: by way of it an arrow could point upward
 /// without being seen.
-const OF_THE_ROOT: [&str; 4] = ["Context", "EngineError", "Trouble", "now"];
+const OF_THE_ROOT: [&str; 4] = ["Caller", "EngineError", "Trouble", "now"];
 
 #[test]
 fn no_arrow_points_upward() {

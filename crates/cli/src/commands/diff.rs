@@ -55,7 +55,7 @@ impl Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let (subject, paths) = subject(engine, &args.subjects)?;
-    let picked = Picked::new(&paths, &engine.context().cwd);
+    let picked = Picked::new(&paths, &engine.caller().cwd);
     let is_for_programs = args.name_only || args.patch && !std::io::stdout().is_terminal();
     let depth = if is_for_programs && !output.json { Depth::Listing } else { Depth::Review };
     let diff = engine.changes.diff(&subject, depth)?;
@@ -82,7 +82,7 @@ fn refuse_unknown(diff: &Diff, picked: &Picked, engine: &Engine) -> Result<(), F
     match unknown {
         None => Ok(()),
         Some(path) => Err(Failure::usage(
-            format!("{} is neither in the change set nor in reality", visible_path(shown_path(path, &engine.context().cwd))),
+            format!("{} is neither in the change set nor in reality", visible_path(shown_path(path, &engine.caller().cwd))),
             format!("list what there is: whatif diff {} --name-only --all --outside", diff.title),
         )),
     }
@@ -174,10 +174,10 @@ fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>)
         return Ok((Subject::Between(None, Some(first.to_owned())), rest()));
     }
     // A word that is neither a sandbox nor anything in the file system is a misspelt sandbox.
-    let is_there = || absence::leads_somewhere(&engine.context().cwd.join(first)).unwrap_or(true);
+    let is_there = || absence::leads_somewhere(&engine.caller().cwd.join(first)).unwrap_or(true);
     if words.len() == 1 && !first.contains('/') && !is_there() {
         let latest = engine.changes.diff(&Subject::Sandbox(None), Depth::Names);
-        let known = latest.is_ok_and(|d| d.set.changes.iter().any(|c| c.path.starts_with(engine.context().cwd.join(first))));
+        let known = latest.is_ok_and(|d| d.set.changes.iter().any(|c| c.path.starts_with(engine.caller().cwd.join(first))));
         if !known && engine.ground.is_label(first)? {
             return Ok((Subject::Between(None, Some(first.to_owned())), rest()));
         }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use whatif_engine::doctor::{self, Verdict};
 
 use super::Outcome;
+use crate::caller;
 use crate::chores::InBackground;
-use crate::context;
 use crate::output::{Output, Style, printable};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
 pub fn execute(_args: &Args, output: &Output) -> Outcome {
-    let probes = doctor::examine(context::from_process()?, Arc::new(InBackground::default()));
+    let caller = caller::from_process()?;
+    let probes = doctor::examine(&caller::state_dir(&caller)?, caller, Arc::new(InBackground::default()));
     output.document(&probes);
     let widest = probes.iter().map(|p| p.name.len()).max().unwrap_or(0);
     for probe in &probes {

@@ -18,7 +18,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let is_here = |p: &Page| engine.context().cwd.starts_with(&p.project) || p.project.starts_with(&engine.context().cwd);
+    let is_here = |p: &Page| engine.caller().cwd.starts_with(&p.project) || p.project.starts_with(&engine.caller().cwd);
     let pages: Vec<Page> = engine.changes.history()?.into_iter().filter(|p| args.all || is_here(p)).collect();
     if output.json {
         output.document(&pages.iter().map(document).collect::<Vec<_>>());
@@ -29,7 +29,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     // In the one project that all of them are of, its name says nothing.
-    let has_projects = pages.iter().any(|p| p.project != pages[0].project || !engine.context().cwd.starts_with(&p.project));
+    let has_projects = pages.iter().any(|p| p.project != pages[0].project || !engine.caller().cwd.starts_with(&p.project));
     let project = has_projects.then_some("PROJECT");
     let heading = ["APPLY", "WHEN", "WHO", "SANDBOX", "FILES", "STATE"].into_iter().chain(project).chain(["COMMAND"]);
     let mut rows = vec![heading.map(|h| output.paint(Style::Dim, h)).collect::<Vec<String>>()];

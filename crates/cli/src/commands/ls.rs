@@ -41,7 +41,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     let all = sandboxes.len();
     if args.here {
-        let project = engine.context().project_of(&engine.context().cwd)?;
+        let project = engine.caller().project_of(&engine.caller().cwd)?;
         sandboxes.retain(|s| s.project == project);
     }
     sandboxes.retain(|s| {

@@ -71,7 +71,7 @@ fn show(engine: &Engine, output: &Output) {
     let kept = engine.upkeep.pool();
     output.document(&kept);
     if kept.is_empty() {
-        output.note(match engine.context().config.pool.size {
+        output.note(match engine.caller().config.pool.size {
             0 => "nothing is kept ready; set 'size' under '[pool]' in the configuration",
             _ => "nothing is kept ready yet; fill it: whatif pool fill",
         });
@@ -80,7 +80,7 @@ fn show(engine: &Engine, output: &Output) {
     let mut rows = vec![["READY", "NETWORK", "PROJECT"].map(|h| output.paint(Style::Dim, h)).to_vec()];
     for shelf in &kept {
         rows.push(vec![
-            format!("{} of {}", shelf.ready, engine.context().config.pool.size),
+            format!("{} of {}", shelf.ready, engine.caller().config.pool.size),
             format!("{:?}", shelf.net).to_lowercase(),
             printable(&shelf.project.to_string_lossy()),
         ]);

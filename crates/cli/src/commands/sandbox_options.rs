@@ -65,7 +65,7 @@ impl SandboxOptions {
             limits: self.limits.into_limits(),
             ..NewSandbox::default()
         };
-        self.network.add_to(&mut new, &engine.context().cwd)?;
+        self.network.add_to(&mut new, &engine.caller().cwd)?;
         Ok(new)
     }
 }

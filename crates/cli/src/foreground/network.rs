@@ -3,6 +3,7 @@
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -55,11 +56,10 @@ impl<'e> Network<'e> {
             return;
         }
         let Ok((done, theirs)) = UnixStream::pair() else { return };
-        let Ok(engine) = self.engine.another() else { return };
+        let network = Arc::clone(&self.engine.network);
         let (sandbox, is_answered) = (self.sandbox.clone(), self.is_interactive);
         let start = move || {
-            let started =
-                if is_answered { engine.network.supervise_answered(&sandbox) } else { engine.network.supervise(&sandbox) };
+            let started = if is_answered { network.supervise_answered(&sandbox) } else { network.supervise(&sandbox) };
             drop(theirs);
             started
         };

@@ -275,7 +275,7 @@ impl Changes {
         // Whoever takes everything need not be told what of it is risky.
         let depth = if request.all { Depth::Names } else { Depth::Review };
         let set = self.ground.sort_out(&sandbox, found, depth, binding)?;
-        let roots = [sandbox.project.as_path(), self.ground.context.cwd.as_path()];
+        let roots = [sandbox.project.as_path(), self.ground.caller.cwd.as_path()];
         let known: Vec<&Path> = set
             .changes
             .iter()
@@ -295,7 +295,7 @@ impl Changes {
         if let Some(seen) = request.digest.as_ref().filter(|d| **d != set.digest) {
             return Err(EngineError::Moved { name: sandbox.name, seen: seen.clone(), now: set.digest });
         }
-        let config = self.ground.context.config_for(&sandbox.project)?;
+        let config = self.ground.caller.config_for(&sandbox.project)?;
         let review = self.review(&sandbox, &set)?;
         // By its name, for whoever is told what to do about a mistake.
         let called = ApplyRequest { name: Some(sandbox.name.clone()), ..request.clone() };
@@ -303,13 +303,13 @@ impl Changes {
         let selection = select::select(&set, &called, &review, &config.policy, scope)?;
         let chosen = selection.chosen.iter().flat_map(|c| [Some(c.change.path.as_path()), c.change.old_path()]).flatten();
         self.ground.require_same_mounts(&sandbox, chosen)?;
-        let lines = self.ground.context.config.policy.auto_approve.as_ref().and_then(|_| selection.lines());
+        let lines = self.ground.caller.config.policy.auto_approve.as_ref().and_then(|_| selection.lines());
         let was_rebased = sandbox.details.based_at.is_some();
         let mut git_directories = GitDirectories::with(&set.changes);
         let locks = repository::locks(&selection.chosen, &mut git_directories)?;
         let mut decider = decide::Decider::new(request, scope, was_rebased, locks)?;
         let bases = self.ground.bases(&sandbox)?;
-        let (left_out, times, uid) = (&selection.left_out, config.apply.times, self.ground.context.uid);
+        let (left_out, times, uid) = (&selection.left_out, config.apply.times, self.ground.caller.uid);
         let named = held::Named::by(request, scope, &sandbox.project)?;
         let mut put_back: Vec<Change> = Vec::new();
         let mut planned = loop {
@@ -504,9 +504,9 @@ impl Changes {
     }
 
     pub(crate) fn who(&self) -> String {
-        let named = self.ground.context.environment.iter().find(|(name, _)| name == "USER").map(|(_, value)| value.clone());
-        let named = named.filter(|n| !n.is_empty()).or_else(|| crate::user_names::of(self.ground.context.uid));
-        named.unwrap_or_else(|| format!("uid {}", self.ground.context.uid))
+        let named = self.ground.caller.environment.iter().find(|(name, _)| name == "USER").map(|(_, value)| value.clone());
+        let named = named.filter(|n| !n.is_empty()).or_else(|| crate::user_names::of(self.ground.caller.uid));
+        named.unwrap_or_else(|| format!("uid {}", self.ground.caller.uid))
     }
 }
 

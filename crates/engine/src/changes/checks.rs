@@ -38,7 +38,7 @@ impl Changes {
     /// Whether checks are configured for the project of this apply.
     pub(crate) fn has_checks(&self, request: &ApplyRequest) -> Result<bool, EngineError> {
         let sandbox = self.ground.resolve(request.name.as_deref())?;
-        Ok(!self.ground.context.config_for(&sandbox.project)?.apply.checks.is_empty())
+        Ok(!self.ground.caller.config_for(&sandbox.project)?.apply.checks.is_empty())
     }
 
     /// Runs the configured checks in a sandbox of what reality would become. The first required one that fails is an error.
@@ -47,7 +47,7 @@ impl Changes {
         prepared: &Prepared,
         tell: &mut dyn FnMut(&CheckResult),
     ) -> Result<Vec<CheckResult>, EngineError> {
-        let config = self.ground.context.config_for(&prepared.sandbox.project)?;
+        let config = self.ground.caller.config_for(&prepared.sandbox.project)?;
         if config.apply.checks.is_empty() || prepared.plan.operations.is_empty() {
             return Ok(Vec::new());
         }
@@ -123,7 +123,7 @@ impl Changes {
     /// Whether the user's policy approves this apply without anybody's word.
     pub(crate) fn is_auto_approved(&self, prepared: &Prepared) -> Result<bool, EngineError> {
         // The user's own policy: a project cannot approve itself.
-        let Some(rule) = &self.ground.context.config.policy.auto_approve else { return Ok(false) };
+        let Some(rule) = &self.ground.caller.config.policy.auto_approve else { return Ok(false) };
         let paths = Patterns::new(&rule.paths, Scope::of_rules(&[&prepared.sandbox.project]))?;
         let files = prepared.steps.len() as u64;
         Ok(rule.max_files.is_none_or(|most| files <= most)

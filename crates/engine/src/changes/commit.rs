@@ -77,7 +77,7 @@ const DEFAULT_MESSAGE: &str = "{summary}";
 impl Changes {
     /// Finds out who commits and where, before anything is applied.
     pub(crate) fn prepare_commit(&self, project: &Path) -> Result<Committer, EngineError> {
-        let git = Git::find(project, &self.ground.context.home, self.ground.context.is_root())?;
+        let git = Git::find(project, &self.ground.caller.home, self.ground.caller.is_root())?;
         let author = self.author(&git)?;
         let signing = Signing::asked_for(&git)?;
         Ok(Committer { git, author, signing })
@@ -176,7 +176,7 @@ impl Changes {
 
     /// `Name <address>`: the configured one, or the user's own as git knows it.
     fn author(&self, git: &Git) -> Result<String, EngineError> {
-        let rules = &self.ground.context.config.commit;
+        let rules = &self.ground.caller.config.commit;
         if let (Some(name), Some(email)) = (&rules.name, &rules.email) {
             return Ok(format!("{} <{}>", plain(name), plain(email)));
         }
@@ -193,7 +193,7 @@ impl Changes {
     }
 
     fn message(&self, prepared: &Prepared, options: &CommitOptions, files: usize) -> String {
-        let template = options.message.as_ref().or(self.ground.context.config.commit.message.as_ref());
+        let template = options.message.as_ref().or(self.ground.caller.config.commit.message.as_ref());
         let (sandbox, id) = (&prepared.sandbox, prepared.id());
         let command = sandbox.details.command.join(" ");
         let summary = if command.is_empty() { format!("Apply sandbox {}", sandbox.name) } else { first_line(&command) };
@@ -208,7 +208,7 @@ impl Changes {
             trailers.push_str(&format!("Whatif-Command: {}\n", one_line(&command)));
         }
         trailers.push_str(&format!("Whatif-Apply: {id}\n"));
-        if let Some(agent) = &self.ground.context.config.commit.co_author {
+        if let Some(agent) = &self.ground.caller.config.commit.co_author {
             trailers.push_str(&format!("Co-authored-by: {}\n", plain(agent)));
         }
         format!("{}\n\n{trailers}", text.trim_end())

@@ -133,7 +133,7 @@ impl Changes {
     /// Keeps as many as the user wants to be able to undo. What cannot be deleted now is tried again next time.
     pub(crate) fn forget_old_applies(&self, newest: &str) {
         let Ok(pages) = self.history() else { return };
-        for page in pages.iter().skip(self.ground.context.config.apply.keep.max(1)).filter(|p| p.id != newest) {
+        for page in pages.iter().skip(self.ground.caller.config.apply.keep.max(1)).filter(|p| p.id != newest) {
             let _ = whatif_layers::remove::tree(&self.ground.state.apply_path(&page.id));
         }
     }

@@ -11,7 +11,7 @@ use crate::{EngineError, now};
 impl Changes {
     /// Ends what runs and keeps or deletes the sandbox, as asked or as the policy says. True: it is gone.
     pub fn reject(&self, name: Option<&str>, asked: Option<Rejected>) -> Result<(Sandbox, bool), EngineError> {
-        if asked.unwrap_or(self.ground.context.config.policy.reject) == Rejected::Delete {
+        if asked.unwrap_or(self.ground.caller.config.policy.reject) == Rejected::Delete {
             return Ok((self.lifecycle.remove(name, false)?, true));
         }
         let sandbox = self.ground.resolve(name)?;

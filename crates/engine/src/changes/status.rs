@@ -109,7 +109,7 @@ impl Changes {
                 unreadable,
             });
         }
-        let config = self.ground.context.config_for(&sandbox.project)?;
+        let config = self.ground.caller.config_for(&sandbox.project)?;
         let walk = self.walk(&sandbox.project, since, &config.diff.ignore)?;
         let lost_names = self.lost_names(&sandbox, walk.renamed_in, &walk.explained)?;
         let mut drift = walk.drift;
@@ -207,7 +207,7 @@ impl Changes {
 
     /// The paths of a project that moved in reality since then, without those it ignores.
     pub(crate) fn moved_in(&self, project: &Path, since: u64) -> Result<Vec<PathBuf>, EngineError> {
-        let ignore = self.ground.context.config_for(project)?.diff.ignore;
+        let ignore = self.ground.caller.config_for(project)?.diff.ignore;
         Ok(self.walk(project, since, &ignore)?.drift.into_keys().collect())
     }
 
@@ -215,7 +215,7 @@ impl Changes {
         let mut walk = Walk {
             project,
             since: seconds(since),
-            tracked: tracked(project, since, &self.ground.context)?,
+            tracked: tracked(project, since, &self.ground.caller)?,
             seen: HashSet::new(),
             drift: BTreeMap::new(),
             renamed_in: Vec::new(),
@@ -250,8 +250,8 @@ impl Tracked {
 }
 
 /// Nothing if there is no git.
-fn tracked(project: &Path, since: u64, context: &crate::Context) -> Result<Tracked, EngineError> {
-    let Some(git) = Git::around(project, &context.home, context.is_root())? else {
+fn tracked(project: &Path, since: u64, caller: &crate::Caller) -> Result<Tracked, EngineError> {
+    let Some(git) = Git::around(project, &caller.home, caller.is_root())? else {
         return Ok(Tracked { paths: HashSet::new(), is_from_before: false });
     };
     // In a worktree it is elsewhere, and nothing is known of when it was written.

@@ -86,7 +86,7 @@ impl Changes {
         }
         let directory = self.ground.state.apply_path(&page.id);
         let done = whatif_apply::read(&directory)?;
-        let roots = [page.project.as_path(), self.ground.context.cwd.as_path()];
+        let roots = [page.project.as_path(), self.ground.caller.cwd.as_path()];
         let found = found_by(&done);
         let known: Vec<&Path> = found.keys().map(|path| path.as_ref()).collect();
         let scope = Scope::of_command(&roots, &known);
@@ -189,7 +189,7 @@ impl Changes {
     }
 
     fn latest_apply(&self) -> Result<Page, EngineError> {
-        let here = &self.ground.context.cwd;
+        let here = &self.ground.caller.cwd;
         let pages = self.history()?.into_iter().filter(|p| p.undone_by.is_none() && p.undo_of.is_none());
         let (mut in_project, elsewhere): (Vec<Page>, Vec<Page>) = pages.partition(|p| here.starts_with(&p.project));
         if in_project.is_empty() {

@@ -5,16 +5,15 @@ use std::path::Path;
 use whatif_sys::absence;
 
 use super::Probe;
-use crate::Context;
 
 const LITTLE: u64 = 1 << 30;
 const TOO_LITTLE: u64 = 64 << 20;
 
-pub(super) fn probes(context: &Context) -> Vec<Probe> {
+pub(super) fn probes(state_dir: &Path) -> Vec<Probe> {
     const NAME: &str = "disk space";
     // The directory may not exist yet; its nearest parent is on the same file system.
     // One that cannot be looked at is not passed over: the next line says so.
-    let existing = context.state_dir.ancestors().find(|a| absence::leads_somewhere(a).unwrap_or(true)).unwrap_or(Path::new("/"));
+    let existing = state_dir.ancestors().find(|a| absence::leads_somewhere(a).unwrap_or(true)).unwrap_or(Path::new("/"));
     let Ok(found) = rustix::fs::statvfs(existing) else {
         return vec![Probe::fail(
             NAME,
@@ -23,7 +22,7 @@ pub(super) fn probes(context: &Context) -> Vec<Probe> {
         )];
     };
     let free = found.f_bavail * found.f_frsize;
-    let detail = format!("{} MiB free at {}", free >> 20, context.state_dir.display());
+    let detail = format!("{} MiB free at {}", free >> 20, state_dir.display());
     let fix = "remove sandboxes (whatif ls, whatif rm NAME), or set WHATIF_HOME to a directory with more room";
     vec![match free {
         0..TOO_LITTLE => Probe::fail(NAME, detail, fix),

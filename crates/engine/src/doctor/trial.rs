@@ -24,13 +24,13 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
             probes.push(Probe::ok("sandbox", "one was set up and taken away: namespaces, mounts, filter and network work"));
             probes.push(Probe::ok("backend overlay", "works in the state directory"));
             probes.extend(remembered(engine));
-            if *identity == Identity::Same || (engine.context().is_root() && !mapped) {
+            if *identity == Identity::Same || (engine.caller().is_root() && !mapped) {
                 probes.push(Probe::warn(
                     "identity",
                     "owners cannot be mapped here: root inside is root outside",
                     "use a kernel of 5.19 or newer and a state directory on ext4, xfs or btrfs",
                 ));
-            } else if engine.context().is_root() {
+            } else if engine.caller().is_root() {
                 probes.push(Probe::ok("identity", "root inside is nobody outside"));
             }
         }
@@ -42,7 +42,7 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
             ));
         }
     }
-    match attempt(engine, Backend::Fuse, engine.context().is_root()) {
+    match attempt(engine, Backend::Fuse, engine.caller().is_root()) {
         Ok(_) => probes.push(Probe::ok("backend fuse", "works")),
         Err(error) if overlay.is_ok() => probes.push(Probe::ok("backend fuse", format!("not usable, and not needed ({error})"))),
         Err(error) => probes.push(Probe::warn("backend fuse", error, "install fuse-overlayfs and allow /dev/fuse")),
@@ -60,7 +60,7 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
 
 /// A command that fell back a moment ago, and with it those that follow for a while.
 fn remembered(engine: &Engine) -> Option<Probe> {
-    let choice = Choice::load(&engine.context().state_dir);
+    let choice = Choice::load(engine.ground.state.root());
     let reason = choice.reason.filter(|_| choice.backend != Backend::Overlay)?;
     let detail =
         format!("sandboxes use the '{}' backend for now, because of a failure a few minutes ago: {reason}", choice.backend);
@@ -69,7 +69,7 @@ fn remembered(engine: &Engine) -> Option<Probe> {
 
 /// Whether the network can have rules. `backend` works.
 pub(super) fn network(engine: &Engine) -> Probe {
-    let choice = Choice::load(&engine.context().state_dir);
+    let choice = Choice::load(engine.ground.state.root());
     match attempt(engine, choice.backend, choice.same_ids, NetMode::Filtered) {
         Ok(_) => Probe::ok("network rules", "connections of a sandbox can be redirected"),
         Err(error) => Probe::warn(

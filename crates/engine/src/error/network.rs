@@ -16,7 +16,7 @@ pub enum NetworkMisuse {
     Configured { why: String },
     #[error("{why}")]
     Combined { why: String },
-    #[error("the project's {} allows no network", crate::context::PROJECT_CONFIG)]
+    #[error("the project's {} allows no network", crate::caller::PROJECT_CONFIG)]
     ClosedByProject,
     #[error("in the network of the host its ports are the host's: there is nothing to reach or to publish")]
     NothingToReach,

@@ -44,7 +44,7 @@ impl Ground {
         depth: Depth,
         binding: Binding,
     ) -> Result<ChangeSet, EngineError> {
-        let config = self.context.config_for(&sandbox.project)?;
+        let config = self.caller.config_for(&sandbox.project)?;
         // Whoever ran in the sandbox may have written the rules that ignore a file, but not reality's index.
         let failed = RefCell::new(None);
         let tracked = || {
@@ -55,7 +55,7 @@ impl Ground {
         };
         let (project, trees) = (&sandbox.project, &sandbox.details.trees);
         let (ignore, Binding { form, seals }) = (&config.diff.ignore, binding);
-        let account = &account::of(&self.context, project)?;
+        let account = &account::of(&self.caller, project)?;
         let options = Options { project, trees, ignore, account, depth, form, seals, tracked: &tracked, written: &written };
         let set = ChangeSet::of(found, &options);
         failed.into_inner().map_or(Ok(set), Err)
@@ -88,7 +88,7 @@ impl Ground {
         }
         let before = self.changes_in(sandbox, &sandbox.details.position.stack)?;
         let now = self.look(sandbox)?;
-        let own = between(&before, &now, self.context.is_root());
+        let own = between(&before, &now, self.caller.is_root());
         let own = Found { changes: own.changes, unreadable: own.unreadable, ..now };
         Ok(summarize(&own, &sandbox.project))
     }
@@ -175,7 +175,7 @@ impl Ground {
     }
 
     fn look_at(&self, sandbox: &Sandbox, view: View<'_>) -> Result<Found, EngineError> {
-        self.look_at_by(sandbox, view, &self.context.config_for(&sandbox.project)?)
+        self.look_at_by(sandbox, view, &self.caller.config_for(&sandbox.project)?)
     }
 
     fn look_at_by(&self, sandbox: &Sandbox, view: View<'_>, config: &UserConfig) -> Result<Found, EngineError> {
@@ -188,7 +188,7 @@ impl Ground {
     }
 
     fn scan(&self, sandbox: &Sandbox, view: View<'_>) -> Result<(Found, Bases), EngineError> {
-        self.scan_by(sandbox, view, &self.context.config_for(&sandbox.project)?)
+        self.scan_by(sandbox, view, &self.caller.config_for(&sandbox.project)?)
     }
 
     fn scan_by(&self, sandbox: &Sandbox, view: View<'_>, config: &UserConfig) -> Result<(Found, Bases), EngineError> {
@@ -199,7 +199,7 @@ impl Ground {
         let directory = self.directory(sandbox)?;
         self.recover_rebase_if_free(sandbox, &directory)?;
         let mut bases = self.bases_of(sandbox, view)?;
-        let secrets = secrets::of(&self.context, config, &sandbox.details.masked, &sandbox.details.exposed)?;
+        let secrets = secrets::of(&self.caller, config, &sandbox.details.masked, &sandbox.details.exposed)?;
         let unshown = secrets.unshown()?;
         // It counts in frozen layers: what is kept must not be what fills the sandbox.
         bases.keep_at_most(sandbox.details.limits.disk.map(|disk| disk.0 / 2));
@@ -230,7 +230,7 @@ impl Ground {
             reach,
             made_at,
             arrived_at,
-            as_root: self.context.is_root(),
+            as_root: self.caller.is_root(),
         });
         Ok((found, bases))
     }
@@ -317,7 +317,7 @@ impl Ground {
     }
 
     fn tracked(&self, project: &Path) -> Result<HashSet<PathBuf>, EngineError> {
-        let git = Git::around(project, &self.context.home, self.context.is_root())?;
+        let git = Git::around(project, &self.caller.home, self.caller.is_root())?;
         Ok(git.map(|git| git.list(&[])).transpose()?.unwrap_or_default())
     }
 
@@ -328,8 +328,8 @@ impl Ground {
 
     /// What is masked and what is shown rewritten in the sandboxes of a project that have these details.
     pub(crate) fn secrets_of(&self, project: &Path, details: &Details) -> Result<Secrets, EngineError> {
-        let config = self.context.config_for(project)?;
-        Ok(secrets::of(&self.context, &config, &details.masked, &details.exposed)?)
+        let config = self.caller.config_for(project)?;
+        Ok(secrets::of(&self.caller, &config, &details.masked, &details.exposed)?)
     }
 }
 

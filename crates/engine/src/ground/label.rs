@@ -57,7 +57,7 @@ impl Ground {
             let snapshot = self.snapshot_for(&sandbox, label)?;
             return Ok((sandbox, snapshot));
         }
-        let project = self.context.project_of(&self.context.cwd)?;
+        let project = self.caller.project_of(&self.caller.cwd)?;
         let mut candidates = Vec::new();
         for snapshot in self.store.find_label(label)? {
             if let Some(sandbox) = self.store.get(&snapshot.sandbox)? {

@@ -95,7 +95,7 @@ impl Ground {
         let found = Found::look();
         self.want_scope(&found, limits)?;
         for (resource, _) in limits.resources() {
-            let by = means(&found, resource, self.context.identity());
+            let by = means(&found, resource, self.caller.identity());
             if by.is_weak_for(resource) {
                 let why = match resource {
                     Resource::Memory => found.memory().err(),
@@ -115,13 +115,13 @@ impl Ground {
     /// Where control groups can be had by starting anew in a scope of the user's service manager, that is the way to go; once.
     fn want_scope(&self, found: &Found, limits: &Limits) -> Result<(), EngineError> {
         let Some(scope) = found.scope() else { return Ok(()) };
-        let is_in_one = self.context.environment.iter().any(|(name, _)| name == IN_SCOPE);
+        let is_in_one = self.caller.environment.iter().any(|(name, _)| name == IN_SCOPE);
         let missing = [
             limits.memory.is_some() && found.memory().is_err(),
             limits.pids.is_some() && found.pids().is_err(),
             limits.cpus.is_some() && found.cpu().is_err(),
         ];
-        let has_manager = self.context.runtime_dir.is_some();
+        let has_manager = self.caller.runtime_dir.is_some();
         if missing.contains(&true) && has_manager && !is_in_one {
             return Err(EngineError::ScopeNeeded { scope: scope.clone() });
         }

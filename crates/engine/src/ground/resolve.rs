@@ -36,7 +36,7 @@ impl Ground {
                 Found::Several(names) => return Err(EngineError::Ambiguous { prefix: name.to_owned(), names }),
             },
             None => {
-                let project = self.context.project_of(&self.context.cwd)?;
+                let project = self.caller.project_of(&self.caller.cwd)?;
                 let mut all = self.store.list()?.into_iter();
                 // Those of a race are named through the race: the latest of them may be the worst.
                 let is_meant = |s: &Sandbox| {

@@ -136,13 +136,13 @@ impl Ground {
             applies_bytes: measure::tree(&self.state.root().join("applies"))?.bytes,
             total_bytes,
             free_bytes,
-            alert: self.context.config.disk.alert(total_bytes, free_bytes),
+            alert: self.caller.config.disk.alert(total_bytes, free_bytes),
         })
     }
 
     /// Fails if the configuration says that nothing new may be made.
     pub(crate) fn check_room(&self) -> Result<(), EngineError> {
-        let rules = &self.context.config.disk;
+        let rules = &self.caller.config.disk;
         if rules.limit.is_none() && rules.keep_free.is_none() {
             return Ok(());
         }
@@ -155,7 +155,7 @@ impl Ground {
 
     /// What the configuration wants to be said about the room that is taken, if anything.
     pub fn disk_alert(&self) -> Option<String> {
-        let rules = &self.context.config.disk;
+        let rules = &self.caller.config.disk;
         rules.warn?;
         rules.alert(self.total_bytes(true).ok()?, self.free_bytes().ok()?)
     }

@@ -120,7 +120,7 @@ impl History {
         fs::create_dir(&unpacked).map_err(|e| EngineError::io("create", &unpacked, e))?;
         // An archive cannot hold more than there is room for.
         let limits = Limits { bytes: self.ground.free_bytes()?, ..Limits::default() };
-        let options = Options { marks: self.marks(), keep_owners: self.ground.context.is_root(), limits };
+        let options = Options { marks: self.marks(), keep_owners: self.ground.caller.is_root(), limits };
         let admit = |manifest: &Manifest| self.admit(import, manifest);
         let (extracted, admitted) = whatif_archive::read(BufReader::new(input), &unpacked, &options, admit, progress)?;
         let Admitted { claims, kind, name, mut sandbox, ground } = admitted;
@@ -156,7 +156,7 @@ impl History {
         let (kind, name) = import.wanted.of(&claims);
         self.check_free(kind, name.as_deref())?;
         check_layers(&claims, manifest)?;
-        if claims.made_by_root != self.ground.context.is_root() {
+        if claims.made_by_root != self.ground.caller.is_root() {
             let who = if claims.made_by_root { "root" } else { "an ordinary user" };
             let why = format!("it was made by {who}, whose sandboxes see other trees than yours");
             return Err(EngineError::BadArchive { why });
@@ -171,9 +171,9 @@ impl History {
 
     /// The importer's project, if the archive was made for it.
     fn project_for(&self, import: &Import<'_>, claims: &Claims) -> Result<PathBuf, EngineError> {
-        let directory = import.project.unwrap_or(&self.ground.context.cwd);
+        let directory = import.project.unwrap_or(&self.ground.caller.cwd);
         let directory = self.lifecycle.existing_directory(directory)?;
-        let project = self.ground.context.project_of(&directory)?;
+        let project = self.ground.caller.project_of(&directory)?;
         // A directory that is no repository here may have been one where the archive was made, or lie within one here.
         if let Some(same) = [&project, &directory].into_iter().find(|path| **path == claims.project) {
             return Ok(same.clone());
@@ -186,12 +186,12 @@ impl History {
     /// A sandbox as one that is made here now, with what an archive says about its files.
     fn on_our_terms(&self, import: &Import<'_>, claims: &Claims, project: PathBuf) -> Result<Sandbox, EngineError> {
         let theirs = &claims.details;
-        let config = self.ground.context.config_for(&project)?;
+        let config = self.ground.caller.config_for(&project)?;
         let backend = self.lifecycle.first_choice(import.backend.or(config.layers.backend)).backend;
         if backend != theirs.backend {
             return Err(EngineError::OtherBackend { theirs: theirs.backend, yours: backend });
         }
-        let same_ids = self.ground.context.is_root() && self.lifecycle.first_choice(Some(backend)).same_ids;
+        let same_ids = self.ground.caller.is_root() && self.lifecycle.first_choice(Some(backend)).same_ids;
         let (net, network) = usual(&config)?;
         let arrived_at = Some(now());
         let is_inside = is_plain(&theirs.cwd) && theirs.cwd.starts_with(&project);
@@ -202,7 +202,7 @@ impl History {
             network,
             backend,
             backend_reason: None,
-            identity: if same_ids { Identity::Same } else { self.ground.context.identity() },
+            identity: if same_ids { Identity::Same } else { self.ground.caller.identity() },
             reserved_ids: None,
             trees: theirs.trees.clone(),
             mounted_trees: Vec::new(),

@@ -273,7 +273,7 @@ impl History {
 
     /// Of automatic snapshots only the latest are kept.
     fn forget_old_snapshots(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        let keep = self.ground.context.config_for(&sandbox.project)?.snapshots.keep;
+        let keep = self.ground.caller.config_for(&sandbox.project)?.snapshots.keep;
         let taken = sandbox.details.position.taken;
         // Looked at now and then only: listing them is more work than leaving a few too many.
         if !taken.is_multiple_of(FORGET_EVERY) {

@@ -104,8 +104,7 @@ impl Lifecycle {
 
     fn try_to_begin(&self, wish: &Wish<'_>, choice: Choice) -> Result<Booting, EngineError> {
         // The keeper loads while its layers are planned and prepared.
-        let identity =
-            if choice.same_ids && self.ground.context.is_root() { Identity::Same } else { self.ground.context.identity() };
+        let identity = if choice.same_ids && self.ground.caller.is_root() { Identity::Same } else { self.ground.caller.identity() };
         let alive = alive_lock(wish.directory)?;
         let listener = client::listener(wish.directory)?;
         let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd(), alive: alive.as_fd() };
@@ -152,7 +151,7 @@ impl Lifecycle {
             net: wish.net,
             reach: wish.reach.to_vec(),
             environment: wish.environment.to_vec(),
-            runtime_dir: self.ground.context.runtime_dir.clone(),
+            runtime_dir: self.ground.caller.runtime_dir.clone(),
             measures_head: false,
         }
     }
@@ -193,7 +192,7 @@ impl Lifecycle {
             let failed = match booting.client.reply() {
                 Ok(Reply::Booted { protection, .. }) => {
                     if fell_back {
-                        booting.choice.store(&self.ground.context.state_dir);
+                        booting.choice.store(self.ground.state.root());
                     }
                     return Ok(protection);
                 }
@@ -218,7 +217,7 @@ impl Lifecycle {
             match failed.reason {
                 Reason::BootIdMapping if !choice.same_ids => choice.same_ids = true,
                 // Before 5.19 overlayfs takes no idmapped layers; then the same ids on both sides are the lesser loss.
-                Reason::BootLayers if self.ground.context.is_root() && !choice.same_ids => choice.same_ids = true,
+                Reason::BootLayers if self.ground.caller.is_root() && !choice.same_ids => choice.same_ids = true,
                 Reason::BootLayers if wish.backend.is_some() => {
                     return Err(EngineError::Backend { backend: booting.choice.backend, message: failed.message });
                 }
@@ -239,11 +238,11 @@ impl Lifecycle {
 
     /// The way to begin with: what was asked for, or what worked last.
     pub(crate) fn first_choice(&self, asked_for: Option<Backend>) -> Choice {
-        let remembered = Choice::load(&self.ground.context.state_dir);
+        let remembered = Choice::load(self.ground.state.root());
         match asked_for {
             Some(backend) => Choice {
                 backend,
-                same_ids: remembered.same_ids || (self.ground.context.is_root() && backend == Backend::Fuse),
+                same_ids: remembered.same_ids || (self.ground.caller.is_root() && backend == Backend::Fuse),
                 ..Choice::default()
             },
             None => remembered,
@@ -252,7 +251,7 @@ impl Lifecycle {
 
     /// Inside a sandbox new namespaces are forbidden, which explains itself badly.
     fn explain_nesting(&self, error: LaunchError) -> EngineError {
-        self.ground.context.nesting().unwrap_or_else(|| error.into())
+        self.ground.caller.nesting().unwrap_or_else(|| error.into())
     }
 
     fn prepare_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<Cut, EngineError> {
@@ -271,7 +270,7 @@ impl Lifecycle {
         let rewrites = &wish.secrets.get()?.rewrites;
         let hidden = self.hidden(wish)?;
         let masks =
-            masks::describe(&plan, &survey.mounts, self.ground.context.identity(), &hidden, rewrites, &self.ground.state.cache())?;
+            masks::describe(&plan, &survey.mounts, self.ground.caller.identity(), &hidden, rewrites, &self.ground.state.cache())?;
         Ok((plan, masks))
     }
 
@@ -364,10 +363,10 @@ impl Lifecycle {
 
     pub(crate) fn survey(&self, wish: &Wish<'_>) -> Result<Survey, EngineError> {
         Ok(survey::take(&Scope {
-            as_root: self.ground.context.is_root(),
-            home: &self.ground.context.home,
+            as_root: self.ground.caller.is_root(),
+            home: &self.ground.caller.home,
             project: wish.project,
-            runtime_dir: self.ground.context.runtime_dir.as_deref(),
+            runtime_dir: self.ground.caller.runtime_dir.as_deref(),
             extra_writable: &wish.config.files.writable,
         })?)
     }
@@ -391,9 +390,9 @@ impl Lifecycle {
         let plan = plan::plan(&Inputs {
             mounts: &survey.mounts,
             file_mounts: &survey.file_mounts,
-            as_root: self.ground.context.is_root(),
+            as_root: self.ground.caller.is_root(),
             backend,
-            home: &self.ground.context.home,
+            home: &self.ground.caller.home,
             project: wish.project,
             writable: &survey.writable,
             private: &survey.private,
@@ -412,7 +411,7 @@ impl Lifecycle {
         if wish.veiled.is_empty() {
             return Ok(Vec::new());
         }
-        let were_exposed = secrets::resolved(&self.ground.context, wish.veiled)?;
+        let were_exposed = secrets::resolved(&self.ground.caller, wish.veiled)?;
         let known = wish.secrets.get()?;
         let rewritten = known.rewrites.iter().map(|rewrite| &rewrite.path);
         let masked = known.hidden.iter().chain(&known.nicknames).chain(rewritten);

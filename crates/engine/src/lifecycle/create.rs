@@ -202,14 +202,14 @@ impl Lifecycle {
         if let Some(template) = &template {
             self.ground.require_layers(&Owner::Template(template.name.clone()), &template.details.position.stack)?;
         }
-        let cwd = new.cwd.clone().unwrap_or_else(|| self.ground.context.cwd.clone());
+        let cwd = new.cwd.clone().unwrap_or_else(|| self.ground.caller.cwd.clone());
         let cwd = self.existing_directory(&cwd)?;
-        let project = self.ground.context.project_of(&cwd)?;
+        let project = self.ground.caller.project_of(&cwd)?;
         if let Some(template) = template.as_ref().filter(|t| t.project != project) {
             let (template, project) = (template.name.clone(), template.project.clone());
             return Err(Misuse::TemplateElsewhere { template, project }.into());
         }
-        let config = self.ground.context.config_for(&project)?;
+        let config = self.ground.caller.config_for(&project)?;
         let wanted = Wanted { net: &new.net, reach: &new.reach, publish: &new.publish, secrets: &new.secrets };
         let (net, network) = self.network.network_of(&wanted, &config)?;
         let limits = self.ground.limits(&config, &new.limits)?;
@@ -247,7 +247,7 @@ impl Lifecycle {
         let provider = whatif_provider::by_name(new.provider.as_deref().unwrap_or(whatif_provider::native::NAME))?;
         let inherited = validated.template.as_ref().map(|t| inherited_masks(&t.details.masked, &new.expose));
         let masked = [new.mask.clone(), inherited.unwrap_or_default()].concat();
-        let secrets = secrets::lazily(&self.ground.context, &validated.config, &masked, &new.expose);
+        let secrets = secrets::lazily(&self.ground.caller, &validated.config, &masked, &new.expose);
         let beneath = start.and_then(|s| s.beneath.as_ref());
         let mounted_before = match (start, beneath) {
             (Some(start), Some(beneath)) => self.with_changes(beneath.mounted_trees, &start.position.stack, None)?,

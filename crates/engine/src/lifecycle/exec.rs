@@ -280,11 +280,11 @@ impl Lifecycle {
     }
 
     fn exec_request(&self, sandbox: &Sandbox, spec: &CommandSpec, detached: bool) -> Result<Exec, EngineError> {
-        let config = self.ground.context.config_for(&sandbox.project)?;
+        let config = self.ground.caller.config_for(&sandbox.project)?;
         let carried = sandbox.details.carried_env.iter().chain(&spec.env).cloned().collect::<Vec<_>>();
         // Where the caller stands, if that is within the sandbox's project; else where the sandbox was made.
         let here =
-            if self.ground.context.cwd.starts_with(&sandbox.project) { &self.ground.context.cwd } else { &sandbox.details.cwd };
+            if self.ground.caller.cwd.starts_with(&sandbox.project) { &self.ground.caller.cwd } else { &sandbox.details.cwd };
         let cwd = spec.cwd.as_ref().map_or_else(|| here.clone(), |chosen| here.join(chosen));
         let timeout = spec.timeout.or(sandbox.details.limits.timeout.map(Span::duration));
         let spec = CommandSpec { env: carried, timeout, ..spec.clone() };
@@ -327,6 +327,6 @@ impl Lifecycle {
     }
 
     pub(crate) fn environment(&self, config: &UserConfig, asked_for: &[String]) -> Filtered {
-        environment::filter(self.ground.context.environment.iter().cloned(), &config.environment, asked_for)
+        environment::filter(self.ground.caller.environment.iter().cloned(), &config.environment, asked_for)
     }
 }

@@ -104,7 +104,7 @@ impl Lifecycle {
     fn put_away(&self, sandbox: &Sandbox, lock: SandboxLock, pidfd: Option<&OwnedFd>) -> Result<(), EngineError> {
         self.ground.state.unpublish(&sandbox.name);
         self.ground.state.disown(&sandbox.id);
-        if self.ground.context.config.disk != Default::default() {
+        if self.ground.caller.config.disk != Default::default() {
             self.ground.forget_size();
         }
         let doomed = self.ground.state.condemn(&sandbox.id)?;

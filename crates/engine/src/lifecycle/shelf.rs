@@ -114,10 +114,10 @@ impl Lifecycle {
     /// Whether the pool of a project has too few or too many. Cheap.
     #[must_use]
     pub fn wants_filling(&self, project: &Path) -> bool {
-        if self.ground.context.config.pool.size == 0 {
+        if self.ground.caller.config.pool.size == 0 {
             return shelves(&self.ground.state.pool()).iter().any(|shelf| count(shelf) > 0);
         }
-        let Ok(config) = self.ground.context.config_for(project) else { return false };
+        let Ok(config) = self.ground.caller.config_for(project) else { return false };
         let Ok((net, _)) = usual(&config) else { return false };
         let are_plain = self.ground.limits(&config, &Limits::none()).is_ok_and(|limits| limits.is_unlimited());
         are_plain && count(&self.shelf(project, net)) != config.pool.size
@@ -133,7 +133,7 @@ impl Lifecycle {
     /// Everything about reality and the configuration that a sandbox takes over when it is made, and does not follow afterwards.
     pub(crate) fn fingerprint(&self, validated: &Validated) -> Result<String, EngineError> {
         let provider = whatif_provider::by_name(whatif_provider::native::NAME)?;
-        let secrets = secrets::lazily(&self.ground.context, &validated.config, &[], &[]);
+        let secrets = secrets::lazily(&self.ground.caller, &validated.config, &[], &[]);
         let backend = validated.config.layers.backend;
         let id = SandboxId::from_random([0; 12]);
         let wish = Wish {
@@ -164,7 +164,7 @@ impl Lifecycle {
         let roots = roots::of(plan.trees());
         let program = own_program().map_err(|e| EngineError::io("examine", Path::new("/proc/self/exe"), e))?;
         let on_the_way = on_the_way(&validated.project)?;
-        let runtime_dir = self.ground.context.runtime_dir.as_ref();
+        let runtime_dir = self.ground.caller.runtime_dir.as_ref();
         let text = serde_json::to_vec(&(&plan, &masks, roots, copied, on_the_way, program, validated.net, runtime_dir))
             .map_err(|e| EngineError::io("describe", &validated.project, e.into()))?;
         Ok(digest::of_bytes(&text))

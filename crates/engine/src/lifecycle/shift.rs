@@ -423,9 +423,9 @@ impl Lifecycle {
         stack: &[LayerId],
         work: impl FnOnce(&Wish<'_>) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let config = self.ground.context.config_for(&sandbox.project)?;
+        let config = self.ground.caller.config_for(&sandbox.project)?;
         let provider = whatif_provider::by_name(&sandbox.provider)?;
-        let secrets = secrets::lazily(&self.ground.context, &config, &sandbox.details.masked, &sandbox.details.exposed);
+        let secrets = secrets::lazily(&self.ground.caller, &config, &sandbox.details.masked, &sandbox.details.exposed);
         let reach = crate::lifecycle::create::reached(&sandbox.details.network);
         let environment = crate::network::secrets::environment(&sandbox.details.network);
         work(&Wish {

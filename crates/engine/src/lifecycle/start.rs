@@ -45,7 +45,7 @@ impl Lifecycle {
     fn renew(&self, sandbox: &Sandbox, ttl: Span) -> Result<Sandbox, EngineError> {
         let _lock = self.ground.lock(sandbox)?;
         let mut sandbox = self.ground.refresh(sandbox)?;
-        let most = self.ground.context.config_for(&sandbox.project)?.limits_of_project.ttl;
+        let most = self.ground.caller.config_for(&sandbox.project)?.limits_of_project.ttl;
         let ttl = most.map_or(ttl, |most| most.min(ttl));
         let clock = clock()?;
         let expiry = Expiry::after(ttl, &clock);

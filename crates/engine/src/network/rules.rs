@@ -22,7 +22,7 @@ const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 impl Network {
     /// Which registries the user's tools are set up for is asked here, and takes a moment the first time.
     pub(super) fn rules_of(&self, sandbox: &Sandbox) -> Result<Rules, EngineError> {
-        let config = self.ground.context.config_for(&sandbox.project)?.network;
+        let config = self.ground.caller.config_for(&sandbox.project)?.network;
         let wish = &sandbox.details.network;
         let mut allow = wish.allow.clone();
         allow.extend(config.allow);
@@ -49,9 +49,9 @@ impl Network {
     }
 
     fn registries(&self, project: &Path) -> Found {
-        let environment = &self.ground.context.environment;
+        let environment = &self.ground.caller.environment;
         let path = environment.iter().find(|(name, _)| name == "PATH").map_or(USUAL_PATH, |(_, value)| value.as_str());
-        let asker = Asker { home: &self.ground.context.home, project, environment, path: path.as_ref() };
+        let asker = Asker { home: &self.ground.caller.home, project, environment, path: path.as_ref() };
         whatif_registries::find_cached(&asker, &self.ground.state.cache().join("registries.json"))
     }
 
@@ -68,7 +68,7 @@ impl Network {
     /// made from a configuration that could be read.
     #[must_use]
     pub fn overruled(&self, sandbox: &Sandbox, rules: &[Rule]) -> Vec<Rule> {
-        let Ok(config) = self.ground.context.config_for(&sandbox.project) else { return Vec::new() };
+        let Ok(config) = self.ground.caller.config_for(&sandbox.project) else { return Vec::new() };
         let is_denied = |rule: &Rule| match rule.pattern() {
             Pattern::Exact(name) | Pattern::Below(name) => config.network.deny.iter().any(|deny| deny.names(name) || deny == rule),
             _ => config.network.deny.contains(rule),
@@ -79,7 +79,7 @@ impl Network {
     /// Whether the project wants no network. Only for better words about a command that missed it.
     #[must_use]
     pub fn is_network_closed(&self, project: &Path) -> bool {
-        self.ground.context.config_for(project).is_ok_and(|config| config.network.closed_by_project)
+        self.ground.caller.config_for(project).is_ok_and(|config| config.network.closed_by_project)
     }
 
     /// Put in place at once: the supervisor reads it whenever it likes.

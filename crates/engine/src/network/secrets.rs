@@ -125,7 +125,7 @@ impl Network {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        self.ground.context.environment.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone())
+        self.ground.caller.environment.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone())
     }
 
     /// Reads the values and makes an authority for their hosts, which the sandbox trusts from now on.

@@ -138,7 +138,7 @@ impl Network {
     fn upstream_proxies(&self) -> UpstreamProxies {
         let variable = |names: [&str; 2]| {
             let find = |name: &str| {
-                self.ground.context.environment.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, v)| v.clone())
+                self.ground.caller.environment.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, v)| v.clone())
             };
             names.iter().find_map(|name| find(name))
         };

@@ -95,7 +95,7 @@ impl Races {
     /// What a name such as HEAD means now, so that it means that for whoever begins later. Where git cannot be asked, the
     /// attempt will be told so itself.
     fn pin_commits(&self, plan: &mut ExperimentPlan, project: &Path) -> Result<(), EngineError> {
-        let Some(git) = Git::around(project, &self.ground.context.home, self.ground.context.is_root())? else { return Ok(()) };
+        let Some(git) = Git::around(project, &self.ground.caller.home, self.ground.caller.is_root())? else { return Ok(()) };
         for attempt in plan.attempts.iter_mut().filter(|attempt| attempt.kind == Kind::Revert) {
             let Some(Text::Plain(named)) = attempt.arguments.last() else { continue };
             let commit = format!("{named}^{{commit}}");

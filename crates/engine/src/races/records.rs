@@ -73,7 +73,7 @@ impl Races {
                 found.ok_or_else(|| RaceError::NoSuchRace { name: name.escape_debug().to_string() })?
             }
             None => {
-                let project = self.ground.context.project_of(&self.ground.context.cwd)?;
+                let project = self.ground.caller.project_of(&self.ground.caller.cwd)?;
                 self.ground.store.latest_experiment(&project)?.ok_or(RaceError::NoRaceHere)?
             }
         };

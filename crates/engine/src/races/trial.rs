@@ -132,7 +132,7 @@ impl Judging<'_> {
     fn check(&mut self, created: &mut Created, check: &CheckPlan) -> Result<Option<Checked>, EngineError> {
         let began = clock_gettime(ClockId::RealtimeCoarse);
         let (races, racing, sandbox) = (self.races, self.racing, &created.sandbox);
-        let config = races.ground.context.config_for(&sandbox.project)?;
+        let config = races.ground.caller.config_for(&sandbox.project)?;
         let pipes = Pipes::new(None, Heard::Both)?;
         let spec = CommandSpec {
             arguments: vec!["/bin/sh".into(), "-c".into(), check.run.clone().into()],

@@ -158,7 +158,7 @@ impl Upkeep {
         self.collect_layers(asked.unknown_layers, &mut collected)?;
         if !collected.dry_run {
             // A better way may work by now.
-            Choice::forget(&self.ground.context.state_dir);
+            Choice::forget(self.ground.state.root());
         }
         Ok(collected)
     }
@@ -274,7 +274,7 @@ impl Upkeep {
 
     /// Automatic snapshots that are older than the configuration keeps them, unless a sandbox stands on one.
     fn outlived(&self, lineage: &Lineage) -> Vec<(Owner, SnapshotId)> {
-        let oldest = now().saturating_sub(self.ground.context.config.snapshots.keep_days.saturating_mul(86_400_000));
+        let oldest = now().saturating_sub(self.ground.caller.config.snapshots.keep_days.saturating_mul(86_400_000));
         let stood_on: BTreeSet<&SnapshotId> =
             lineage.sandboxes.iter().filter_map(|(s, _)| s.details.position.at.as_ref()).collect();
         let all = lineage.sandboxes.iter().flat_map(|(sandbox, snapshots)| snapshots.iter().map(move |s| (sandbox, s)));

@@ -150,7 +150,7 @@ impl Upkeep {
     /// Throws away what was made ready while the configuration wanted more, whatever project it was made for.
     fn discard_surplus(&self) -> usize {
         let discard = |shelf: &PathBuf| {
-            let surplus = beyond(self.ground.context.config.pool.size, ready_in(shelf));
+            let surplus = beyond(self.ground.caller.config.pool.size, ready_in(shelf));
             self.discard_ready(shelf, |_, place| surplus.iter().any(|p| p == place))
         };
         shelves(&self.ground.state.pool()).iter().map(discard).sum()

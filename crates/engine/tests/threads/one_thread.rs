@@ -68,9 +68,12 @@ impl Thread {
 
     pub fn live(self, engine: &Engine, usual: &Usual) -> Result<(), String> {
         let (name, own) = (self.sandbox(), self.own_file());
+        let mut caller = engine.caller().clone();
+        caller.environment.push(("CALLER".to_owned(), name.clone()));
+        let engine = &engine.asked_by(caller);
         let code = self.0 as i32 % 100;
         let first = format!("cat shared; echo {own} >{own}; {LOOK_AROUND}; exit {code}");
-        let second = format!("cat {own}; echo more >>{own}; echo x >>shared; mkdir made; head -c {MUCH} /dev/zero");
+        let second = format!("cat {own}; echo $CALLER; echo more >>{own}; echo x >>shared; mkdir made; head -c {MUCH} /dev/zero");
 
         let new = NewSandbox { name: Some(name.clone()), ..NewSandbox::default() };
         let (said, usual) = if self.runs() {
@@ -81,7 +84,7 @@ impl Thread {
         };
         self.expect("first command", &said, &(code, format!("{SHARED}{usual}")))?;
         let said = self.step("second command", execute(engine, &name, &second))?;
-        self.expect("second command", &said, &(0, format!("{own}\n{}", "\0".repeat(MUCH))))?;
+        self.expect("second command", &said, &(0, format!("{own}\n{name}\n{}", "\0".repeat(MUCH))))?;
 
         let changes = self.step("diff", changes(engine, &name))?;
         let expected =

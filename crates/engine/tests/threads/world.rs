@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use whatif_engine::ground::chores::{Chore, Chores};
-use whatif_engine::{Context, Engine, EngineError};
+use whatif_engine::{Caller, Engine, EngineError};
 use whatif_types::config::UserConfig;
 
 use crate::left_over::{Descriptors, children, entries, groups, mounts, processes};
@@ -133,17 +133,16 @@ pub fn live(directory: &Path) {
     raise_descriptor_limit();
     let descriptors = Descriptors::now();
     let project = directory.join("home/project");
-    let context = Context {
+    let caller = Caller {
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
         home: directory.join("home"),
         cwd: project.clone(),
-        state_dir: directory.join("state"),
         runtime_dir: None,
         environment: vec![("PATH".to_owned(), SEARCH_PATH.to_owned())],
         config: UserConfig::default(),
     };
-    let engine = Arc::new(Engine::open(context, Arc::new(NoChores)).expect("there is a state directory"));
+    let engine = Arc::new(Engine::open(&directory.join("state"), caller, Arc::new(NoChores)).expect("there is a state directory"));
     assert!(engine.upkeep.recover().expect("there is nothing to repair").is_empty());
     let usual = Usual::look(&engine);
     what_an_earlier_call_was_about_explains_no_error(&engine);

@@ -37,7 +37,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         outcome.is_some_and(|outcome| outcome.changes.list.iter().any(|file| file.path.to_path().starts_with(word)))
     };
     // What cannot be looked at is a path: something is there.
-    let is_path = |word: &PathBuf| absence::leads_somewhere(&engine.context().cwd.join(word)).unwrap_or(true) || is_changed(word);
+    let is_path = |word: &PathBuf| absence::leads_somewhere(&engine.caller().cwd.join(word)).unwrap_or(true) || is_changed(word);
     let (subject, paths) = match words.get(1) {
         // What is neither is a misspelt attempt.
         Some(second) if is_attempt(second) || !is_path(second) => (format!("{one}..{}", sandbox(second)?), &words[2..]),

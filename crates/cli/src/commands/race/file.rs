@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_engine::races::ExperimentPlan;
 use whatif_engine::races::file::File;
-use whatif_engine::{Context, Engine, EngineError};
+use whatif_engine::{Caller, Engine, EngineError};
 use whatif_sys::absence;
 use whatif_types::experiment::Kind;
 use whatif_types::network::NetChoice;
@@ -46,8 +46,8 @@ pub struct FromFile {
 
 impl ExperimentFile {
     /// Where one stands, or at the project's top.
-    pub fn find(context: &Context) -> Result<Option<Self>, Failure> {
-        for place in [context.cwd.clone(), context.project_of(&context.cwd)?] {
+    pub fn find(caller: &Caller) -> Result<Option<Self>, Failure> {
+        for place in [caller.cwd.clone(), caller.project_of(&caller.cwd)?] {
             let path = place.join(NAME);
             match absence::is_file(&path) {
                 Ok(true) => return Ok(Some(Self { path, trust: Trust::Found })),
@@ -61,14 +61,14 @@ impl ExperimentFile {
     /// `says_net`: the command line says which network it is, so the file does not.
     pub fn read(&self, engine: &Engine, says_net: bool) -> Result<(ExperimentPlan, FromFile), Failure> {
         let file = read_file(&self.path)?;
-        let mut besides = FromFile::of(&file, &self.path, engine.context())?;
+        let mut besides = FromFile::of(&file, &self.path, engine.caller())?;
         if says_net {
             besides.net.clear();
         }
         match self.trust {
             Trust::Named => Ok((plan_of(file, &self.path)?, besides)),
             Trust::Found => {
-                besides.trust_little(&self.path, engine.context())?;
+                besides.trust_little(&self.path, engine.caller())?;
                 Ok((plan_read_inside(file, &self.path)?, besides))
             }
         }
@@ -76,18 +76,18 @@ impl ExperimentFile {
 }
 
 impl FromFile {
-    fn of(file: &File, path: &Path, context: &Context) -> Result<Self, Failure> {
+    fn of(file: &File, path: &Path, caller: &Caller) -> Result<Self, Failure> {
         let mut limits = file.limits.clone();
         limits.timeout = limits.timeout.or(file.timeout);
         let net = file.net.iter().map(|choice| parse_net(choice)).collect::<Result<_, _>>()?;
         let place = std::fs::canonicalize(path).ok().and_then(|path| path.parent().map(Path::to_owned));
-        let project = context.project_of(&context.cwd)?;
+        let project = caller.project_of(&caller.cwd)?;
         Ok(Self { name: file.name.clone(), net, limits, cwd: place.filter(|place| place.starts_with(&project)) })
     }
 
     /// One that was only found can take away, and give nothing.
-    fn trust_little(&mut self, path: &Path, context: &Context) -> Result<(), Failure> {
-        let usual = context.config.network.mode.clone().unwrap_or(NetChoice::Registries);
+    fn trust_little(&mut self, path: &Path, caller: &Caller) -> Result<(), Failure> {
+        let usual = caller.config.network.mode.clone().unwrap_or(NetChoice::Registries);
         if let Some(more) = self.net.iter().find(|choice| **choice != NetChoice::None && **choice != usual) {
             let message = format!("{} wants the network '{more}', and nobody said that it may", path.display());
             return Err(Failure::usage(
@@ -95,7 +95,7 @@ impl FromFile {
                 format!("if that is meant: --net {more}, or name the file: -f {}", path.display()),
             ));
         }
-        self.limits = std::mem::take(&mut self.limits).at_most(&context.config.limits);
+        self.limits = std::mem::take(&mut self.limits).at_most(&caller.config.limits);
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let project = engine.context().project_of(&engine.context().cwd)?;
+    let project = engine.caller().project_of(&engine.caller().cwd)?;
     let races: Vec<_> = engine.races.races()?.into_iter().filter(|race| args.all || race.project == project).collect();
     let rankings: Vec<Ranking> = races.iter().map(|race| engine.races.ranking(race)).collect();
     let mut shown = Vec::new();

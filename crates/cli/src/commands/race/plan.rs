@@ -134,14 +134,14 @@ impl Options {
         if self.names_attempts() {
             return Ok(None);
         }
-        let found = ExperimentFile::find(engine.context())?;
+        let found = ExperimentFile::find(engine.caller())?;
         Ok(Some(found.ok_or(RaceError::Plan(PlanError::Nothing))?))
     }
 
     /// What the command line says goes on top of what the file says.
     fn add_to(&self, plan: &mut ExperimentPlan, engine: &Engine) -> Result<(), Failure> {
         if self.names_attempts() {
-            plan.attempts.extend(self.wanted(&engine.context().cwd)?.into_attempts().map_err(refused)?);
+            plan.attempts.extend(self.wanted(&engine.caller().cwd)?.into_attempts().map_err(refused)?);
         }
         for (texts, required) in [(&self.check, true), (&self.optional_check, false)] {
             for text in texts {

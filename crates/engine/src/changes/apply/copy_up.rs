@@ -28,8 +28,8 @@ use whatif_types::{LayerId, Sandbox, SandboxId, Status};
 
 use super::About;
 use crate::EngineError;
+use crate::caller::PROJECT_CONFIG;
 use crate::changes::Changes;
-use crate::context::PROJECT_CONFIG;
 use crate::ground::still::Still;
 use crate::ids::new_id;
 use crate::lifecycle::marks::{cut_off, has_marks, in_tree, is_renamed};
@@ -87,7 +87,7 @@ impl Changes {
         let mut paths: HashSet<PathBuf> =
             plan.operations.iter().filter(|o| takes_away(o)).map(|o| o.absolute(&plan.roots)).collect();
         let about = serde_json::from_value::<About>(plan.about.clone());
-        let (true, false, Ok(about)) = (self.ground.context.is_root(), paths.is_empty(), about) else {
+        let (true, false, Ok(about)) = (self.ground.caller.is_root(), paths.is_empty(), about) else {
             return Ok(AllHeld::default());
         };
         // A bind mount gives it other names, under which others show it.
@@ -276,10 +276,10 @@ impl CopyUp<'_> {
 
     /// The project's file may be what is wrong with the apply that is taken back. Then the one that comes back counts.
     fn config(&self, sandbox: &Sandbox) -> Result<UserConfig, EngineError> {
-        let (context, project) = (&self.changes.ground.context, &sandbox.project);
-        match (context.config_for(project), self.leaving.restored.get(&project.join(PROJECT_CONFIG))) {
-            (Err(_), Some(Some(restored))) => context.config_by(project, restored),
-            (Err(_), Some(None)) => Ok(context.config.clone()),
+        let (caller, project) = (&self.changes.ground.caller, &sandbox.project);
+        match (caller.config_for(project), self.leaving.restored.get(&project.join(PROJECT_CONFIG))) {
+            (Err(_), Some(Some(restored))) => caller.config_by(project, restored),
+            (Err(_), Some(None)) => Ok(caller.config.clone()),
             (config, _) => config,
         }
     }

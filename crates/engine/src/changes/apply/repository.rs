@@ -69,7 +69,7 @@ impl Changes {
             if here.is_empty() {
                 continue;
             }
-            let Some(store) = Store::of(&repository, &self.ground.context.home, &sandbox.project)? else {
+            let Some(store) = Store::of(&repository, &self.ground.caller.home, &sandbox.project)? else {
                 found.extend(here);
                 continue;
             };
@@ -115,7 +115,7 @@ impl Changes {
     /// `since`: when reality was looked at last, in milliseconds since 1970.
     pub(crate) fn git_faults(&self, repository: &Repository<'_>, since: u64, project: &Path) -> Result<Vec<Fault>, EngineError> {
         let mut faults = repository.checked_out(since)?;
-        faults.extend(match Store::of(repository, &self.ground.context.home, project)? {
+        faults.extend(match Store::of(repository, &self.ground.caller.home, project)? {
             Some(store) => store.faults(repository)?,
             None => repository.unchecked()?,
         });

@@ -57,7 +57,7 @@ impl Changes {
 
     /// `None` if it is not there any more.
     fn repository_of(&self, note: &Note) -> Result<Option<Git>, EngineError> {
-        let found = Git::around(&note.root, &self.ground.context.home, self.ground.context.is_root())?;
+        let found = Git::around(&note.root, &self.ground.caller.home, self.ground.caller.is_root())?;
         Ok(found.filter(|git| git.root == note.root))
     }
 }

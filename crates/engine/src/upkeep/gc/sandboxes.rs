@@ -11,7 +11,7 @@ use crate::{EngineError, now};
 
 impl Upkeep {
     pub(super) fn remove_by_rules(&self, asked: &Collect, collected: &mut Collected) -> Result<(), EngineError> {
-        let configured = &self.ground.context.config.gc;
+        let configured = &self.ground.caller.config.gc;
         let rules = GcRules {
             max_age: asked.older_than.or(configured.max_age),
             max_total: asked.max_total.or(configured.max_total),

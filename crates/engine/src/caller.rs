@@ -10,18 +10,17 @@ use crate::git::first_with;
 use crate::{EngineError, config_file};
 
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct Caller {
     pub uid: u32,
     pub gid: u32,
     pub home: PathBuf,
     pub cwd: PathBuf,
-    pub state_dir: PathBuf,
     pub runtime_dir: Option<PathBuf>,
     pub environment: Vec<(String, String)>,
     pub config: UserConfig,
 }
 
-impl Context {
+impl Caller {
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.uid == 0

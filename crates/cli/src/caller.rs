@@ -4,19 +4,18 @@ use std::env;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use whatif_engine::{Context, EngineError, config_file};
+use whatif_engine::{Caller, EngineError, config_file};
 use whatif_sys::absence::{MeansAbsent, OrAbsent};
 use whatif_types::config::UserConfig;
 
-pub fn from_process() -> Result<Context, EngineError> {
+pub fn from_process() -> Result<Caller, EngineError> {
     let uid = rustix::process::geteuid().as_raw();
     let home = home(uid)?;
     let cwd = env::current_dir().map_err(|source| EngineError::NoCurrentDirectory { source })?;
     let config = config(&home)?;
-    Ok(Context {
+    Ok(Caller {
         uid,
         gid: rustix::process::getegid().as_raw(),
-        state_dir: state_dir(uid, &home, &cwd)?,
         runtime_dir: path_in("XDG_RUNTIME_DIR"),
         // A name or value that is not UTF-8 cannot be judged by the filter, so it stays outside.
         environment: env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?))).collect(),
@@ -48,11 +47,14 @@ fn home_from_passwd(uid: u32) -> Result<Option<PathBuf>, EngineError> {
     Ok(line.and_then(|line| line.split(':').nth(5)).map(PathBuf::from))
 }
 
-fn state_dir(uid: u32, home: &Path, cwd: &Path) -> Result<PathBuf, EngineError> {
+/// Where sandboxes of this caller are kept.
+pub fn state_dir(caller: &Caller) -> Result<PathBuf, EngineError> {
     let chosen = path_in("WHATIF_HOME")
-        .map(|p| cwd.join(p))
+        .map(|p| caller.cwd.join(p))
         .or_else(|| path_in("XDG_STATE_HOME").map(|p| p.join("whatif")))
-        .unwrap_or_else(|| if uid == 0 { PathBuf::from("/var/lib/whatif") } else { home.join(".local/state/whatif") });
+        .unwrap_or_else(
+            || if caller.is_root() { PathBuf::from("/var/lib/whatif") } else { caller.home.join(".local/state/whatif") },
+        );
     // The directory may not exist yet; what exists of its path is made real. What is closed to us is told when it is used.
     for existing in chosen.ancestors() {
         match (std::fs::canonicalize(existing), chosen.strip_prefix(existing)) {
