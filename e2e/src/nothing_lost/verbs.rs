@@ -97,7 +97,9 @@ impl Life<'_> {
             sandbox.rejected.retain(|path| choice != "--ours=**" && before.get(path) == after.get(path));
         }
         let (was_real, shows_through) = (before.tokens(), self.shows_through());
-        if before != after {
+        // One that changed what nobody sees, such as times, is in the history all the same.
+        let is_recorded = || outcome.as_ref().is_some_and(|o| o.code == 0 && o.json()["apply"]["id"].is_string());
+        if before != after || is_recorded() {
             self.done.push(Done { before, after: after.clone(), work });
         }
         let real = after.tokens();
@@ -186,8 +188,11 @@ impl Life<'_> {
         self.take_copies(&before, &after);
         if before == after {
             let worked = outcome.as_ref().is_some_and(|o| o.code == 0);
-            if worked && fate == Fate::Undisturbed && done.before != done.after {
-                self.expect(vec![format!("an undo did nothing: {}", outcome.map(|o| o.stdout).unwrap_or_default())]);
+            if worked && fate == Fate::Undisturbed {
+                if done.before != done.after {
+                    self.expect(vec![format!("an undo did nothing: {}", outcome.map(|o| o.stdout).unwrap_or_default())]);
+                }
+                self.done.pop();
             }
             return;
         }
