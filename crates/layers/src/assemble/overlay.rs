@@ -121,7 +121,7 @@ impl Lowers {
 
     fn options(&self, bottom: &str, boot: &Boot) -> String {
         // `volatile`: a head is not reality; it need not survive a power cut, and syncing it would stall every tear-down.
-        let mode = if boot.identity.started_by_root() { "redirect_dir=on" } else { "userxattr" };
+        let mode = if boot.identity.started_by_root() { "redirect_dir=follow" } else { "userxattr" };
         format!("{},{mode},index=off,metacopy=off,volatile", self.layered(bottom, boot))
     }
 }
