@@ -8,6 +8,7 @@ mod backend;
 mod call;
 mod canary;
 mod changes;
+mod earlier;
 pub mod edits;
 mod faults;
 mod inside;
