@@ -73,7 +73,7 @@ fn options(scratch: &Scratch, tree: &Path) -> Result<String, Failure> {
     for directory in [&place, &upper, &work] {
         scratch.make_owned(directory)?;
     }
-    let mode = if scratch.uid() == 0 { "redirect_dir=on" } else { "userxattr" };
+    let mode = if scratch.uid() == 0 { "redirect_dir=follow" } else { "userxattr" };
     let (tree, upper, work) = (tree.display(), upper.display(), work.display());
     Ok(format!("lowerdir={tree},upperdir={upper},workdir={work},{mode},index=off,metacopy=off,volatile"))
 }
