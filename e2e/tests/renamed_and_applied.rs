@@ -1,6 +1,6 @@
 //! What a sandbox shows of the directories that it renamed after they became real: what it had, and nothing that is elsewhere.
 
-use whatif_e2e::{Fault, World, as_root_and_user, needs, sample};
+use whatif_e2e::{Fault, World, as_root, as_root_and_user, needs, sample};
 
 as_root_and_user!(
     a_killed_apply_leaves_no_stale_view,
@@ -10,6 +10,8 @@ as_root_and_user!(
     a_snapshot_is_what_it_was_after_an_apply_and_its_undo,
     what_the_sandbox_wrote_stays_when_another_deletes_it,
 );
+
+as_root!(what_root_made_in_the_tree_of_another_stays_theirs);
 
 /// All files of the project with their content, as somebody sees them.
 const FILES: &str = "find . -type f | sort | xargs grep '' | tr '\\n' ' '";
@@ -118,4 +120,23 @@ fn what_the_sandbox_wrote_stays_when_another_deletes_it(w: &World) {
     w.sandbox_with("other", "rm -rf c/t");
     w.apply(&["other", "--all"]).ok();
     assert_eq!(inside(w), "./c/f:c ./c/t/f1:own ./c/t/n:new");
+}
+
+/// The kernel marks a directory that a sandbox made as a copy of reality's as soon as there is one.
+fn what_root_made_in_the_tree_of_another_stays_theirs(w: &World) {
+    w.outside("mkdir theirs; chown 1234:1234 . theirs").ok();
+    w.new_sandbox("s");
+    w.exec("s", "mkdir -p new/deep; echo 1 > new/deep/f; mkdir both").ok();
+    w.outside("mkdir both; chown 1234:1234 both").ok();
+    w.apply(&["s", "--all"]).ok();
+    w.exec("s", "find . -type f -exec cat {} +; ls both; echo 2 >> new/deep/f").ok();
+    let changed = w.whatif(["diff", "s", "--all", "--name-only"]).go().ok().stdout;
+    assert_eq!(changed, "new/deep/f\n");
+    w.apply(&["s", "--all"]).ok();
+    let owners = w.outside("stat -c %u both new new/deep new/deep/f").ok();
+    assert_eq!(owners.text(), "1234\n1234\n1234\n1234");
+    // What is given away on purpose is.
+    w.exec("s", "chown 0:0 theirs").ok();
+    w.apply(&["s", "--all"]).ok();
+    assert_eq!(w.outside("stat -c %u theirs").ok().text(), "0");
 }

@@ -310,7 +310,8 @@ impl<'a> Walk<'a> {
                 |node: &Node| self.copied.as_ref().is_some_and(|c| c.has_same_owner(&visit.path.join(&name), node));
             let mut after = after;
             if let Some(state) = after.as_mut().filter(|state| self.scope.as_root && !is_owned_as_copied(&state.node))
-                && let Err(errno) = belong_to(state, known.as_ref(), visit.owner, |made| self.is_made_inside(&views, &name, made))
+                && let Err(errno) =
+                    belong_to(state, known.as_ref(), visit.owner, |made| self.is_made_inside(&views, &name, made, known.as_ref()))
             {
                 finding.unreadable(&full, errno);
             }
@@ -346,8 +347,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether an entry of a layer was made by the sandbox, rather than being reality's, copied up. A copy may be one of what an older
-    /// layer has.
-    fn is_made_inside(&self, views: &Views, name: &OsStr, state: &State) -> Result<bool, Errno> {
+    /// layer has. The kernel marks a directory as copied up, too, when it finds that reality has one there by now; but that one is
+    /// younger.
+    fn is_made_inside(&self, views: &Views, name: &OsStr, state: &State, real: Option<&Node>) -> Result<bool, Errno> {
         if let Some(copied) = &self.copied {
             let inside = self.layers.first().and_then(|copy| state.at.strip_prefix(&copy.path).ok());
             return Ok(!inside.is_some_and(|inside| copied.is_copy(inside, &state.node)));
@@ -357,12 +359,15 @@ impl<'a> Walk<'a> {
         if state.marks() == Format::None {
             return Ok(false);
         }
+        let real = real.filter(|real| real.kind == Kind::Directory).and_then(|real| real.btime);
+        let was_first = |made: &Node| made.kind == Kind::Directory && made.btime.zip(real).is_some_and(|(made, real)| made < real);
         for part in &views.uppers {
             let Some(node) = Node::at(&part.directory, name).or_absent()? else { continue };
             if said::is_whiteout(marks, &part.directory, name, &node)? {
                 break;
             }
-            if !said::is_copied_up(marks, &self.layers[part.layer].path.join(&part.path).join(name), node.kind)? {
+            if was_first(&node) || !said::is_copied_up(marks, &self.layers[part.layer].path.join(&part.path).join(name), node.kind)?
+            {
                 return Ok(true);
             }
         }
