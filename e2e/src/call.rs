@@ -1,18 +1,22 @@
 //! One call of a program, with a deadline, and what came of it.
 
 use std::ffi::OsStr;
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
-
-use crate::wait_for;
 
 /// Nothing in this suite may take longer.
 const DEADLINE: Duration = Duration::from_secs(40);
+/// What the children of a program may take to finish their output after it has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A command line being put together.
 #[derive(Debug)]
@@ -78,44 +82,78 @@ impl Call {
             // The program may end without reading it.
             std::thread::spawn(move || stdin.write_all(&input));
         }
-        let stdout = child.stdout.take().map(Collected::from);
-        let stderr = child.stderr.take().map(Collected::from);
-        let Some(status) = wait_for(DEADLINE, || child.try_wait().expect("it is our child")) else {
+        let mut stdout = Stream::of(child.stdout.take());
+        let mut stderr = Stream::of(child.stderr.take());
+        let Some(status) = ended(&mut child, &mut [&mut stdout, &mut stderr]) else {
             let _ = child.kill();
             let _ = child.wait();
-            panic!("it did not end within {DEADLINE:?}: {shown}\n{}", stderr.map(Collected::text).unwrap_or_default());
+            panic!("it did not end within {DEADLINE:?}: {shown}\n{}", stderr.text());
         };
-        Outcome {
-            shown,
-            code: status.code().unwrap_or(-1),
-            stdout: stdout.map(Collected::text).unwrap_or_default(),
-            stderr: stderr.map(Collected::text).unwrap_or_default(),
+        Outcome { shown, code: status.code().unwrap_or(-1), stdout: stdout.text(), stderr: stderr.text() }
+    }
+}
+
+/// Waits for the end of a program and reads meanwhile what it says. The kernel tells when there is something: the tests make tens
+/// of thousands of calls, and asking now and then would cost each of them more than most programs take.
+fn ended(child: &mut Child, streams: &mut [&mut Stream]) -> Option<ExitStatus> {
+    let end = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).expect("it is our child");
+    let mut deadline = Instant::now() + DEADLINE;
+    let mut status = None;
+    while status.is_none() || streams.iter().any(|stream| stream.pipe.is_some()) {
+        let Some(left) = deadline.checked_duration_since(Instant::now()) else { break };
+        let open = streams.iter().filter_map(|stream| stream.pipe.as_ref()).map(|pipe| PollFd::new(pipe, PollFlags::IN));
+        let mut awaited: Vec<PollFd> = open.chain(status.is_none().then(|| PollFd::new(&end, PollFlags::IN))).collect();
+        match poll(&mut awaited, Some(&left.try_into().expect("a deadline is near"))) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => panic!("failed to wait for a program: {error}"),
+        }
+        for stream in streams.iter_mut() {
+            stream.read();
+        }
+        if status.is_none() {
+            status = child.try_wait().expect("it is our child");
+            // Others may hold its output open, for as long as they live.
+            deadline = if status.is_some() { Instant::now() + LAST_WORDS } else { deadline };
         }
     }
+    status
 }
 
-/// Output gathered by a thread, so that a full pipe never blocks the program.
-struct Collected {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    thread: std::thread::JoinHandle<()>,
+/// What a program says on one of its streams.
+struct Stream {
+    /// Until its end.
+    pipe: Option<OwnedFd>,
+    bytes: Vec<u8>,
 }
 
-impl Collected {
-    fn from(mut pipe: impl Read + Send + 'static) -> Self {
-        let bytes = Arc::new(Mutex::new(Vec::new()));
-        let shared = Arc::clone(&bytes);
-        let thread = std::thread::spawn(move || {
-            let mut buffer = [0; 16 << 10];
-            while let Ok(length @ 1..) = pipe.read(&mut buffer) {
-                shared.lock().expect("no reader panics").extend_from_slice(&buffer[..length]);
-            }
-        });
-        Self { bytes, thread }
+impl Stream {
+    fn of(pipe: Option<impl Into<OwnedFd>>) -> Self {
+        let pipe = pipe.map(Into::into);
+        if let Some(pipe) = &pipe {
+            ioctl_fionbio(pipe, true).expect("a pipe can be read without waiting");
+        }
+        Self { pipe, bytes: Vec::new() }
     }
 
+    /// A part of what is there by now: what is written without end must not keep us from the clock.
+    fn read(&mut self) {
+        let Some(pipe) = &self.pipe else { return };
+        let mut buffer = [0; 64 << 10];
+        match rustix::io::read(pipe, &mut buffer) {
+            Ok(0) => self.pipe = None,
+            Ok(length) => self.bytes.extend_from_slice(&buffer[..length]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => panic!("failed to read what a program says: {error}"),
+        }
+    }
+
+    /// What was said so far. Whoever still has the other end goes on without anybody listening, and must not notice.
     fn text(self) -> String {
-        let _ = wait_for(Duration::from_secs(1), || self.thread.is_finished().then_some(()));
-        String::from_utf8_lossy(&self.bytes.lock().expect("no reader panics")).into_owned()
+        if let Some(pipe) = self.pipe {
+            ioctl_fionbio(&pipe, false).expect("a pipe can be read with waiting");
+            std::thread::spawn(move || std::io::copy(&mut File::from(pipe), &mut std::io::sink()));
+        }
+        String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }
 
@@ -173,5 +211,44 @@ impl Outcome {
             self.stderr
         );
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Signal, kill_process};
+
+    use super::*;
+
+    fn shell(script: &str) -> Outcome {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        Call::new(command).go()
+    }
+
+    #[test]
+    fn all_that_was_said_is_known_with_the_exit_code() {
+        let outcome = shell("seq 100000; echo problem >&2; exit 3").exits(3);
+        assert_eq!((outcome.stdout.lines().count(), outcome.stderr.as_str()), (100_000, "problem\n"));
+        assert_eq!(shell("(sleep 0.2; echo later) & echo first").ok().stdout, "first\nlater\n");
+    }
+
+    #[test]
+    fn output_that_others_hold_open_or_fill_is_not_waited_for() {
+        for background in ["sleep 60", "yes"] {
+            let outcome = shell(&format!("{background} & echo $! >&2; echo first")).ok();
+            let pid = outcome.stderr.trim().parse().ok().and_then(Pid::from_raw).expect("the shell says whom it started");
+            assert!(kill_process(pid, Signal::KILL).is_ok(), "{background} still runs");
+            assert!(outcome.stdout.contains("first\n"), "{background}");
+        }
+    }
+
+    #[test]
+    fn whoever_goes_on_writing_does_not_notice_that_nobody_listens() {
+        let written = std::env::temp_dir().join(format!("whatif-call-{}", std::process::id()));
+        let script = format!("(sleep 1.5; echo unheard && echo written > {}) & echo first", written.display());
+        assert_eq!(shell(&script).ok().stdout, "first\n");
+        crate::eventually("it went on", || std::fs::read_to_string(&written).is_ok_and(|text| text == "written\n"));
+        let _ = std::fs::remove_file(&written);
     }
 }

@@ -2,11 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-const INTERVAL: Duration = Duration::from_millis(10);
+/// Most of what is waited for happens at once, and the rest should not be disturbed by asking.
+const FIRST_INTERVAL: Duration = Duration::from_millis(1);
+const LONGEST_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Asks until there is an answer or the deadline has passed.
 pub fn wait_for<T>(deadline: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + deadline;
+    let mut interval = FIRST_INTERVAL;
     loop {
         if let Some(answer) = ask() {
             return Some(answer);
@@ -14,7 +17,8 @@ pub fn wait_for<T>(deadline: Duration, mut ask: impl FnMut() -> Option<T>) -> Op
         if Instant::now() >= end {
             return None;
         }
-        std::thread::sleep(INTERVAL);
+        std::thread::sleep(interval);
+        interval = LONGEST_INTERVAL.min(interval * 2);
     }
 }
 
