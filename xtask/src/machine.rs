@@ -8,11 +8,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
-
 use crate::backend::built;
 use crate::failure::{Failure, on};
 use crate::packages;
+use crate::test_programs;
 use crate::workspace::Workspace;
 
 /// What differs most between kernels: mounts, what a view shows, limits by control groups, holding still, rules of the network.
@@ -58,17 +57,9 @@ fn fill(workspace: &Workspace, brought: &Path, wanted: &[String]) -> Result<(), 
     fs::write(brought.join("tests"), script).map_err(on("write", brought))
 }
 
-/// Cargo says where it puts a file of tests.
 fn test_program(workspace: &Workspace, file: &str) -> Result<PathBuf, Failure> {
-    let arguments = ["test", "--package", "whatif-e2e", "--no-run", "--quiet", "--message-format=json", "--test", file];
-    let output = workspace.cargo(&arguments).stderr(Stdio::inherit()).output().map_err(on("run", Path::new("cargo")))?;
-    let messages = String::from_utf8_lossy(&output.stdout);
-    let of = |line: &str| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        let is_it = message["target"]["name"] == file;
-        message["executable"].as_str().filter(|_| is_it).map(PathBuf::from)
-    };
-    messages.lines().find_map(of).ok_or_else(|| Failure::new(format!("there are no tests called {file}")))
+    let found = test_programs::built(workspace, &["--test", file])?.into_iter().find(|program| program.name == file);
+    found.map(|program| program.path).ok_or_else(|| Failure::new(format!("there are no tests called {file}")))
 }
 
 /// Shows what it says, and takes its word for how the tests ended.

@@ -11,6 +11,7 @@ mod machine;
 mod packages;
 mod programs;
 mod test;
+mod test_programs;
 mod workspace;
 
 use std::process::ExitCode;
