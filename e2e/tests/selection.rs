@@ -363,10 +363,16 @@ fn a_side_for_nothing_is_a_mistake(w: &World) {
 }
 
 fn a_name_after_the_patterns_is_pointed_out(w: &World) {
-    w.outside("echo a > a").ok();
+    w.outside("echo a > a; echo s > s").ok();
     w.sandbox_with("s", "echo A > a");
+    w.sandbox_with("another", "echo other > a");
+    // Also where a path is called that.
     for option in ["--files", "--exclude"] {
-        let hint = format!("'s' is a sandbox: write it before {option}");
+        let hint = format!("write the sandbox before {option}");
         w.apply(&[option, "a", "s"]).fails_with_hint(2).says(&hint);
+        w.apply(&[option, "a", "s", "--dry-run"]).fails_with_hint(2).says(&hint);
     }
+    assert_eq!(w.read("a"), "a\n");
+    w.apply(&["--exclude", "./s"]).ok();
+    assert_eq!(w.read("a"), "other\n");
 }

@@ -1,10 +1,10 @@
 use std::process::ExitCode;
 
+use whatif_engine::Engine;
 use whatif_engine::changes::apply::{ApplyRequest, HunkChoice};
 use whatif_engine::changes::commit::CommitOptions;
 use whatif_engine::changes::gate::{ApplyWish, Made, MadeReal, Planned};
 use whatif_engine::error::signal_name;
-use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
 use crate::apply_report::{
@@ -97,19 +97,22 @@ impl Args {
         Self { name: Some(sandbox), ..self }
     }
 
-    /// A name that follows the patterns of an option is one more pattern.
-    fn explain_swallowed_name(&self, engine: &Engine, error: EngineError) -> Failure {
-        let EngineError::Misuse(misuse) = &error else { return error.into() };
-        let last = [("--files", self.files.last()), ("--exclude", self.exclude.last())];
-        // Where the records cannot be read, the error at hand is still true.
-        let is_sandbox = |pattern: &String| self.name.is_none() && engine.changes.is_sandbox(pattern).unwrap_or(false);
-        match last.into_iter().find_map(|(option, pattern)| Some((option, pattern.filter(|p| is_sandbox(p))?))) {
-            Some((option, name)) => {
-                let hint = format!("'{name}' is a sandbox: write it before {option}, as in 'whatif apply {name} {option} GLOB'");
-                Failure::usage(misuse.to_string(), hint)
-            }
-            None => error.into(),
+    /// A name that follows the patterns of an option is one more pattern, and another sandbox would be applied.
+    fn refuse_swallowed_name(&self, engine: &Engine) -> Result<(), Failure> {
+        if self.name.is_some() {
+            return Ok(());
         }
+        for (option, pattern) in [("--files", self.files.last()), ("--exclude", self.exclude.last())] {
+            if let Some(name) = pattern
+                && engine.changes.is_sandbox(name)?
+            {
+                let hint = format!(
+                    "write the sandbox before {option}, as in 'whatif apply {name} {option} GLOB'; for the path say '{option} ./{name}'"
+                );
+                return Err(Failure::usage(format!("which sandbox is meant? '{name}' after {option} is the name of one"), hint));
+            }
+        }
+        Ok(())
     }
 
     fn wish(&self) -> ApplyWish {
@@ -162,14 +165,15 @@ pub fn after(interrupted: Option<i32>) -> ExitCode {
 }
 
 pub fn perform(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, Failure> {
+    args.refuse_swallowed_name(engine)?;
     let wish = args.wish();
     let mut following = Following::new(output);
     if args.dry_run {
-        let planned = engine.changes.plan_apply(&wish).map_err(|error| args.explain_swallowed_name(engine, error))?;
+        let planned = engine.changes.plan_apply(&wish)?;
         return Ok(tell_plan(planned, output));
     }
     let made = engine.changes.make_real(&wish, &mut Person::new(output), &mut following);
-    let made = following.explained(made).map_err(|error| args.explain_swallowed_name(engine, error))?;
+    let made = following.explained(made)?;
     let interrupted = following.ended();
     let made = match made {
         Made::Applied(made) => made,

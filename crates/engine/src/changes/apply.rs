@@ -315,7 +315,7 @@ impl Changes {
         let mut planned = loop {
             let (sandbox, set, behind, decided_by) = (&sandbox, &set, &behind, &decider);
             let wanted = plan::Scope { sandbox, set, behind, put_back: &put_back, decider: decided_by, left_out, times, uid };
-            let mut decided = decider.all(&selection.chosen)?;
+            let mut decided = decider.all(&selection.chosen, &set.changes, &bases)?;
             for object in put_back.iter().filter(|change| !change.is_directory()) {
                 decided.push(decide::put_back(object)?);
             }

@@ -1,24 +1,100 @@
-//! SQLite databases that are in use in reality. What was written to one last is in a journal beside it, and is brought into whatever
-//! file has its name then: one that was exchanged meanwhile would be damaged, or lose what it brought.
+//! Databases consist of several files, and belong to whoever has them open. What was written to an SQLite database last is in a
+//! journal beside it, and is brought into whatever file has its name then: one that was exchanged meanwhile would be damaged, or
+//! lose what it brought. A server of PostgreSQL writes what it has in memory over whatever lies in its directory.
 
-use std::ffi::OsString;
+mod postgres;
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use whatif_diff::{Kind, State};
+use rustix::process::{Flock, FlockType, fcntl_getlk};
+use whatif_diff::{Bases, Change, ChangeKind, Kind, Node, State};
 use whatif_sys::absence;
+
+use self::postgres::Clusters;
+use crate::EngineError;
 
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
 /// A database consists of pages that are multiples of this.
 const PAGE: u64 = 512;
+const JOURNALS: [&str; 2] = ["-wal", "-journal"];
+/// What SQLite locks in the file of a database: whoever reads, all the time where there is a write-ahead log, has the shared bytes.
+const LOCKED: (u64, u64) = (0x4000_0000, 512);
 
-/// Whether a file of reality is a database with a journal that is not among what an apply takes along.
-pub(super) fn has_open_journal(path: &Path, now: &State, is_taken: impl Fn(&Path) -> bool) -> io::Result<bool> {
-    Ok(now.node.kind == Kind::File && is_open(path, &now.at, now.node.size, is_taken)?)
+const IN_USE: &str = "reality has the database open: its journal holds what the sandbox has not seen";
+const WITHOUT_JOURNAL: &str = "what the sandbox wrote to the database last is in a journal that is not applied with it";
+const WITHOUT_DATABASE: &str = "it is the journal of a database that is not applied with it";
+const OTHER_DATABASE: &str = "it is the journal of a database that reality changed since";
+
+/// What an apply would do to databases, of all changes and those that it takes.
+pub(super) struct Databases<'a> {
+    changes: HashMap<&'a Path, &'a Change>,
+    taken: HashSet<&'a Path>,
+    bases: &'a Bases,
+    clusters: Clusters,
 }
 
-/// The same for what an undo puts back.
+impl<'a> Databases<'a> {
+    pub(super) fn new(changes: &'a [Change], taken: HashSet<&'a Path>, bases: &'a Bases) -> Result<Self, EngineError> {
+        let owners: HashSet<PathBuf> = changes.iter().filter_map(|c| owner_of(&c.path)).collect();
+        let is_of_one = |c: &&Change| !owners.is_empty() && (owners.contains(&c.path) || owner_of(&c.path).is_some());
+        let of_databases = changes.iter().filter(is_of_one).map(|c| (c.path.as_path(), c)).collect();
+        Ok(Self { changes: of_databases, taken, bases, clusters: Clusters::running(changes)? })
+    }
+
+    /// Why a change that is taken would damage a database.
+    pub(super) fn damage(&self, change: &Change, now: Option<&State>) -> io::Result<Option<&'static str>> {
+        let path = &change.path;
+        if self.clusters.hold(path) {
+            return Ok(Some(postgres::RUNS));
+        }
+        if let Some(now) = now
+            && now.node.kind == Kind::File
+            && is_open(path, &now.at, now.node.size, |journal| self.taken.contains(journal))?
+        {
+            return Ok(Some(IN_USE));
+        }
+        if self.leaves_journal(change)? {
+            return Ok(Some(WITHOUT_JOURNAL));
+        }
+        match owner_of(path).filter(|owner| !self.taken.contains(owner.as_path())) {
+            Some(owner) => self.fits_database(change, &owner),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether it is a database of which the sandbox has a journal that stays behind.
+    fn leaves_journal(&self, change: &Change) -> io::Result<bool> {
+        let Some(after) = change.after.as_ref().filter(|after| may_be_database(&after.node)) else { return Ok(false) };
+        let stays = |journal: PathBuf| {
+            let left = self.changes.get(journal.as_path()).filter(|c| !self.taken.contains(c.path.as_path()));
+            left.and_then(|c| c.after.as_ref()).is_some_and(|journal| journal.node.kind == Kind::File && journal.node.size > 0)
+        };
+        Ok(JOURNALS.into_iter().any(|suffix| stays(beside(&change.path, suffix))) && is_database(&after.at)?)
+    }
+
+    /// Whether a journal that is taken, or taken away, is that of the database as reality has it.
+    fn fits_database(&self, change: &Change, owner: &Path) -> io::Result<Option<&'static str>> {
+        let changed =
+            self.changes.get(owner).filter(|c| matches!(c.kind, ChangeKind::Add | ChangeKind::Modify | ChangeKind::Rename));
+        if let Some(after) = changed.and_then(|c| c.after.as_ref()) {
+            return Ok((may_be_database(&after.node) && is_database(&after.at)?).then_some(WITHOUT_DATABASE));
+        }
+        let Some(journal) = change.after.as_ref().filter(|a| a.node.kind == Kind::File && a.node.size > 0) else { return Ok(None) };
+        let Some(real) = Node::of(owner)?.filter(may_be_database) else { return Ok(None) };
+        let has_moved = match self.bases.get(owner).filter(|record| !record.absent) {
+            Some(record) => (record.node.ino, record.node.ctime) != (real.ino, real.ctime),
+            None => real.ctime > journal.node.btime.unwrap_or(journal.node.ctime),
+        };
+        Ok((has_moved && is_database(owner)?).then_some(OTHER_DATABASE))
+    }
+}
+
+/// Whether reality has a database open that an undo would put back.
 pub(crate) fn is_open_database(path: &Path, is_taken: impl Fn(&Path) -> bool) -> io::Result<bool> {
     match absence::look(path)?.filter(std::fs::Metadata::is_file) {
         Some(meta) => is_open(path, path, meta.len(), is_taken),
@@ -27,22 +103,40 @@ pub(crate) fn is_open_database(path: &Path, is_taken: impl Fn(&Path) -> bool) ->
 }
 
 fn is_open(path: &Path, at: &Path, size: u64, is_taken: impl Fn(&Path) -> bool) -> io::Result<bool> {
-    if size == 0 || !size.is_multiple_of(PAGE) {
+    if size == 0 || !size.is_multiple_of(PAGE) || !is_database(at)? {
         return Ok(false);
     }
-    for journal in ["-wal", "-journal"].map(|suffix| beside(path, suffix)) {
+    for journal in JOURNALS.map(|suffix| beside(path, suffix)) {
         let holds_something = absence::look(&journal)?.is_some_and(|meta| meta.is_file() && meta.len() > 0);
         if holds_something && !is_taken(&journal) {
-            return is_database(at);
+            return Ok(true);
         }
     }
-    Ok(false)
+    is_locked(at)
+}
+
+/// By another process: we lock no databases but our own records.
+fn is_locked(path: &Path) -> io::Result<bool> {
+    let (start, length) = LOCKED;
+    let lock = Flock { start, length, ..Flock::from(FlockType::WriteLock) };
+    Ok(fcntl_getlk(File::open(path)?, &lock)?.is_some())
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)
+}
+
+/// The database that a journal would belong to, by its name.
+fn owner_of(path: &Path) -> Option<PathBuf> {
+    let bytes = path.as_os_str().as_bytes();
+    let name = JOURNALS.into_iter().find_map(|suffix| bytes.strip_suffix(suffix.as_bytes()))?;
+    Some(PathBuf::from(OsStr::from_bytes(name)))
+}
+
+fn may_be_database(node: &Node) -> bool {
+    node.kind == Kind::File && node.size > 0 && node.size.is_multiple_of(PAGE)
 }
 
 fn is_database(path: &Path) -> io::Result<bool> {

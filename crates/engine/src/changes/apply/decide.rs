@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use whatif_diff::pattern::{Patterns, Scope};
-use whatif_diff::{Base, Change, State};
+use whatif_diff::{Base, Bases, Change, State};
 
 use super::ApplyRequest;
-use super::database::has_open_journal;
+use super::database::Databases;
 use super::select::Chosen;
 use crate::EngineError;
 use crate::merge::{Conflict, Looks, MARKERS, Prefer, Reason, Result3, Side, now, taken, three_way};
@@ -112,27 +112,32 @@ impl Decider {
         matches!(self.settled(path), Settled::Ours | Settled::OursByName)
     }
 
-    pub(super) fn all<'a>(&self, chosen: &[Chosen<'a>]) -> Result<Vec<Decided<'a>>, EngineError> {
+    /// Of those that are chosen among all changes.
+    pub(super) fn all<'a>(
+        &self,
+        chosen: &[Chosen<'a>],
+        changes: &[Change],
+        bases: &Bases,
+    ) -> Result<Vec<Decided<'a>>, EngineError> {
         let one = |choice: &Chosen<'a>| self.one(choice.change, choice.hunks.as_deref());
         let mut decided = chosen.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-        self.spare_databases(&mut decided)?;
+        self.spare_databases(&mut decided, changes, bases)?;
         Ok(decided)
     }
 
-    fn spare_databases(&self, decided: &mut [Decided<'_>]) -> Result<(), EngineError> {
-        let taken: HashSet<PathBuf> = decided.iter().filter(|d| d.changes_content()).map(|d| d.change.path.clone()).collect();
+    fn spare_databases(&self, decided: &mut [Decided<'_>], changes: &[Change], bases: &Bases) -> Result<(), EngineError> {
+        let taken = decided.iter().filter(|d| d.changes_content()).map(|d| d.change.path.as_path()).collect();
+        let databases = Databases::new(changes, taken, bases)?;
         for one in decided.iter_mut().filter(|d| d.changes_content()) {
-            let (path, Some(now)) = (&one.change.path, &one.now) else { continue };
-            let is_open = has_open_journal(path, now, |journal| taken.contains(journal));
-            if !is_open.map_err(|e| EngineError::io("look at", path, e))? {
-                continue;
-            }
+            let path = &one.change.path;
+            let damage = databases.damage(one.change, one.now.as_ref());
+            let Some(why) = damage.map_err(|e| EngineError::io("look at", path, e))? else { continue };
             one.result = match self.settled(path) {
                 Settled::Theirs => continue,
                 Settled::Ours => Result3::KeepReality,
                 _ => Result3::Conflict(Conflict {
                     path: path.clone(),
-                    why: "reality has the database open: its journal holds what the sandbox has not seen",
+                    why,
                     reality: Side::Changed,
                     sandbox: if one.change.after.is_some() { Side::Changed } else { Side::Deleted },
                     regions: Vec::new(),

@@ -1,0 +1,140 @@
+//! Databases consist of several files: what is applied is all of one, as it was written to the one that reality has.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
+
+use whatif_e2e::{Outcome, World, as_root_and_user, needs};
+
+as_root_and_user!(
+    a_journal_is_not_applied_to_another_database,
+    a_database_is_not_applied_without_its_journal,
+    a_journal_is_not_applied_without_its_database,
+    one_that_somebody_has_open_is_not_exchanged,
+    one_whose_journal_is_applied_again_and_again_is_no_conflict,
+    nothing_is_put_under_a_running_server,
+);
+
+const CREATE: &str = "import sqlite3; db = sqlite3.connect('db'); db.execute('CREATE TABLE t (x, y)')";
+const CREATE_WAL: &str = "import sqlite3; db = sqlite3.connect('db'); db.execute('PRAGMA journal_mode=wal'); \
+                          db.execute('CREATE TABLE t (x, y)'); db.execute('INSERT INTO t VALUES (0, 0)'); db.commit()";
+/// Ends without closing, so that what was written stays in the log.
+const LEAVE_LOG: &str = "import os, sqlite3; db = sqlite3.connect('db'); \
+                         db.executemany('INSERT INTO t VALUES (?, ?)', [(n, 'x' * 400) for n in range(50)]); db.commit(); os._exit(0)";
+const ADD_MANY: &str = "import sqlite3; db = sqlite3.connect('db'); \
+                        db.executemany('INSERT INTO t VALUES (?, ?)', [(n, 'y' * 400) for n in range(300)]); db.commit()";
+/// Ends in the middle of a transaction that has written to the database itself.
+const LEAVE_JOURNAL: &str = "import os, sqlite3; db = sqlite3.connect('db'); db.execute('PRAGMA cache_size=5'); \
+                             db.execute('UPDATE t SET y = y || y'); os._exit(0)";
+
+fn outside(w: &World, program: &str) -> Outcome {
+    w.program("/usr/bin/python3").args(["-c", program]).cwd(&w.project).go().ok()
+}
+
+fn inside(w: &World, sandbox: &str, program: &str) {
+    w.whatif(["exec", sandbox, "--", "/usr/bin/python3", "-c", program]).go().ok();
+}
+
+#[track_caller]
+fn has_rows(w: &World, rows: u32) {
+    let look = "import sqlite3; db = sqlite3.connect('db'); \
+                print(*db.execute('SELECT count(*) FROM t').fetchone(), *db.execute('PRAGMA integrity_check').fetchone())";
+    assert_eq!(outside(w, look).text(), format!("{rows} ok"));
+}
+
+fn a_journal_is_not_applied_to_another_database(w: &World) {
+    needs!(w, "python3");
+    outside(w, CREATE_WAL);
+    w.new_sandbox("s");
+    inside(w, "s", LEAVE_LOG);
+    outside(w, ADD_MANY);
+    w.apply(&["s", "--all"]).exits(1).says("db-wal").says("reality changed since");
+    has_rows(w, 301);
+    // Reality's version can be chosen.
+    w.apply(&["s", "--all", "--skip", "db-*"]).exits(0);
+    has_rows(w, 301);
+}
+
+fn a_database_is_not_applied_without_its_journal(w: &World) {
+    needs!(w, "python3");
+    w.write(".gitignore", "*-wal\n*-shm\n*-journal\n");
+    outside(w, CREATE);
+    outside(w, &ADD_MANY.replace("300", "3000"));
+    w.sandbox_with("s", "true");
+    w.whatif(["start", "s"]).go().ok();
+    inside(w, "s", LEAVE_JOURNAL);
+    w.exec("s", "test -s db-journal").ok();
+    w.apply(&["s"]).exits(1).says("journal that is not applied with it");
+    has_rows(w, 3000);
+    w.apply(&["s", "--ignored"]).ok();
+    has_rows(w, 3000);
+}
+
+fn a_journal_is_not_applied_without_its_database(w: &World) {
+    needs!(w, "python3");
+    outside(w, CREATE);
+    outside(w, &ADD_MANY.replace("300", "3000"));
+    w.new_sandbox("s");
+    inside(w, "s", LEAVE_JOURNAL);
+    w.apply(&["s", "--all", "--exclude", "db"]).exits(1).says("db-journal");
+    has_rows(w, 3000);
+}
+
+/// Says that it has the database open, and closes it when its input ends.
+fn holder(w: &World) -> Child {
+    let program = "import sqlite3, sys; db = sqlite3.connect('db'); db.execute('SELECT * FROM t').fetchall(); \
+                   db.execute('PRAGMA wal_checkpoint(TRUNCATE)'); print('open', flush=True); sys.stdin.read()";
+    let call = w.program("/usr/bin/python3").args(["-c", program]).cwd(&w.project);
+    let mut holder = call.streams(Stdio::piped(), Stdio::piped(), Stdio::null()).spawn();
+    let mut word = String::new();
+    BufReader::new(holder.stdout.as_mut().expect("it is piped")).read_line(&mut word).expect("it speaks");
+    holder
+}
+
+fn one_that_somebody_has_open_is_not_exchanged(w: &World) {
+    needs!(w, "python3");
+    outside(w, CREATE_WAL);
+    w.new_sandbox("s");
+    inside(w, "s", ADD_MANY);
+    let mut holder = holder(w);
+    w.apply(&["s", "--all"]).exits(1).says("has the database open");
+    holder.stdin.take().expect("it is piped").flush().expect("it reads");
+    holder.wait().expect("it is our child");
+    w.apply(&["s", "--all"]).ok();
+    has_rows(w, 301);
+}
+
+fn one_whose_journal_is_applied_again_and_again_is_no_conflict(w: &World) {
+    needs!(w, "python3");
+    w.new_sandbox("s");
+    inside(w, "s", CREATE_WAL);
+    let server = "import sqlite3, time, os; db = sqlite3.connect('db'); db.execute('PRAGMA wal_autocheckpoint=0')\n\
+                  while True:\n  db.execute('INSERT INTO t VALUES (1, 2)'); db.commit()\n  open('did', 'w')\n\
+                  \x20 while os.path.exists('did'): time.sleep(0.01)";
+    w.whatif(["exec", "-d", "s", "--", "/usr/bin/python3", "-c", server]).go().ok();
+    for _ in 0..3 {
+        w.exec("s", "until [ -e did ]; do sleep 0.05; done").ok();
+        w.apply(&["s", "--all"]).ok();
+        w.exec("s", "rm did").ok();
+    }
+}
+
+fn nothing_is_put_under_a_running_server(w: &World) {
+    let directory = "data/global data/base";
+    w.outside(&format!("mkdir -p {directory}; echo 15 > data/PG_VERSION; echo 1 > data/global/pg_control; echo 1 > data/base/1"))
+        .ok();
+    w.new_sandbox("s");
+    w.exec("s", "echo 2 > data/global/pg_control; echo 2 > data/base/1; echo x > x").ok();
+    let server = "cd data && echo $$ > postmaster.pid && echo up && read _";
+    let call = w.program("/bin/sh").args(["-c", server]).cwd(&w.project);
+    let mut server = call.streams(Stdio::piped(), Stdio::piped(), Stdio::null()).spawn();
+    BufReader::new(server.stdout.as_mut().expect("it is piped")).read_line(&mut String::new()).expect("it speaks");
+    w.apply(&["s", "--all"]).exits(1).says("a PostgreSQL server runs");
+    w.apply(&["s", "--files", "data/base/**"]).exits(1).says("a PostgreSQL server runs");
+    assert_eq!(w.read("data/base/1"), "1\n");
+    w.apply(&["s", "--skip", "data"]).ok();
+    drop(server.stdin.take());
+    server.wait().expect("it is our child");
+    // The file of one that is gone does not matter.
+    w.apply(&["s", "--all"]).ok();
+    assert_eq!(w.read("data/global/pg_control") + &w.read("data/base/1"), "2\n2\n");
+}
