@@ -11,6 +11,8 @@ as_root_and_user!(
     what_stays_keeps_all_directories_above_it,
     a_directory_that_an_apply_made_real_can_be_deleted,
     a_directory_of_which_nothing_was_changed_stays_deleted,
+    what_is_put_in_its_place_does_not_hide_what_reality_did_in_it,
+    nor_is_what_reality_did_before_a_conflict,
 );
 
 fn what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost(w: &World) {
@@ -95,4 +97,36 @@ fn a_directory_of_which_nothing_was_changed_stays_deleted(w: &World) {
     w.apply(&["s"]).ok();
     assert_eq!(w.read("d/new"), "new\n");
     w.whatif(["diff", "s", "--exit-code"]).go().ok();
+}
+
+/// What the sandbox has in the place of a deleted directory is younger than what it never saw in there.
+fn what_is_put_in_its_place_does_not_hide_what_reality_did_in_it(w: &World) {
+    let steps = [
+        ("rm -r c/d", "mkdir c/d"),
+        ("rm -r c/d", "mkdir c/d; echo mine > c/d/w"),
+        ("rm -r c/d", "rm -r c; mkdir c; echo y > c/y"),
+        ("mv c/d k", "ln -s ../k c/d"),
+        ("rm -r c/d; echo file > c/d", "mv c/d c/k"),
+    ];
+    for (first, second) in steps {
+        w.outside("rm -rf -- *; mkdir -p c/d; echo w > c/d/w; echo z > c/z").ok();
+        w.new_sandbox("s");
+        w.exec("s", first).ok();
+        w.outside("echo edited > c/d/w; echo added > c/d/new").ok();
+        w.exec("s", second).ok();
+        w.apply(&["s"]).exits(1);
+        assert_eq!((w.read("c/d/w"), w.read("c/d/new")), ("edited\n".into(), "added\n".into()), "{first}, {second}");
+        w.whatif(["rm", "--yes", "s"]).go().ok();
+    }
+}
+
+/// It was there when the sandbox deleted it.
+fn nor_is_what_reality_did_before_a_conflict(w: &World) {
+    w.outside("mkdir -p c/d; echo w > c/d/w; echo z > c/z").ok();
+    w.new_sandbox("s");
+    w.outside("echo edited > c/d/w; echo added > c/d/new").ok();
+    w.exec("s", "rm -r c/d").ok();
+    w.exec("s", "mkdir c/d; echo mine > c/d/w").ok();
+    w.apply(&["s"]).ok();
+    assert_eq!(w.outside("find c -type f | sort | xargs cat").ok().text(), "mine\nz");
 }

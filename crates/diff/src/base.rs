@@ -178,6 +178,14 @@ impl Bases {
         Ok(self.said(placed)?.is_some_and(|known| known == source.as_os_str().as_bytes()))
     }
 
+    /// The nearest directory above a path that the sandbox is known to have deleted, whatever it has in its place by now.
+    #[must_use]
+    pub fn deleted_above<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        let is_deleted = |record: &Record| record.content.is_some() && record.made == Made::Nothing && !record.absent;
+        let is_directory = |record: &&Record| record.node.kind == Kind::Directory;
+        path.ancestors().skip(1).find(|above| self.get(above).filter(is_directory).is_some_and(is_deleted))
+    }
+
     /// What is kept of a directory.
     fn said(&self, placed: &Placed) -> Result<Option<Vec<u8>>, Unreadable> {
         let Some(number) = placed.record.content.filter(|_| placed.record.node.kind == Kind::Directory) else { return Ok(None) };

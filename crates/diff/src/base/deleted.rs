@@ -11,13 +11,13 @@ use crate::node::{Kind, Node};
 impl Bases {
     /// What can tell later whether reality has again what the sandbox deleted. The bytes of files are too much for that.
     pub(super) fn keep_of_deleted(&self, change: &Change, all: &[Change], writer: &mut Writer, left: &mut u64) -> io::Result<Kept> {
-        match (&change.before, change.shown_kind()) {
-            (Some(_), Kind::Directory) => match inventory::of_reality(change, all, left) {
+        match change.before.as_ref().map(|before| (before, before.node.kind)) {
+            Some((_, Kind::Directory)) => match inventory::of_reality(change, all, left) {
                 Some(inventory) => Ok(Kept { content: Some(writer.keep_bytes(&inventory)?), hash: None }),
                 None => Ok(Kept::default()),
             },
-            (Some(before), Kind::Link) => writer.keep(before),
-            (Some(before), Kind::File) => {
+            Some((before, Kind::Link)) => writer.keep(before),
+            Some((before, Kind::File)) => {
                 let hash = writer::hash_if_open(before, *left)?;
                 *left = left.saturating_sub(before.node.size);
                 Ok(Kept { content: None, hash })
