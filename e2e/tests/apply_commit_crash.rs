@@ -18,6 +18,7 @@ as_root_and_user!(
     locks_of_a_killed_git_are_removed_and_those_of_others_are_not,
     a_branch_that_somebody_moves_meanwhile_stays_where_it_is,
     a_branch_that_the_sandbox_moved_is_not_moved_twice,
+    what_others_put_into_a_new_directory_stays_when_that_is_taken_back,
 );
 
 const REPOSITORY: &str = "git init -q .; echo 0 > f; echo gone > gone; echo other > other; git add .; git commit -qm first";
@@ -233,4 +234,22 @@ fn a_branch_that_the_sandbox_moved_is_not_moved_twice(w: &World) {
     assert_eq!(everything(w), before);
     w.apply(&["inside", "--commit", "-msecond"]).ok();
     assert_eq!(w.outside("git log --format=%s").ok().stdout, "second\nfirst\n");
+}
+
+fn what_others_put_into_a_new_directory_stays_when_that_is_taken_back(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    with_git(w, "update-ref", "kill -9 $PPID; exit", &[]).go();
+    assert!(w.project.join("d/x").exists(), "it was killed when the files were in place");
+    w.outside("mkdir d/sub; echo theirs > d/sub/mine; echo more >> d/x").ok();
+    let mut said = String::new();
+    eventually("it is taken back", || {
+        said += &w.whatif(["ls"]).go().ok().stderr;
+        w.read("f") == "0\n"
+    });
+    assert_eq!((w.read("d/sub/mine"), w.read("d/x")), ("theirs\n".into(), "x\nmore\n".into()));
+    assert!(said.contains("/d: holds what somebody put there"), "{said}");
+    // It is over.
+    assert_eq!(w.whatif(["ls"]).go().ok().stderr, "");
+    assert_eq!(w.transient(), Vec::<PathBuf>::new());
 }

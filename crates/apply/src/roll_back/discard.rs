@@ -18,7 +18,7 @@ use crate::look::look;
 use crate::plan::{Kind, Source};
 use crate::transaction::Transaction;
 
-/// Removes what was staged. What somebody put into a staged directory is not ours: it is kept in `unapplied`.
+/// Removes what was staged. What somebody put into a staged directory while it was in its place is not ours, and stays there.
 pub(super) fn discard(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fault> {
     let step = tx.layout.steps[n].clone();
     let path = step.path.as_path();
@@ -65,7 +65,33 @@ pub(super) fn discard(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Resu
     if aside.identity.kind != Kind::Directory {
         return unlink(&parent, &step.temporary.name, AtFlags::empty()).map(|_| ()).map_err(on("remove", path));
     }
-    if remove_staged_tree(tx, n, &parent)? { Ok(()) } else { set_aside(tx, n, &parent, &step) }
+    if remove_staged_tree(tx, n, &parent)? { Ok(()) } else { return_to_others(tx, n, &parent, notes) }
+}
+
+/// A directory with what others put into it, or changed in it, is theirs by now. Where its place is not free it is kept.
+fn return_to_others(tx: &mut Transaction, n: usize, parent: &OwnedFd, notes: &mut Notes) -> Result<(), Fault> {
+    let step = tx.layout.steps[n].clone();
+    let path = step.path.as_path();
+    if tx.header.plan.operations[n].before().is_none()
+        && let Ok(target) = reach(tx, &step.target, n)?
+    {
+        match rustix::fs::renameat_with(parent, &step.temporary.name, &*target, &step.target.name, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                if let Some(attributes) = tx.header.plan.operations[n].attributes() {
+                    let directory = hold(&*target, &step.target.name).map_err(on("open", path))?;
+                    set_mode(&directory, attributes.mode).map_err(on("restore the mode of", path))?;
+                }
+                let why = "holds what somebody put there or changed since it was made, and was left with that";
+                notes.reported.push((path.to_owned(), why.to_owned()));
+                return Ok(());
+            }
+            Err(Errno::EXIST | Errno::NOTEMPTY) => {}
+            Err(errno) => return Err(on("put back", path)(errno)),
+        }
+    }
+    let why = "held what somebody put there or changed since it was made; that is in 'unapplied'";
+    notes.reported.push((path.to_owned(), why.to_owned()));
+    set_aside(tx, n, parent, &step)
 }
 
 /// A backup that could only be moved here goes back to where it is kept. `false` if what is here is something else.
