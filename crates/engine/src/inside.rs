@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use whatif_cgroup::Meters;
 use whatif_keeper::protocol::{Failed, PassedGroup, Reason, Reply, Request};
 use whatif_keeper::server::{self, Census, Group, Parts};
+use whatif_keeper::transport::Socket;
 use whatif_keeper::{Channel, ChannelError};
 use whatif_layers::assemble::{self, AssembleError, Assembled, Cause};
 use whatif_provider::native::network::{self, Listeners};
@@ -71,8 +72,8 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, locked: [OwnedFd; 2], net: NetMod
     let Bounds { limits, group, farewell } = bounds;
     let network = listeners.all;
     let served = server::serve(Parts {
-        listener,
-        birth,
+        transport: Box::new(Socket::new(listener, &birth, descriptors)?),
+        birth: Some(birth),
         child_signals,
         environment,
         limits,
@@ -81,7 +82,6 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, locked: [OwnedFd; 2], net: NetMod
         near_head: alive,
         head,
         sockets,
-        descriptors,
         farewell,
         network,
         overlays,

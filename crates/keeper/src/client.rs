@@ -1,7 +1,11 @@
 //! The engine's side of a connection to a keeper.
 
+mod followed;
+
+pub use self::followed::Followed;
+
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -24,6 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long it may take to be let in.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+
+/// No keeper sends more of a command's output at a time.
+const LARGEST_PIECE: usize = 1 << 20;
 
 /// The name of the control socket in a sandbox's directory.
 pub const SOCKET: &str = "keeper.sock";
@@ -74,6 +81,14 @@ pub struct Attached {
     pub is_terminal: bool,
     /// All output so far.
     pub end: u64,
+}
+
+/// A part of a command's output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where in the output it begins.
+    pub start: u64,
+    pub bytes: Vec<u8>,
 }
 
 /// What a keeper says to a client that is attached.
@@ -203,6 +218,21 @@ impl Client {
     /// Everything up to here need not be kept for this client. The answer is news, if there is any.
     pub fn taken(&mut self, offset: u64) -> Result<(), ClientError> {
         self.send(&Request::Taken { offset }, &[])
+    }
+
+    /// What the keeper itself keeps of a command's output from there on. Empty if there is no more yet.
+    pub fn read_output(&mut self, id: CommandId, from: u64) -> Result<Piece, ClientError> {
+        self.send(&Request::ReadOutput { id, from }, &[])?;
+        let Reply::Piece { start, length } = self.reply()? else { return Err(ClientError::OutOfTurn) };
+        let mut bytes = vec![0; length.min(LARGEST_PIECE)];
+        if length > 0 {
+            let pipe = self.channel.take_descriptor().ok_or(ClientError::OutOfTurn)?;
+            File::from(pipe).read_exact(&mut bytes).map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => ChannelError::Closed,
+                _ => ChannelError::Io(error),
+            })?;
+        }
+        Ok(Piece { start, bytes })
     }
 
     /// Asks without waiting for the answer; `hear` skips it.

@@ -16,6 +16,9 @@ pub use writer::Writer;
 /// What one of the two files holds at most, its header included.
 pub const LARGEST_FILE: u64 = 8 << 20;
 
+/// The same where there is no disk to keep it on.
+pub const LARGEST_IN_MEMORY: u64 = 1 << 20;
+
 const MAGIC: &str = "whatif-log";
 const HEADER_LENGTH: usize = MAGIC.len() + 2 * 17 + 1;
 

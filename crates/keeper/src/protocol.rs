@@ -55,6 +55,11 @@ pub enum Request {
     Taken {
         offset: u64,
     },
+    /// What is kept of a command's output from there on, for a client that cannot read its log. `Piece` answers.
+    ReadOutput {
+        id: CommandId,
+        from: u64,
+    },
     /// No more input comes for a command, from anybody.
     CloseInput {
         id: CommandId,
@@ -169,6 +174,10 @@ pub struct Exec {
     /// Of a detached command: what it can be attached to by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<CommandId>,
+    /// The keeper keeps the output of a detached command with an id in its own memory: no files are passed, and it is read with
+    /// `ReadOutput`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_output: bool,
     pub timeout_ms: Option<u64>,
     /// The caller's, for a keeper that was not started by the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,6 +271,12 @@ pub enum Reply {
     /// To an attached client, once for each `Taken` and once before: there is output up to here.
     Output {
         end: u64,
+    },
+    /// So much output, beginning there: what lies between that and what was asked for is gone. It comes along in a pipe, unless there
+    /// is none yet.
+    Piece {
+        start: u64,
+        length: usize,
     },
     /// To an attached client: nobody can give the command input any more.
     InputClosed,

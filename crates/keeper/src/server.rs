@@ -10,6 +10,7 @@ mod files;
 mod freeze;
 mod freezer;
 mod group;
+mod kept;
 mod lifetime;
 mod log;
 mod missed_network;
@@ -18,6 +19,7 @@ mod processes;
 mod running;
 mod strings;
 mod terminal;
+mod typed;
 mod watch;
 mod who;
 
@@ -36,7 +38,7 @@ use whatif_types::network::Role;
 
 use self::answer::unlisted;
 use self::commands::{Commands, OwnBounds};
-use self::connections::{BIRTH, Connections, PeerRule};
+use self::connections::{BIRTH, Connections};
 use self::freeze::Frozen;
 pub use self::group::Group;
 use self::lifetime::Lifetime;
@@ -45,6 +47,7 @@ pub use self::watch::Census;
 use self::watch::{Head, Watch};
 use crate::channel::Channel;
 use crate::protocol::{Failed, Farewell, Process, Reason, Reply, Request, Stats};
+use crate::transport::Transport;
 
 /// How long killed processes may take to be gone.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
@@ -61,9 +64,9 @@ const REST_AFTER: Duration = Duration::from_millis(50);
 /// What the keeper is given once the sandbox stands around it.
 #[derive(Debug)]
 pub struct Parts {
-    pub listener: OwnedFd,
-    /// The socket it was born with; its other end is the first client.
-    pub birth: Channel,
+    pub transport: Box<dyn Transport>,
+    /// The socket it was born with, if it was; its other end is the first client.
+    pub birth: Option<Channel>,
     /// Reports ended children.
     pub child_signals: OwnedFd,
     /// Variables every command gets unless it sets them itself.
@@ -78,8 +81,6 @@ pub struct Parts {
     pub head: Option<OwnedFd>,
     /// Tells what lies in sockets, if the sandbox has limits and a network of its own.
     pub sockets: Option<Census>,
-    /// Our `/proc/self/fdinfo` outside: it tells who connects.
-    pub descriptors: OwnedFd,
     /// Where a keeper that ends by itself says why.
     pub farewell: Option<OwnedFd>,
     /// What a supervisor of the sandbox's network needs.
@@ -89,7 +90,7 @@ pub struct Parts {
 }
 
 struct Server {
-    listener: OwnedFd,
+    transport: Box<dyn Transport>,
     child_signals: OwnedFd,
     connections: Connections,
     commands: Commands,
@@ -120,12 +121,11 @@ struct Stopping {
 
 /// Serves until the sandbox is told to stop.
 pub fn serve(parts: Parts) -> io::Result<()> {
-    let rule = PeerRule::learn_from(&parts.birth, parts.descriptors)?;
     let watch = Watch::new(&parts.limits, Head { near: parts.near_head, directory: parts.head }, parts.sockets);
     let mut server = Server {
-        listener: parts.listener,
+        transport: parts.transport,
         child_signals: parts.child_signals,
-        connections: Connections::new(rule, parts.birth),
+        connections: Connections::new(parts.birth),
         commands: Commands::new(parts.environment, own_bounds(&parts.limits, parts.shares_uid), parts.group, watch),
         lifetime: Lifetime::new(&parts.limits, parts.farewell),
         network: Network::new(parts.network),
@@ -164,7 +164,10 @@ fn own_bounds(limits: &KeeperLimits, shares_uid: bool) -> OwnBounds {
 impl Server {
     fn wait_and_work(&mut self) -> io::Result<()> {
         let timeout = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
-        let (accept, children) = self.wait(timeout)?;
+        let (knocks, children) = self.wait(timeout)?;
+        if knocks {
+            self.transport.work();
+        }
         if children {
             whatif_sys::signals::take(&self.child_signals);
             self.commands.reap(&mut self.connections);
@@ -172,8 +175,8 @@ impl Server {
         }
         self.commands.pump(&mut self.connections);
         self.connections.read_and_write();
-        if accept {
-            self.connections.accept(&self.listener);
+        if knocks {
+            while self.connections.accept(self.transport.as_mut()) && self.transport.has_more() {}
         }
         self.answer_all();
         for gone in self.connections.take_gone() {
@@ -189,7 +192,7 @@ impl Server {
         self.commands.enforce_deadlines();
         self.enforce_limits();
         self.end_when_over();
-        self.rest_when_idle(accept || children);
+        self.rest_when_idle(knocks || children);
         Ok(())
     }
 
@@ -241,13 +244,15 @@ impl Server {
         !self.commands.is_idle() || self.connections.awaits_the_first()
     }
 
-    /// When the sandbox's time is up, everything is asked to end, and then made to.
+    /// When the sandbox's time is up, or nobody can reach it any more, everything is asked to end, and then made to.
     fn end_when_over(&mut self) {
         // Whoever looks at it just now finishes first.
         if self.stopping.is_some() || self.frozen.is_some() {
             return;
         }
-        if let Some(why) = self.lifetime.is_over(self.is_in_use()) {
+        if self.transport.is_over() {
+            self.begin_stop(OURS, EXPIRY_GRACE);
+        } else if let Some(why) = self.lifetime.is_over(self.is_in_use()) {
             self.lifetime.say(why);
             if why == Farewell::Expired {
                 self.commands.blame(LimitHit::Ttl);
@@ -267,12 +272,11 @@ impl Server {
         }
     }
 
-    /// Sleeps until something happens; says whether a client knocks and whether children ended.
+    /// Sleeps until something happens; says whether there is something to do for the transport and whether children ended.
     fn wait(&self, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
-        let mut fds = vec![
-            PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.child_signals.as_fd(), PollFlags::IN),
-        ];
+        let mut fds = vec![PollFd::from_borrowed_fd(self.child_signals.as_fd(), PollFlags::IN)];
+        fds.extend(self.transport.poll_fds());
+        let transport = 1..fds.len();
         fds.extend(self.connections.poll_fds());
         fds.extend(self.commands.poll_fds());
         fds.extend(self.network.poll_fds());
@@ -285,7 +289,10 @@ impl Server {
             Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos().into() }
         });
         match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) => Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty())),
+            Ok(_) => {
+                let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+                Ok((fds[transport].iter().any(is_ready), is_ready(&fds[0])))
+            }
             Err(rustix::io::Errno::INTR) => Ok((false, false)),
             Err(errno) => Err(errno.into()),
         }
@@ -503,13 +510,14 @@ impl Server {
         for client in self.stopping.take().map(|s| s.asked_by).unwrap_or_default() {
             self.connections.send(client, &Reply::Done, &[]);
         }
-        self.connections.read_and_write();
+        self.connections.leave();
+        self.transport.finish();
     }
 
     /// Nobody is left to wonder whether a command was started: whoever comes now finds the door shut, and whoever came before hears
     /// that nothing is.
     fn turn_away(&mut self) {
-        self.connections.close_door(&self.listener);
+        self.connections.close_door(self.transport.as_mut());
         let ended = Reply::Failed(Failed { reason: Reason::Ending, message: "the sandbox has ended".to_owned(), errno: 0 });
         let mut asked = std::mem::take(&mut self.deferred);
         asked.extend(std::iter::from_fn(|| self.connections.next_request()));

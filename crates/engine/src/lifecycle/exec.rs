@@ -321,6 +321,7 @@ impl Lifecycle {
             terminal: spec.terminal,
             detached,
             id: None,
+            keeps_output: false,
             timeout_ms: spec.timeout.map(|t| t.as_millis() as u64),
             settings: Settings::not_inherited(),
         }

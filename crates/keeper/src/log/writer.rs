@@ -31,7 +31,9 @@ impl Writer {
         Self::with_files_of(LARGEST_FILE, files)
     }
 
-    pub(super) fn with_files_of(largest: u64, files: [File; 2]) -> Self {
+    /// The same with files of at most this size.
+    #[must_use]
+    pub fn with_files_of(largest: u64, files: [File; 2]) -> Self {
         let most = largest.saturating_sub(HEADER_LENGTH as u64).max(1);
         let mut writer = Self { files, current: 0, has_begun: false, older_start: None, start: 0, length: 0, dropped: 0, most };
         writer.begin_next();

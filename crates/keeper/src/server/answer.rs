@@ -11,6 +11,7 @@ use whatif_sys::overlay::Overlay;
 use super::commands::LogFiles;
 use super::{Server, files, network, who};
 use crate::channel::MOST_DESCRIPTORS;
+use crate::log::LARGEST_FILE;
 use crate::protocol::{Exec, Failed, Reason, Reply, Request, Stdio};
 
 impl Server {
@@ -39,6 +40,13 @@ impl Server {
             },
             Request::Attach { id, from } => return self.commands.attach(client, id, from, &mut self.connections),
             Request::Taken { offset } => return self.commands.has_taken(client, offset, &mut self.connections),
+            Request::ReadOutput { id, from } => match self.commands.read_output(id, from) {
+                Ok((reply, piece)) => {
+                    let piece: Vec<_> = piece.iter().map(AsFd::as_fd).collect();
+                    return self.connections.send(client, &reply, &piece);
+                }
+                Err(failed) => Reply::Failed(failed),
+            },
             Request::CloseInput { id } => self.commands.close_input(id, &mut self.connections),
             Request::List => match self.others_and_dead() {
                 Ok(processes) => Reply::Processes(processes),
@@ -143,19 +151,24 @@ impl Server {
         for _ in exec.stdio.iter().filter(|s| **s == Stdio::Passed) {
             passed.push(self.connections.take_descriptor(client).ok_or_else(|| refused("a descriptor is missing"))?);
         }
-        let log = if exec.detached {
+        let log = if let Some(id) = exec.id.filter(|_| exec.detached && exec.keeps_output) {
+            Some(self.commands.keep(id)?)
+        } else if exec.detached {
             let mut file = || self.connections.take_descriptor(client).map(File::from).ok_or_else(|| refused("the log is missing"));
             let files = [file()?, file()?];
-            Some(LogFiles { files, record: exec.id.map(|_| file()).transpose()? })
+            Some(LogFiles { files, record: exec.id.map(|_| file()).transpose()?, largest: LARGEST_FILE })
         } else {
             None
         };
         // Nothing begins in a group that is frozen, if whoever holds it starts something.
         let freezer = self.freezer.as_deref().filter(|_| self.frozen.is_none());
-        self.commands.start(client, exec, &passed, log, freezer).map_err(|e| Failed {
-            reason: Reason::CannotExecute,
-            message: format!("failed to start a process: {e}"),
-            errno: e.raw_os_error().unwrap_or(0),
+        self.commands.start(client, exec, &passed, log, freezer).map_err(|e| {
+            self.commands.keep_not(exec.id.filter(|_| exec.keeps_output));
+            Failed {
+                reason: Reason::CannotExecute,
+                message: format!("failed to start a process: {e}"),
+                errno: e.raw_os_error().unwrap_or(0),
+            }
         })
     }
 }

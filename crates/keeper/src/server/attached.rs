@@ -36,7 +36,10 @@ impl Commands {
                 log.attach(client, from);
                 log.tell(connections);
             }
-            None => connections.send(client, &no_such_command(id), &[]),
+            None => match self.ended_before(id) {
+                Some(told) => told.iter().for_each(|reply| connections.send(client, reply, &[])),
+                None => connections.send(client, &no_such_command(id), &[]),
+            },
         }
     }
 

@@ -15,9 +15,11 @@ use whatif_types::{CommandId, LimitHit, Usage};
 
 use super::connections::Connections;
 use super::group::{Counted, Group};
+use super::kept::Kept;
 use super::log::{Log, Parts};
 use super::running::{Running, describe, has_input, line_of, read_outcome};
 use super::strings::Strings;
+use super::typed::Typed;
 use super::watch::Watch;
 use super::{missed_network, processes, terminal};
 use crate::protocol::{Exec, Exited, Failed, Reason, Reply, Settings, Stdio};
@@ -34,6 +36,8 @@ pub(super) struct Commands {
     pub(super) running: Vec<Running>,
     /// Of commands that ended and left processes that may still write.
     pub(super) open_logs: Vec<Log>,
+    /// The output of those whose clients passed no files for it.
+    pub(super) kept: Vec<Kept>,
     /// The latest that ended, for clients that ask later.
     ended: Vec<Exited>,
 }
@@ -48,16 +52,18 @@ pub(super) struct OwnBounds {
     pub shares_uid: bool,
 }
 
-/// What a detached command's client passed for its output.
+/// Where the output of a detached command goes.
 pub(super) struct LogFiles {
     pub files: [File; 2],
     /// Of one with an id.
     pub record: Option<File>,
+    /// The most that each of the two may hold.
+    pub largest: u64,
 }
 
 impl Commands {
     pub(super) fn new(environment: Vec<(String, String)>, bounds: OwnBounds, group: Option<Group>, watch: Watch) -> Self {
-        Self { environment, bounds, group, watch, running: Vec::new(), open_logs: Vec::new(), ended: Vec::new() }
+        Self { environment, bounds, group, watch, running: Vec::new(), open_logs: Vec::new(), kept: Vec::new(), ended: Vec::new() }
     }
 
     /// Whoever asked for it is told about its start and its end.
@@ -127,8 +133,10 @@ impl Commands {
                 (None, Some((from, _))) => (from, None),
                 (None, None) => return Err(io::Error::from(rustix::io::Errno::BADF)),
             };
-            Log::new(Parts { id: exec.id, from, side, files: passed.files, record: passed.record })
+            Log::new(Parts { id: exec.id, from, side, files: passed.files, record: passed.record, largest: passed.largest })
         });
+        let log = log.transpose()?;
+        let typed = terminal.as_ref().filter(|_| exec.keeps_output && log.is_some()).map(Typed::new).transpose()?;
         Ok(Running {
             pid: started.pid,
             waiting: Vec::new(),
@@ -140,7 +148,8 @@ impl Commands {
             is_alone,
             terminal,
             input: input.map(|(_, write)| write),
-            log: log.transpose()?,
+            typed,
+            log,
             deadline: exec.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
             timed_out: false,
             kill_at: None,
@@ -174,7 +183,8 @@ impl Commands {
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
         let outcomes = self.running.iter().filter_map(|r| r.outcome.as_ref().map(AsFd::as_fd));
         let logs = self.running.iter().filter_map(|r| r.log.as_ref()).chain(&self.open_logs).filter_map(Log::source);
-        outcomes.chain(logs).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        let typed = self.running.iter().filter_map(|r| r.typed.as_ref()).map(Typed::poll_fd);
+        outcomes.chain(logs).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).chain(typed)
     }
 
     /// Moves output into logs and learns which commands got as far as running.
@@ -187,6 +197,9 @@ impl Commands {
                     Some(failure) => failed.push((running.pid, failure)),
                 }
             }
+            if let Some(typed) = &mut running.typed {
+                typed.work();
+            }
             if let Some(log) = &mut running.log {
                 log.work(connections);
             }
@@ -195,6 +208,7 @@ impl Commands {
         for (pid, failure) in failed {
             if let Some(index) = self.running.iter().position(|r| r.pid == pid) {
                 let running = self.running.swap_remove(index);
+                self.keep_not(running.id());
                 let reply = Reply::Failed(describe(failure, &running.program, &running.directory));
                 for client in running.waiting {
                     connections.send(client, &reply, &[]);

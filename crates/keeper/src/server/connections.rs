@@ -1,64 +1,21 @@
-//! Who is connected, and whether they may be.
+//! Who is connected, and what they may ask for.
 
-use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::net::{Shutdown, SocketFlags, accept_with};
-use whatif_sys::peer;
 
 use crate::channel::{Channel, ChannelError};
 use crate::protocol::{Failed, Reason, Reply, Request};
+use crate::transport::{Accepted, Standing, Transport};
 
 const MOST_CONNECTIONS: usize = 256;
 /// A client that lets this much pile up is not reading.
 const MOST_UNREAD: usize = 1 << 20;
 
-/// Who may command this keeper: a process with the credentials of the one that started it, in the same PID namespace.
-#[derive(Debug)]
-pub(super) struct PeerRule {
-    uid: u32,
-    gid: u32,
-    /// Our `fdinfo` as it is seen where we were started.
-    descriptors: OwnedFd,
-}
-
-impl PeerRule {
-    pub(super) fn learn_from(birth: &Channel, descriptors: OwnedFd) -> io::Result<Self> {
-        let peer = peer::of(birth.as_fd())?;
-        Ok(Self { uid: peer.uid, gid: peer.gid, descriptors })
-    }
-
-    /// Seen from our namespaces, a peer outside our PID namespace has pid 0, and no process inside has. One of another sandbox has it
-    /// too, and may have the same ids.
-    fn standing_of(&self, socket: &OwnedFd) -> Option<Standing> {
-        let has_right_ids = |peer: peer::Peer| peer.pid == 0 && peer.uid == self.uid && peer.gid == self.gid;
-        if !peer::of(socket).is_ok_and(has_right_ids) {
-            return None;
-        }
-        match peer::is_in_namespace(socket, &self.descriptors) {
-            Ok(true) => Some(Standing::Full),
-            // Before Linux 6.5 only the ids tell.
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => Some(Standing::Full),
-            Ok(false) | Err(_) => Some(Standing::MayStop),
-        }
-    }
-}
-
-/// What a client may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    Full,
-    /// It runs in another PID namespace: in a container that shares the state directory, or in another sandbox. The former cannot end
-    /// us by a signal, so it may ask us to stop.
-    MayStop,
-}
-
 /// The number of the connection that a keeper is born with.
 pub(super) const BIRTH: u64 = 0;
 
 pub(super) struct Connections {
-    rule: PeerRule,
     open: Vec<Connection>,
     next_number: u64,
     gone: Vec<u64>,
@@ -78,21 +35,18 @@ struct Connection {
 }
 
 impl Connections {
-    pub(super) fn new(rule: PeerRule, birth: Channel) -> Self {
-        Self {
-            rule,
-            open: vec![Connection {
-                number: BIRTH,
-                channel: birth,
-                standing: Standing::Full,
-                has_asked: true,
-                awaits_more: true,
-                broken: false,
-            }],
-            is_first_awaited: true,
-            next_number: 1,
-            gone: Vec::new(),
-        }
+    /// With the one it was born with, if there is one.
+    pub(super) fn new(birth: Option<Channel>) -> Self {
+        let is_first_awaited = birth.is_some();
+        let born_with = |channel| Connection {
+            number: BIRTH,
+            channel,
+            standing: Standing::Full,
+            has_asked: true,
+            awaits_more: true,
+            broken: false,
+        };
+        Self { open: birth.map(born_with).into_iter().collect(), is_first_awaited, next_number: 1, gone: Vec::new() }
     }
 
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
@@ -103,9 +57,12 @@ impl Connections {
     }
 
     /// Takes in one who knocks. Whether there may be another.
-    pub(super) fn accept(&mut self, listener: &OwnedFd) -> bool {
-        let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC) else { return false };
-        let Some(standing) = self.rule.standing_of(&socket) else { return true };
+    pub(super) fn accept(&mut self, transport: &mut dyn Transport) -> bool {
+        let (channel, standing) = match transport.accept() {
+            Accepted::Client(channel, standing) => (channel, standing),
+            Accepted::Refused => return true,
+            Accepted::Nobody => return false,
+        };
         if self.open.len() >= MOST_CONNECTIONS {
             // Whoever came first and never said anything makes room.
             let silent = self.open.iter().position(|c| !c.has_asked && !c.channel.has_frame());
@@ -114,7 +71,7 @@ impl Connections {
             }
         }
         if self.open.len() < MOST_CONNECTIONS {
-            let (number, channel) = (self.next_number, Channel::new(socket));
+            let number = self.next_number;
             let mut connection = Connection { number, channel, standing, has_asked: false, awaits_more: false, broken: false };
             self.next_number += 1;
             // The request usually has arrived with the connection.
@@ -124,12 +81,17 @@ impl Connections {
         true
     }
 
-    /// Takes in everybody who has knocked; who comes later is refused by the kernel.
-    pub(super) fn close_door(&mut self, listener: &OwnedFd) {
-        if rustix::net::shutdown(listener, Shutdown::Read).is_ok() {
-            while self.accept(listener) {}
-        }
+    /// Takes in everybody who has knocked, and nobody after them.
+    pub(super) fn close_door(&mut self, transport: &mut dyn Transport) {
+        transport.close();
+        while self.accept(transport) {}
         self.read_and_write();
+    }
+
+    /// The keeper ends: everybody hears that after all that was said to them.
+    pub(super) fn leave(&mut self) {
+        self.read_and_write();
+        self.open.clear();
     }
 
     /// Whether the one for whom the sandbox was made is there and has yet to say what for.

@@ -46,13 +46,14 @@ struct Reader {
     is_told: bool,
 }
 
-/// What the passed files and the command's descriptors make up.
+/// What the files and the command's descriptors make up.
 pub(super) struct Parts {
     pub id: Option<CommandId>,
     pub from: OwnedFd,
     pub side: Option<OwnedFd>,
     pub files: [File; 2],
     pub record: Option<File>,
+    pub largest: u64,
 }
 
 impl Log {
@@ -62,7 +63,7 @@ impl Log {
             id: parts.id,
             from: Some(parts.from),
             side: parts.side,
-            to: Writer::new(parts.files),
+            to: Writer::with_files_of(parts.largest, parts.files),
             record: parts.record.map(record::Writer::new),
             readers: Vec::new(),
             end: End::Runs,

@@ -13,6 +13,7 @@ use whatif_types::{CommandId, LimitHit};
 use super::connections::Connections;
 use super::group::Counted;
 use super::log::Log;
+use super::typed::Typed;
 use crate::log::record::Started;
 use crate::protocol::{Exec, Failed, Reason, Reply};
 
@@ -39,6 +40,8 @@ pub(super) struct Running {
     pub terminal: Option<OwnedFd>,
     /// The other end of its standard input, for whoever attaches.
     pub input: Option<OwnedFd>,
+    /// On the way to its terminal, if whoever attaches cannot have that.
+    pub typed: Option<Typed>,
     pub log: Option<Log>,
     pub deadline: Option<Instant>,
     pub timed_out: bool,
@@ -70,7 +73,8 @@ impl Running {
 
     /// What whoever attaches can write to.
     pub(super) fn takes_input(&self) -> Option<BorrowedFd<'_>> {
-        self.terminal.as_ref().or(self.input.as_ref()).map(AsFd::as_fd)
+        let typed = self.typed.as_ref().map(Typed::as_fd);
+        typed.or(self.terminal.as_ref().or(self.input.as_ref()).map(AsFd::as_fd))
     }
 
     pub(super) fn id(&self) -> Option<CommandId> {
