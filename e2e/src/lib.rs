@@ -10,6 +10,7 @@ mod canary;
 mod changes;
 mod earlier;
 pub mod edits;
+pub mod empty_root;
 mod faults;
 mod inside;
 mod inventory;

@@ -1,5 +1,6 @@
 //! The keeper's life from birth to end: what `whatif keeper <id> <network>` does, as PID 1 of new namespaces.
 
+pub mod init;
 pub mod restack;
 
 use std::io;
@@ -8,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use whatif_cgroup::Meters;
 use whatif_keeper::protocol::{Failed, PassedGroup, Reason, Reply, Request};
 use whatif_keeper::server::{self, Census, Group, Parts};
+use whatif_keeper::stream::StreamError;
 use whatif_keeper::transport::Socket;
 use whatif_keeper::{Channel, ChannelError};
 use whatif_layers::assemble::{self, AssembleError, Assembled, Cause};
@@ -198,6 +200,12 @@ pub enum KeeperError {
     Told,
     #[error(transparent)]
     Channel(#[from] ChannelError),
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    #[error("failed to {step}")]
+    Furnish { step: &'static str, source: io::Error },
+    #[error("only PID 1 is an init: as any other process it would end those of its user")]
+    NotInit,
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -10,7 +10,7 @@ use whatif_sys::keeper::FIRST_PASSED;
 use whatif_sys::signals;
 use whatif_types::NetMode;
 
-use crate::inside::{self, restack};
+use crate::inside::{self, init, restack};
 use crate::network::supervisor;
 
 /// How long the id of a sandbox is, by which a keeper is told from a command of that name.
@@ -19,6 +19,8 @@ const ID_LENGTH: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Keeper(NetMode),
+    /// The keeper of a root that has nothing else.
+    Init,
     Restack,
     Supervisor,
 }
@@ -30,6 +32,7 @@ impl Role {
     pub fn of(arguments: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let mut arguments = arguments.into_iter().skip(1);
         match arguments.next()?.to_str()? {
+            init::COMMAND => Some(Self::Init),
             KEEPER_COMMAND if arguments.next().is_some_and(|id| id.len() == ID_LENGTH) => {
                 Some(Self::Keeper(match arguments.next().as_ref().and_then(|net| net.to_str()) {
                     Some("host") => NetMode::Host,
@@ -51,6 +54,7 @@ impl Role {
                 // Errors were told to whoever waits for it.
                 inside::live(birth, listener, [alive, ids], net).is_ok()
             }),
+            Self::Init => inherited.only_standard().adopt(0).is_some_and(|[input, output]| init::live(input, output)),
             Self::Restack => {
                 let _ = rustix::thread::set_name(c"whatif-restack");
                 inherited.adopt(0).is_some_and(|[orders]| restack::serve(orders).is_ok())
@@ -74,6 +78,7 @@ mod tests {
         let of = |line: &str| Role::of(line.split(' ').map(OsString::from));
         assert_eq!(of("whatif keeper 0123456789ab filtered"), Some(Role::Keeper(NetMode::Filtered)));
         assert_eq!(of("whatif keeper 0123456789ab none"), Some(Role::Keeper(NetMode::None)));
+        assert_eq!(of("/whatif keeper-init"), Some(Role::Init));
         assert_eq!(of("whatif restack"), Some(Role::Restack));
         assert_eq!(of("whatif supervisor 0123456789ab"), Some(Role::Supervisor));
         assert_eq!(of("whatif keeper"), None);
