@@ -9,6 +9,7 @@ as_root_and_user!(
     output_that_cannot_be_written_is_no_success
 );
 as_root!(
+    whole_seconds_are_refused,
     a_full_state_directory_can_be_emptied,
     an_import_on_a_full_disk_leaves_nothing,
     a_disk_that_is_nearly_full_is_told,
@@ -109,4 +110,19 @@ fn output_that_cannot_be_written_is_no_success(w: &World) {
     let bin = w.bin.display();
     assert_ne!(w.outside(&format!("{bin} run --rm -q -- echo hi > /dev/full")).code, 0);
     assert_ne!(w.outside(&format!("{bin} --json ls > /dev/full")).code, 0);
+}
+
+/// What two write within one second is one change there, and one of them would be lost.
+fn whole_seconds_are_refused(w: &World) {
+    needs!(w, "mkfs.ext4");
+    w.outside("truncate -s 32M ../img; mkfs.ext4 -q -I 128 ../img 2> /dev/null; mkdir ../coarse; mount -o loop ../img ../coarse")
+        .ok();
+    let coarse = w.home.join("coarse");
+    w.mkdir(&coarse.join("project"));
+    let elsewhere = w.with_state(coarse.join("state"));
+    let in_project = w.whatif(["run", "--", "true"]).cwd(&coarse.join("project")).go();
+    let in_state = elsewhere.whatif(["run", "--", "true"]).go();
+    w.outside("umount ../coarse").ok();
+    in_project.fails_with_hint(125).says("whole seconds");
+    in_state.fails_with_hint(125).says("whole seconds");
 }

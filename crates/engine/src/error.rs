@@ -131,6 +131,8 @@ pub enum EngineError {
     BadDirectory { path: PathBuf },
     #[error("{} cannot be a project: a sandbox has one of its own, and what is in the real one is not seen there", .path.display())]
     PrivateProject { path: PathBuf },
+    #[error("{} is on a file system that keeps times in whole seconds: what changed within one second could not be told apart", .path.display())]
+    CoarseTimes { path: PathBuf },
     #[error("the project of sandbox '{name}' is not at {} any more: it was moved or deleted", project.display())]
     ProjectMissing { name: String, project: PathBuf },
     #[error("the current directory cannot be used: it was deleted, or is closed to you")]

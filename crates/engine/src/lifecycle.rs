@@ -10,6 +10,7 @@ pub(crate) mod list;
 pub mod logs;
 pub(crate) mod marks;
 pub(crate) mod plant;
+mod precise_times;
 pub(crate) mod recut;
 pub(crate) mod remove;
 pub(crate) mod run;

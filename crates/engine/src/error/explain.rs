@@ -37,7 +37,10 @@ impl Explain for EngineError {
             Self::StillRunning { .. } => "still_running",
             Self::OtherKeeper { .. } => "other_version",
             Self::Unreachable { .. } => "keeper_unreachable",
-            Self::BadDirectory { .. } | Self::NoCurrentDirectory { .. } | Self::PrivateProject { .. } => "bad_directory",
+            Self::BadDirectory { .. }
+            | Self::NoCurrentDirectory { .. }
+            | Self::PrivateProject { .. }
+            | Self::CoarseTimes { .. } => "bad_directory",
             Self::ProjectMissing { .. } => "project_missing",
             Self::Config { .. } => "bad_config",
             Self::Boot { .. } => "setup_failed",
@@ -93,7 +96,10 @@ impl Explain for EngineError {
             Self::ProjectMissing { .. } => Kind::NotFound,
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } | Self::AmbiguousApply { .. } => Kind::Invalid,
             Self::BadArchive { .. } | Self::Config { .. } | Self::Pattern(_) | Self::Name(_) => Kind::Invalid,
-            Self::BadDirectory { .. } | Self::NoCurrentDirectory { .. } | Self::PrivateProject { .. } => Kind::Invalid,
+            Self::BadDirectory { .. }
+            | Self::NoCurrentDirectory { .. }
+            | Self::PrivateProject { .. }
+            | Self::CoarseTimes { .. } => Kind::Invalid,
             Self::Unmounted { .. } | Self::MountsChanged { .. } | Self::MountedOver { .. } => Kind::Conflict,
             Self::OtherProject { .. } | Self::OtherBackend { .. } | Self::InUse { .. } => Kind::Conflict,
             Self::Stopped { .. } | Self::EndedMeanwhile { .. } | Self::StillRunning { .. } => Kind::Conflict,

@@ -138,6 +138,9 @@ impl EngineError {
                 "work in a directory within it, which is seen and copied on write; or name one: ",
                 Choice::Cwd(Value::Blank)
             ]],
+            Self::CoarseTimes { .. } => vec![remedy![
+                "move it to one that keeps fractions of seconds: ext4 with inodes of 256 bytes (as it is made by default), xfs, btrfs"
+            ]],
             Self::ProjectMissing { name, .. } => vec![remedy![
                 "put it back and try again, or take out what it changed: ",
                 Call::patch(name),

@@ -25,6 +25,7 @@ use crate::ground::limits::Lease;
 use crate::ids::{fill_random, new_id};
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::boot::{Booting, Fill, Wish, wait_for_end};
+use crate::lifecycle::precise_times;
 use crate::lifecycle::recut::Beneath;
 use crate::network::{Published, Wanted};
 use crate::owner::Owner;
@@ -205,6 +206,8 @@ impl Lifecycle {
         let cwd = new.cwd.clone().unwrap_or_else(|| self.ground.caller.cwd.clone());
         let cwd = self.existing_directory(&cwd)?;
         let project = self.ground.caller.project_of(&cwd)?;
+        precise_times::require(&project)?;
+        precise_times::require(self.ground.state.root())?;
         if let Some(template) = template.as_ref().filter(|t| t.project != project) {
             let (template, project) = (template.name.clone(), template.project.clone());
             return Err(Misuse::TemplateElsewhere { template, project }.into());
