@@ -58,8 +58,9 @@ fn peers<'a>(scratch: &'a Scratch, keeper: &Keeper) -> Vec<Peer<'a>> {
     let pid = keeper.pid;
     vec![
         (BWRAP, peer("bwrap", "--ro-bind / / --dev /dev --proc /proc --unshare-all true".to_owned())),
-        (NSENTER, peer("nsenter", format!("-t {pid} {user}-m -p -n -i -u true"))),
-        (NSENTER_ALL, peer("nsenter", format!("-t {pid} -a true"))),
+        // With the sandbox's root: what its mount namespace has there instead is empty.
+        (NSENTER, peer("nsenter", format!("-t {pid} {user}-m -p -n -i -u -r true"))),
+        (NSENTER_ALL, peer("nsenter", format!("-t {pid} -a -r true"))),
     ]
 }
 
