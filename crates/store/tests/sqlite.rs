@@ -137,6 +137,22 @@ fn records_of_every_earlier_format_are_upgraded() {
     }
 }
 
+#[test]
+fn whoever_writes_after_a_tidying_does_not_begin_a_log() {
+    let scratch = Scratch::new("tidied");
+    let store = scratch.store();
+    for i in 0..32 {
+        store.insert(&sandbox_of(1, i), None).unwrap();
+    }
+    assert!(store.wants_tidying());
+    store.tidy().unwrap();
+    assert!(!store.wants_tidying());
+    // The one who writes the first page of a log waits until it is on the disk.
+    let log = std::fs::metadata(scratch.directory.join("state.db-wal")).unwrap().len();
+    assert!((1024..4096).contains(&log), "{log} bytes");
+    assert_eq!(store.list().unwrap().len(), 32);
+}
+
 fn sandbox_of(thread: u8, i: u8) -> Sandbox {
     let mut made = sandbox(i, &format!("t{thread}-{i}"));
     made.id = SandboxId::from_random([thread, i, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
