@@ -178,12 +178,13 @@ impl Bases {
         Ok(self.said(placed)?.is_some_and(|known| known == source.as_os_str().as_bytes()))
     }
 
-    /// The nearest directory above a path that the sandbox is known to have deleted, whatever it has in its place by now.
-    #[must_use]
-    pub fn deleted_above<'p>(&self, path: &'p Path) -> Option<&'p Path> {
-        let is_deleted = |record: &Record| record.content.is_some() && record.made == Made::Nothing && !record.absent;
-        let is_directory = |record: &&Record| record.node.kind == Kind::Directory;
-        path.ancestors().skip(1).find(|above| self.get(above).filter(is_directory).is_some_and(is_deleted))
+    /// When at the latest the sandbox deleted a directory above a path, whatever it has in its place by now: of what it deleted the
+    /// record says what was seen last.
+    pub(crate) fn deleted_above(&self, path: &Path) -> Option<Time> {
+        let is_deleted = |r: &&Record| {
+            r.node.kind == Kind::Directory && r.content.is_some() && r.identity_only && r.made == Made::Nothing && !r.absent
+        };
+        path.ancestors().skip(1).find_map(|above| self.get(above).filter(is_deleted)).map(|record| record.node.mtime)
     }
 
     /// What is kept of a directory.
@@ -285,14 +286,12 @@ impl Bases {
             let kept = if absent { Kept::default() } else { self.keep_of_deleted(change, changes, &mut writer, &mut left)? };
             let Kept { content, hash } = kept;
             let attributes = if absent { None } else { Some(state.attributes()?.clone()) };
-            let record = Record {
-                absent,
-                content,
-                hash,
-                attributes,
-                identity_only: !absent,
-                ..Record::new(&change.path, state.node.clone())
-            };
+            let mut node = state.node.clone();
+            if !absent && node.kind == Kind::Directory {
+                // Its own time says nothing that anybody asks for.
+                node.mtime = inventory::latest(change, changes).unwrap_or(node.mtime);
+            }
+            let record = Record { absent, content, hash, attributes, identity_only: !absent, ..Record::new(&change.path, node) };
             self.add(&mut writer, own, Line::Known(record));
             if !absent {
                 self.keep_of_directories_below(change, changes, &mut writer, own)?;

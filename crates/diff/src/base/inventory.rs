@@ -4,19 +4,16 @@
 //! it back, everything in it is new to whoever looks at inodes; the first number tells that all of it is as it was. A `git switch`
 //! there and back writes the same with other times: the second number tells that, where there was not too much to read.
 
-use std::collections::HashMap;
-use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 use whatif_overlay::Format;
 
 use super::{Bases, MOST_HASHED, Made, writer};
 use crate::attributes;
-use crate::change::{Base, Change, ChangeKind, State};
-use crate::node::{Kind, Node};
+use crate::change::{Base, Change, State};
+use crate::node::{Kind, Node, Time};
 
 /// How long a number is.
 const LENGTH: usize = 32;
@@ -41,6 +38,12 @@ pub(super) fn of_reality(top: &Change, sorted: &[Change], left: &mut u64) -> Opt
     Some(numbers)
 }
 
+/// When the last change came about that the sandbox may have seen in a directory before it deleted it.
+pub(super) fn latest(top: &Change, sorted: &[Change]) -> Option<Time> {
+    let all = std::iter::once(top).chain(&sorted[below(top, sorted)]);
+    all.filter_map(|change| change.reality.as_ref()).map(|node| node.ctime).max()
+}
+
 /// Reality is still what the sandbox started from where all of a deleted directory is there again.
 pub(crate) fn confirm(bases: &Bases, sorted: &mut [Change]) {
     for index in 0..sorted.len() {
@@ -54,52 +57,12 @@ pub(crate) fn confirm(bases: &Bases, sorted: &mut [Change]) {
             continue;
         }
         // Without a proof they stay in doubt.
-        if bases.inventory(&top.path).is_some_and(|known| is_there_again(&known, top, &sorted[range.clone()])) {
+        if bases.inventory(top).is_some_and(|known| is_there_again(&known, top, &sorted[range.clone()])) {
             for change in sorted[range].iter_mut().filter(|c| is_doubted(c)) {
                 change.base = Base::Reality;
             }
         }
     }
-    confirm_replaced(bases, sorted);
-}
-
-/// The same where the sandbox has something else in the place of the directory by now, and shows only some of what is in reality's.
-fn confirm_replaced(bases: &Bases, sorted: &mut [Change]) {
-    let mut proven: HashMap<PathBuf, bool> = HashMap::new();
-    for change in sorted.iter_mut().filter(|c| matches!(c.base, Base::Lost | Base::Unknown) && c.reality.is_some()) {
-        let Some(top) = bases.deleted_above(&change.path) else { continue };
-        let is_as_it_was = || {
-            let (known, below) = bases.inventory(top).zip(real_below(top).ok())?;
-            let top = real(top.to_owned()).ok()??;
-            Some(is_there_again(&known, &top, &below))
-        };
-        if *proven.entry(top.to_owned()).or_insert_with(|| is_as_it_was().unwrap_or(false)) {
-            change.base = Base::Reality;
-        }
-    }
-}
-
-/// Everything that reality has in a directory, in the order of changes, as if it were deleted.
-fn real_below(directory: &Path) -> io::Result<Vec<Change>> {
-    let device = Node::of(directory)?.map(|node| node.dev);
-    let (mut found, mut pending) = (Vec::new(), vec![directory.to_owned()]);
-    while let Some(directory) = pending.pop() {
-        for entry in fs::read_dir(&directory)? {
-            // What is mounted is not reality's own.
-            let Some(change) = real(entry?.path())?.filter(|c| c.reality.as_ref().map(|node| node.dev) == device) else { continue };
-            if change.reality.as_ref().is_some_and(|node| node.kind == Kind::Directory) {
-                pending.push(change.path.clone());
-            }
-            found.push(change);
-        }
-    }
-    found.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
-    Ok(found)
-}
-
-fn real(path: PathBuf) -> io::Result<Option<Change>> {
-    let reality = Node::of(&path)?;
-    Ok(reality.is_some().then(|| Change { reality, ..Change::new(path, ChangeKind::Delete, None, None) }))
 }
 
 fn is_there_again(known: &[u8], top: &Change, below: &[Change]) -> bool {
@@ -116,8 +79,8 @@ fn size(below: &[Change]) -> u64 {
 
 impl Bases {
     /// What is known of it. One that cannot be read proves nothing, as one that is not there.
-    fn inventory(&self, top: &Path) -> Option<Vec<u8>> {
-        self.said(self.find(top).filter(|p| p.record.made != Made::InPlace)?).ok().flatten()
+    fn inventory(&self, top: &Change) -> Option<Vec<u8>> {
+        self.said(self.find(&top.path).filter(|p| p.record.made != Made::InPlace)?).ok().flatten()
     }
 }
 

@@ -73,7 +73,7 @@ impl Walk<'_> {
         touched: Option<Time>,
     ) -> Result<(Option<State>, Base), Unreadable> {
         // What the sandbox put in the place of a directory that it had deleted is younger than what it has not seen in there.
-        let touched = touched.filter(|_| self.scope.bases.deleted_above(full).is_none());
+        let touched = touched.map(|touched| self.scope.bases.deleted_above(full).map_or(touched, |deleted| touched.min(deleted)));
         match &self.copied {
             Some(copied) => self.scope.bases.start_of_copied(copied, full, self.inside(full), now, after),
             None => self.scope.bases.start_of(full, now, after, self.since(touched)),
