@@ -160,9 +160,9 @@ fn the_buffers_of_many_connections_are_small(w: &World, o: &Outside) {
     with_secret(w, "many", &["--memory", "256M"]);
     let program = r#"
 address = socket.gethostbyname('shop.test')
-held = [socket.create_connection((address, 7000), 10)]
+held = [socket.create_connection((address, 7000), 50)]
 held[0].recv(1)
-held += [socket.create_connection((address, 7000), 10) for _ in range(399)]
+held += [socket.create_connection((address, 7000), 50) for _ in range(399)]
 open('/tmp/all', 'w').close()
 time.sleep(1000)
 "#;

@@ -1,5 +1,6 @@
 //! What a sandbox shows of the directories that it renamed after they became real: what it had, and nothing that is elsewhere.
 
+use serde_json::Value;
 use whatif_e2e::{Fault, World, as_root, as_root_and_user, needs, sample};
 
 as_root_and_user!(
@@ -135,6 +136,20 @@ fn what_root_made_in_the_tree_of_another_stays_theirs(w: &World) {
     w.apply(&["s", "--all"]).ok();
     let owners = w.outside("stat -c %u both new new/deep new/deep/f").ok();
     assert_eq!(owners.text(), "1234\n1234\n1234\n1234");
+    // Also where its layers were written again, and in a sandbox that was carried elsewhere.
+    w.snapshot("s", "one");
+    w.exec("s", "echo 3 >> new/deep/f").ok();
+    w.snapshot("s", "two");
+    w.whatif(["squash", "s"]).go().ok();
+    let archive = w.home.join("carried.whatif").display().to_string();
+    w.whatif(["export", "s", "-o", &archive]).go().ok();
+    w.whatif(["import", &archive, "--name", "carried"]).go().ok();
+    for name in ["s", "carried"] {
+        w.whatif(["start", name]).go().ok();
+        w.exec(name, "find . -type f -exec cat {} +; ls both").ok();
+        let owners: Vec<Value> = w.json(["diff", name, "--all"])["changes"].as_array().cloned().unwrap_or_default();
+        assert!(!owners.iter().any(|change| change["kind"] == "owner"), "{name}: {owners:?}");
+    }
     // What is given away on purpose is.
     w.exec("s", "chown 0:0 theirs").ok();
     w.apply(&["s", "--all"]).ok();

@@ -187,6 +187,11 @@ impl Bases {
         path.ancestors().skip(1).find_map(|above| self.get(above).filter(is_deleted)).map(|record| record.node.mtime)
     }
 
+    /// Whether reality had nothing at a path before the sandbox made it, also where it has that by now.
+    pub(crate) fn was_made_inside(&self, path: &Path) -> bool {
+        self.get(path).is_some_and(|record| record.made_inside) || self.was_absent(path)
+    }
+
     /// What is kept of a directory.
     fn said(&self, placed: &Placed) -> Result<Option<Vec<u8>>, Unreadable> {
         let Some(number) = placed.record.content.filter(|_| placed.record.node.kind == Kind::Directory) else { return Ok(None) };

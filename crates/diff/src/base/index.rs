@@ -40,6 +40,7 @@ const IN_PLACE: u16 = 64;
 const UNKNOWN: u16 = 128;
 /// Besides `UNKNOWN`, which is all that earlier versions look at.
 const LOST: u16 = 256;
+const MADE_INSIDE: u16 = 512;
 /// No kind of node has this number.
 const STOPS_VERSION_1: [u8; 4] = [0xff; 4];
 const KINDS: [Kind; 6] = [Kind::File, Kind::Directory, Kind::Link, Kind::Fifo, Kind::Socket, Kind::Device];
@@ -87,7 +88,8 @@ pub(super) fn write(line: &Line, out: &mut Vec<u8>) {
                 | flag(record.made >= Made::Real, REAL)
                 | flag(record.made >= Made::InPlace, IN_PLACE)
                 | flag(record.unknown, UNKNOWN)
-                | flag(record.lost, LOST);
+                | flag(record.lost, LOST)
+                | flag(record.made_inside, MADE_INSIDE);
             out.push(KNOWN);
             out.extend(flags.to_le_bytes());
             let (ino, (seconds, nanoseconds)) = record.equal_to.unwrap_or_default();
@@ -203,6 +205,7 @@ fn flagged(path: PathBuf, node: Node, flags: u16, content: u64, equal_to: (u64, 
         },
         unknown: is(UNKNOWN),
         lost: is(LOST),
+        made_inside: is(MADE_INSIDE),
         ..Record::new(&path, node)
     }
 }

@@ -46,6 +46,9 @@ pub struct Record {
     /// Unknown because reality changed after the sandbox did, before anybody looked.
     #[serde(default)]
     pub lost: bool,
+    /// The sandbox made it, and reality has it from there.
+    #[serde(default)]
+    pub made_inside: bool,
     /// Of the bytes that the sandbox started from, also where they are not kept.
     #[serde(default)]
     pub hash: Option<Hash>,
@@ -74,6 +77,7 @@ impl Record {
             absent: false,
             equal_to: None,
             made: Made::default(),
+            made_inside: false,
             unknown: false,
             lost: false,
             hash: None,

@@ -1,6 +1,6 @@
 //! Bases set on purpose: after part of a change became real, or after that was undone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -39,6 +39,13 @@ pub enum NewBase {
 }
 
 impl Bases {
+    fn made_inside(&self, base: &NewBase) -> Option<PathBuf> {
+        match base {
+            NewBase::Identity { path, .. } if self.was_made_inside(path) => Some(path.clone()),
+            _ => None,
+        }
+    }
+
     /// Sets what the sandbox starts from now: after part of its change became real, or after that was undone. What an apply or undo
     /// says counts until it is undone.
     pub fn replace(&mut self, new: Vec<NewBase>, by: Option<&str>) -> io::Result<()> {
@@ -48,10 +55,13 @@ impl Bases {
         let (mut writer, own) = self.begin()?;
         let history = self.history(&new)?;
         let by = by.map(ToOwned::to_owned);
+        // What is known of a directory tells it of all that is in it, so that is asked before anything is replaced.
+        let made_inside: HashSet<PathBuf> = new.iter().filter_map(|base| self.made_inside(base)).collect();
         for base in new {
             let line = match base {
                 NewBase::Identity { path, node, attributes, hash, reconciled, equal_to, made } => {
-                    let record = Record::new(&path, node);
+                    let made_inside = made_inside.contains(&path);
+                    let record = Record { made_inside, ..Record::new(&path, node) };
                     Line::Known(Record { attributes, hash, reconciled, identity_only: true, equal_to, made, ..record })
                 }
                 NewBase::Content { path, node, attributes, bytes, reconciled, made } => {

@@ -311,7 +311,7 @@ impl<'a> Walk<'a> {
             let mut after = after;
             if let Some(state) = after.as_mut().filter(|state| self.scope.as_root && !is_owned_as_copied(&state.node))
                 && let Err(errno) =
-                    belong_to(state, known.as_ref(), visit.owner, |made| self.is_made_inside(&views, &name, made, known.as_ref()))
+                    belong_to(state, known.as_ref(), visit.owner, |made| self.is_made_inside(&views, &full, made, known.as_ref()))
             {
                 finding.unreadable(&full, errno);
             }
@@ -349,10 +349,14 @@ impl<'a> Walk<'a> {
     /// Whether an entry of a layer was made by the sandbox, rather than being reality's, copied up. A copy may be one of what an older
     /// layer has. The kernel marks a directory as copied up, too, when it finds that reality has one there by now; but that one is
     /// younger.
-    fn is_made_inside(&self, views: &Views, name: &OsStr, state: &State, real: Option<&Node>) -> Result<bool, Errno> {
+    fn is_made_inside(&self, views: &Views, full: &Path, state: &State, real: Option<&Node>) -> Result<bool, Errno> {
+        let Some(name) = full.file_name() else { return Ok(false) };
         if let Some(copied) = &self.copied {
             let inside = self.layers.first().and_then(|copy| state.at.strip_prefix(&copy.path).ok());
             return Ok(!inside.is_some_and(|inside| copied.is_copy(inside, &state.node)));
+        }
+        if state.node.kind == Kind::Directory && self.scope.bases.was_made_inside(full) {
+            return Ok(true);
         }
         // What shows through a directory that was renamed is reality's own.
         let marks = self.tree.marks;
