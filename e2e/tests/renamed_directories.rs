@@ -184,8 +184,11 @@ fn an_ignored_file_beside_others_deep_in_it_is_no_conflict(w: &World) {
     sandbox_with(w, "s", RENAME);
     apply(w, &["s"]).ok();
     // The apply took the other files out of 'src/deep'. Nobody else did anything there.
-    assert!(w.whatif(["status", "s"]).go().ok().stdout.contains("has not moved"));
-    assert_eq!(w.json(["diff", "s"])["drift"], serde_json::json!([]));
+    if !earlier(w).exists() {
+        let status = w.whatif(["status", "s"]).go().ok().stdout;
+        assert!(status.contains("has not moved"), "{status}");
+        assert_eq!(w.json(["diff", "s"])["drift"], serde_json::json!([]));
+    }
     apply(w, &["s", "--ignored"]).ok();
     assert_eq!(w.read("lib/a.log") + &w.read("lib/deep/b.log"), "a\nb\n");
     assert!(!w.project.join("src").exists());
