@@ -65,7 +65,15 @@ pub(super) fn discard(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Resu
     if aside.identity.kind != Kind::Directory {
         return unlink(&parent, &step.temporary.name, AtFlags::empty()).map(|_| ()).map_err(on("remove", path));
     }
-    if remove_staged_tree(tx, n, &parent)? { Ok(()) } else { return_to_others(tx, n, &parent, notes) }
+    if remove_staged_tree(tx, n, &parent)? {
+        return Ok(());
+    }
+    // Those within first, while they can be reached.
+    let within = staged_directories(tx, n);
+    for inner in within.into_iter().rev() {
+        restore_mode(tx, inner)?;
+    }
+    return_to_others(tx, n, &parent, notes)
 }
 
 /// A directory with what others put into it, or changed in it, is theirs by now. Where its place is not free it is kept.
@@ -119,21 +127,15 @@ pub(crate) fn set_aside(tx: &Transaction, n: usize, parent: &OwnedFd, step: &Ste
 
 /// Only what the plan put there, inner first. `false` if something else is in it.
 fn remove_staged_tree(tx: &mut Transaction, top: usize, parent: &OwnedFd) -> Result<bool, Fault> {
-    let inner = tx.layout.nested.get(&top).cloned().unwrap_or_default();
-    let is_directory = |tx: &Transaction, n: usize| tx.header.plan.operations[n].source() == Some(&Source::Directory);
     // A directory may have got a mode already that does not let us in.
-    let directories: Vec<usize> = inner.iter().copied().filter(|n| is_directory(tx, *n)).collect();
+    let directories = staged_directories(tx, top);
     for n in [top].iter().chain(&directories) {
-        let step = &tx.layout.steps[*n];
-        let found = tx.held.find(step.temporary.root, &step.temporary.directory).map_err(on("reach", &step.path))?;
-        let Some(directory) = found else { continue };
-        if tx.header.plan.operations[*n].attributes().is_some_and(|a| a.mode & 0o700 != 0o700)
-            && let Some(held) = hold(&*directory, &step.temporary.name).or_absent().map_err(on("open", &step.path))?
-        {
-            set_mode(&held, 0o700).map_err(on("open", &step.path))?;
+        if closed_mode(tx, *n).is_some() {
+            give_mode(tx, *n, 0o700)?;
         }
     }
     let mut complete = true;
+    let inner = tx.layout.nested.get(&top).cloned().unwrap_or_default();
     let mut order: Vec<usize> = inner.into_iter().filter(|n| !is_directory(tx, *n)).collect();
     order.extend(directories.into_iter().rev());
     for n in &order {
@@ -158,6 +160,36 @@ fn remove_staged_tree(tx: &mut Transaction, top: usize, parent: &OwnedFd) -> Res
     }
     let step = &tx.layout.steps[top];
     Ok(complete && unlink(parent, &step.temporary.name, AtFlags::REMOVEDIR).map_err(on("remove", &step.path))?)
+}
+
+fn is_directory(tx: &Transaction, n: usize) -> bool {
+    tx.header.plan.operations[n].source() == Some(&Source::Directory)
+}
+
+/// Those within a staged directory, outer first.
+fn staged_directories(tx: &Transaction, top: usize) -> Vec<usize> {
+    tx.layout.nested.get(&top).into_iter().flatten().copied().filter(|n| is_directory(tx, *n)).collect()
+}
+
+/// The mode that it is to have, if that keeps us out.
+fn closed_mode(tx: &Transaction, n: usize) -> Option<u32> {
+    tx.header.plan.operations[n].attributes().map(|attributes| attributes.mode).filter(|mode| mode & 0o700 != 0o700)
+}
+
+/// A directory that stays is as it was made, not as it was opened to be emptied.
+fn restore_mode(tx: &mut Transaction, n: usize) -> Result<(), Fault> {
+    closed_mode(tx, n).map_or(Ok(()), |mode| give_mode(tx, n, mode))
+}
+
+/// If the directory is still there.
+fn give_mode(tx: &mut Transaction, n: usize, mode: u32) -> Result<(), Fault> {
+    let step = &tx.layout.steps[n];
+    let found = tx.held.find(step.temporary.root, &step.temporary.directory).map_err(on("reach", &step.path))?;
+    let Some(directory) = found else { return Ok(()) };
+    match hold(&*directory, &step.temporary.name).or_absent().map_err(on("open", &step.path))? {
+        Some(held) => set_mode(&held, mode).map_err(on("change the mode of", &step.path)),
+        None => Ok(()),
+    }
 }
 
 /// `false` if there is something else now, or something in it.
