@@ -6,13 +6,12 @@ mod postgres;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Flock, FlockType, fcntl_getlk};
-use whatif_diff::{Bases, Change, ChangeKind, Kind, Node, State};
+use whatif_diff::{Bases, Change, ChangeKind, Kind, Node, State, content};
 use whatif_sys::absence;
 
 use self::postgres::Clusters;
@@ -103,23 +102,26 @@ pub(crate) fn is_open_database(path: &Path, is_taken: impl Fn(&Path) -> bool) ->
 }
 
 fn is_open(path: &Path, at: &Path, size: u64, is_taken: impl Fn(&Path) -> bool) -> io::Result<bool> {
-    if size == 0 || !size.is_multiple_of(PAGE) || !is_database(at)? {
+    if size == 0 || !size.is_multiple_of(PAGE) {
         return Ok(false);
     }
+    let mut has_journal = false;
     for journal in JOURNALS.map(|suffix| beside(path, suffix)) {
-        let holds_something = absence::look(&journal)?.is_some_and(|meta| meta.is_file() && meta.len() > 0);
-        if holds_something && !is_taken(&journal) {
-            return Ok(true);
-        }
+        has_journal |= absence::look(&journal)?.is_some_and(|meta| meta.is_file() && meta.len() > 0) && !is_taken(&journal);
     }
-    is_locked(at)
+    match is_database(at) {
+        Ok(true) => Ok(has_journal || is_locked(at)?),
+        // A file may be replaced by who may not read it. That one is hardly their database, unless its name says so.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !has_journal => Ok(false),
+        result => result,
+    }
 }
 
 /// By another process: we lock no databases but our own records.
 fn is_locked(path: &Path) -> io::Result<bool> {
     let (start, length) = LOCKED;
     let lock = Flock { start, length, ..Flock::from(FlockType::WriteLock) };
-    Ok(fcntl_getlk(File::open(path)?, &lock)?.is_some())
+    Ok(fcntl_getlk(content::open(path)?, &lock)?.is_some())
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -141,6 +143,6 @@ fn may_be_database(node: &Node) -> bool {
 
 fn is_database(path: &Path) -> io::Result<bool> {
     let mut start = Vec::with_capacity(HEADER.len());
-    File::open(path)?.take(HEADER.len() as u64).read_to_end(&mut start)?;
+    content::open(path)?.take(HEADER.len() as u64).read_to_end(&mut start)?;
     Ok(start == HEADER)
 }

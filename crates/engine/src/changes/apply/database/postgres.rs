@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use whatif_diff::Change;
+use whatif_diff::{Change, content};
 use whatif_sys::absence::OrAbsent;
 
 use crate::EngineError;
@@ -14,6 +14,9 @@ pub(super) const RUNS: &str = "a PostgreSQL server runs on this directory in rea
 
 /// What every server writes to when it starts.
 const CONTROL: &str = "global/pg_control";
+
+/// A server's file has a few lines, the first of which is its number.
+const LONGEST: u64 = 64 << 10;
 
 pub(super) struct Clusters(HashSet<PathBuf>);
 
@@ -37,8 +40,8 @@ impl Clusters {
 
 /// A server that was killed leaves its file. Its number may be another process's by now, which stands elsewhere.
 fn is_running(directory: &Path) -> io::Result<bool> {
-    let Some(text) = fs::read_to_string(directory.join("postmaster.pid")).or_absent()? else { return Ok(false) };
-    let Some(pid) = text.lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else { return Ok(false) };
+    let Some(text) = content::read_up_to(&directory.join("postmaster.pid"), LONGEST).or_absent()? else { return Ok(false) };
+    let Some(pid) = String::from_utf8_lossy(&text).lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else { return Ok(false) };
     match fs::read_link(format!("/proc/{pid}/cwd")) {
         Ok(stands) => Ok(fs::canonicalize(directory)? == stands),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
