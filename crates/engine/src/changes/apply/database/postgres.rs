@@ -41,7 +41,9 @@ impl Clusters {
 /// A server that was killed leaves its file. Its number may be another process's by now, which stands elsewhere.
 fn is_running(directory: &Path) -> io::Result<bool> {
     let Some(text) = content::read_up_to(&directory.join("postmaster.pid"), LONGEST).or_absent()? else { return Ok(false) };
-    let Some(pid) = String::from_utf8_lossy(&text).lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else { return Ok(false) };
+    let Some(pid) = String::from_utf8_lossy(&text).lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else {
+        return Ok(false);
+    };
     match fs::read_link(format!("/proc/{pid}/cwd")) {
         Ok(stands) => Ok(fs::canonicalize(directory)? == stands),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
