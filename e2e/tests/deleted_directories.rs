@@ -99,7 +99,7 @@ fn a_directory_of_which_nothing_was_changed_stays_deleted(w: &World) {
     w.whatif(["diff", "s", "--exit-code"]).go().ok();
 }
 
-/// What the sandbox has in the place of a deleted directory is younger than what it never saw in there.
+/// What the sandbox has in the place of a directory is younger than what it never saw in there.
 fn what_is_put_in_its_place_does_not_hide_what_reality_did_in_it(w: &World) {
     let steps = [
         ("rm -r c/d", "mkdir c/d"),
@@ -107,15 +107,27 @@ fn what_is_put_in_its_place_does_not_hide_what_reality_did_in_it(w: &World) {
         ("rm -r c/d", "rm -r c; mkdir c; echo y > c/y"),
         ("mv c/d k", "ln -s ../k c/d"),
         ("rm -r c/d; echo file > c/d", "mv c/d c/k"),
+        ("rm -r c/d; mkdir c/d; echo s > c/d/s", "mv c/d c/q"),
+        ("rm -r c/d; mkdir c/d", "rmdir c/d; ln -s ../k c/d"),
     ];
-    for (first, second) in steps {
-        w.outside("rm -rf -- *; mkdir -p c/d; echo w > c/d/w; echo z > c/z").ok();
+    for ((first, second), is_made_inside) in steps.into_iter().flat_map(|step| [(step, false), (step, true)]) {
+        w.outside("rm -rf -- *").ok();
         w.new_sandbox("s");
+        let make = "mkdir -p c/d; echo w > c/d/w; echo z > c/z";
+        if is_made_inside {
+            w.exec("s", make).ok();
+            w.apply(&["s"]).ok();
+        } else {
+            w.whatif(["rm", "s"]).go().ok();
+            w.outside(make).ok();
+            w.new_sandbox("s");
+        }
         w.exec("s", first).ok();
-        w.outside("echo edited > c/d/w; echo added > c/d/new").ok();
+        w.outside("echo added > c/d/new").ok();
         w.exec("s", second).ok();
-        w.apply(&["s"]).exits(1);
-        assert_eq!((w.read("c/d/w"), w.read("c/d/new")), ("edited\n".into(), "added\n".into()), "{first}, {second}");
+        let context = format!("{first}, {second}, made inside: {is_made_inside}");
+        assert_eq!(w.apply(&["s"]).code, 1, "{context}");
+        assert_eq!((w.read("c/d/w"), w.read("c/d/new")), ("w\n".into(), "added\n".into()), "{context}");
         w.whatif(["rm", "--yes", "s"]).go().ok();
     }
 }

@@ -16,6 +16,7 @@ mod above;
 mod arrived;
 mod closely;
 mod copied;
+mod covered;
 mod deleted;
 mod index;
 mod inventory;
@@ -40,6 +41,7 @@ use whatif_sys::absence::OrAbsent;
 
 use self::above::Above;
 pub use self::arrived::distrust;
+pub use self::covered::Covered;
 pub use self::index::FILE as INDEX;
 use self::index::Line;
 pub(crate) use self::inventory::confirm;
@@ -73,6 +75,8 @@ pub struct Bases {
     records: HashMap<OsString, Placed>,
     /// Where nothing was in reality.
     absent: Above,
+    /// Directories that the sandbox has something else in the place of.
+    covered: Above,
     /// Where it is written down which applies are undone, and what was read there, once a line asked for it.
     undone: (Option<PathBuf>, Option<Undone>),
     /// What the sandbox is not shown as it is. No bytes of it are kept.
@@ -135,6 +139,7 @@ impl Bases {
 
     fn remember(&mut self, line: Line, directory: usize) {
         self.absent.set(line.path(), matches!(&line, Line::Known(record) if record.absent));
+        self.covered.set(line.path(), matches!(&line, Line::Known(record) if record.is_covered));
         match line {
             Line::Known(record) => self.records.insert(record.path.clone().into_os_string(), Placed { record, directory }),
             Line::Forgotten { path, .. } => self.records.remove(path.as_os_str()),
@@ -178,13 +183,13 @@ impl Bases {
         Ok(self.said(placed)?.is_some_and(|known| known == source.as_os_str().as_bytes()))
     }
 
-    /// When at the latest the sandbox deleted a directory above a path, whatever it has in its place by now: of what it deleted the
-    /// record says what was seen last.
-    pub(crate) fn deleted_above(&self, path: &Path) -> Option<Time> {
-        let is_deleted = |r: &&Record| {
-            r.node.kind == Kind::Directory && r.content.is_some() && r.identity_only && r.made == Made::Nothing && !r.absent
-        };
-        path.ancestors().skip(1).find_map(|above| self.get(above).filter(is_deleted)).map(|record| record.node.mtime)
+    /// When the sandbox saw for the last time what is in a directory above a path, if it has something else in its place.
+    pub(crate) fn covered_since(&self, path: &Path) -> Option<Time> {
+        if !self.covered.covers(path) {
+            return None;
+        }
+        let covered = |above| self.get(above).filter(|record| record.is_covered);
+        path.ancestors().skip(1).find_map(covered).map(|record| record.node.mtime)
     }
 
     /// Whether reality had nothing at a path before the sandbox made it, also where it has that by now.
@@ -292,12 +297,12 @@ impl Bases {
             let Kept { content, hash } = kept;
             let attributes = if absent { None } else { Some(state.attributes()?.clone()) };
             let mut node = state.node.clone();
-            if !absent && node.kind == Kind::Directory {
-                // Its own time says nothing that anybody asks for.
+            let is_covered = !absent && node.kind == Kind::Directory;
+            if is_covered {
                 node.mtime = inventory::latest(change, changes).unwrap_or(node.mtime);
             }
-            let record = Record { absent, content, hash, attributes, identity_only: !absent, ..Record::new(&change.path, node) };
-            self.add(&mut writer, own, Line::Known(record));
+            let record = Record { absent, content, hash, attributes, ..Record::new(&change.path, node) };
+            self.add(&mut writer, own, Line::Known(Record { identity_only: !absent, is_covered, ..record }));
             if !absent {
                 self.keep_of_directories_below(change, changes, &mut writer, own)?;
             }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use whatif_overlay::Format;
 
 use self::walk::Walk;
-use crate::base::{self, Bases, Made};
+use crate::base::{self, Bases, Covered, Made};
 use crate::change::{Change, State};
 use crate::links::{self, Twin};
 use crate::node::{Node, Time};
@@ -108,6 +108,8 @@ pub struct Found {
     pub through: Vec<Through>,
     /// What the heads have of reality without a change of their own, if what it was was not kept yet.
     pub unchanged: Vec<Unchanged>,
+    /// Directories of reality that other ones of the sandbox cover; not those in them.
+    pub covered: Vec<Covered>,
     /// What reality has where the sandbox has the same, although it started from something else. Should reality go back to that, the
     /// sandbox's change is one again, unless it was rebased meanwhile.
     pub agreed: Vec<Unchanged>,
@@ -176,6 +178,7 @@ impl Found {
         self.renamed.extend(other.renamed);
         self.through.extend(other.through);
         self.unchanged.extend(other.unchanged);
+        self.covered.extend(other.covered);
         self.agreed.extend(other.agreed);
         self.behind.extend(other.behind);
         self.gone.extend(other.gone);

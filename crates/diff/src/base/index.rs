@@ -41,6 +41,7 @@ const UNKNOWN: u16 = 128;
 /// Besides `UNKNOWN`, which is all that earlier versions look at.
 const LOST: u16 = 256;
 const MADE_INSIDE: u16 = 512;
+const IS_COVERED: u16 = 1024;
 /// No kind of node has this number.
 const STOPS_VERSION_1: [u8; 4] = [0xff; 4];
 const KINDS: [Kind; 6] = [Kind::File, Kind::Directory, Kind::Link, Kind::Fifo, Kind::Socket, Kind::Device];
@@ -89,7 +90,8 @@ pub(super) fn write(line: &Line, out: &mut Vec<u8>) {
                 | flag(record.made >= Made::InPlace, IN_PLACE)
                 | flag(record.unknown, UNKNOWN)
                 | flag(record.lost, LOST)
-                | flag(record.made_inside, MADE_INSIDE);
+                | flag(record.made_inside, MADE_INSIDE)
+                | flag(record.is_covered, IS_COVERED);
             out.push(KNOWN);
             out.extend(flags.to_le_bytes());
             let (ino, (seconds, nanoseconds)) = record.equal_to.unwrap_or_default();
@@ -206,6 +208,7 @@ fn flagged(path: PathBuf, node: Node, flags: u16, content: u64, equal_to: (u64, 
         unknown: is(UNKNOWN),
         lost: is(LOST),
         made_inside: is(MADE_INSIDE),
+        is_covered: is(IS_COVERED),
         ..Record::new(&path, node)
     }
 }

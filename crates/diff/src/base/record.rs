@@ -49,6 +49,9 @@ pub struct Record {
     /// The sandbox made it, and reality has it from there.
     #[serde(default)]
     pub made_inside: bool,
+    /// The sandbox has something else in the place of this directory, or nothing: what came into it after `node.mtime` it has not seen.
+    #[serde(default)]
+    pub is_covered: bool,
     /// Of the bytes that the sandbox started from, also where they are not kept.
     #[serde(default)]
     pub hash: Option<Hash>,
@@ -78,6 +81,7 @@ impl Record {
             equal_to: None,
             made: Made::default(),
             made_inside: false,
+            is_covered: false,
             unknown: false,
             lost: false,
             hash: None,
@@ -102,6 +106,7 @@ impl Record {
         self.node.kind == Kind::Directory
             && self.identity_only
             && self.content.is_none()
+            && !self.is_covered
             && !self.absent
             && self.made == Made::Nothing
     }

@@ -77,7 +77,9 @@ impl Bases {
                 NewBase::Absent { path } => Line::Known(Record { absent: true, ..Record::new(&path, Node::of_nothing()) }),
                 NewBase::Again { record, there } => {
                     let Some(record) = self.bring_back(record, &history, &mut writer)? else { continue };
-                    let node = there.unwrap_or_else(|| record.node.clone());
+                    // All of it was put back, and that is nothing new to the sandbox.
+                    let seen = |node: Node| if record.is_covered { Node { mtime: node.ctime, ..node } } else { node };
+                    let node = there.map_or_else(|| record.node.clone(), seen);
                     Line::Known(Record { node, ..record })
                 }
             };

@@ -72,8 +72,8 @@ impl Walk<'_> {
         after: Option<&State>,
         touched: Option<Time>,
     ) -> Result<(Option<State>, Base), Unreadable> {
-        // What the sandbox put in the place of a directory that it had deleted is younger than what it has not seen in there.
-        let touched = touched.map(|touched| self.scope.bases.deleted_above(full).map_or(touched, |deleted| touched.min(deleted)));
+        // What the sandbox put in the place of a directory is younger than what it has not seen in there.
+        let touched = touched.map(|touched| self.scope.bases.covered_since(full).map_or(touched, |seen| touched.min(seen)));
         match &self.copied {
             Some(copied) => self.scope.bases.start_of_copied(copied, full, self.inside(full), now, after),
             None => self.scope.bases.start_of(full, now, after, self.since(touched)),

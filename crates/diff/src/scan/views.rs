@@ -12,7 +12,7 @@ use super::stack::{LookUp, Part};
 use super::walk::{Finding, Visit, Walk};
 use super::{Reach, Renamed};
 use crate::attributes;
-use crate::base::Made;
+use crate::base::{Covered, Made};
 use crate::change::{Base, State, difference};
 use crate::node::{LONG_AGO, Node};
 use crate::watch::Directory;
@@ -138,6 +138,11 @@ impl Walk<'_> {
             && let Some((node, after)) = itself.take()
         {
             self.note_lost(full.clone(), source, node, after, finding);
+        }
+        let may_cover = visit.is_in_place && !self.tree.copied && !uppers.is_empty();
+        if let (true, Lower::Nothing, Some(fd), Some(since)) = (may_cover, &lower, &before, visit.touched) {
+            let (path, node) = (full.clone(), Node::at(fd, ".")?);
+            finding.found.covered.push(Covered { path, node, attributes: attributes::of_held(fd, Format::None)?, since });
         }
         if let Some((node, after)) = itself {
             match (node, &before) {

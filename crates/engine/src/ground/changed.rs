@@ -184,6 +184,7 @@ impl Ground {
         // Without room for it, a later merge has no base; what is to be shown now is not affected.
         let _ = bases.keep(&found.changes);
         let _ = bases.keep_unchanged(&found.unchanged);
+        let _ = bases.keep_covered(&found.covered, &found.changes);
         Ok(found)
     }
 
