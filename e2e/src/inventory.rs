@@ -28,7 +28,8 @@ impl Inventory {
             .flat_map(|kind| {
                 let (before, after) = (of(self, kind), of(later, kind));
                 let more: Vec<String> = after.difference(&before).map(|thing| format!("+ {kind} {thing}")).collect();
-                let less: Vec<String> = before.difference(&after).map(|thing| format!("- {kind} {thing}")).collect();
+                let less = before.difference(&after).filter(|thing| !is_connection(thing));
+                let less: Vec<String> = less.map(|thing| format!("- {kind} {thing}")).collect();
                 [more, less].concat()
             })
             .collect()
@@ -113,6 +114,11 @@ impl World {
         }
         files
     }
+}
+
+/// A line of the kernel's table of sockets. That of a command which has just ended may go a moment later.
+fn is_connection(socket: &str) -> bool {
+    socket.split_whitespace().nth(5) == Some("03")
 }
 
 struct Process {
@@ -204,5 +210,8 @@ mod tests {
         let (before, after) = (one(&["a", "b"]), one(&["b", "c"]));
         assert_eq!(before.differences(&after), BTreeSet::from(["+ mount c".to_owned(), "- mount a".to_owned()]));
         assert!(before.differences(&before).is_empty());
+        let socket = |state: &str| one(&[&format!("0: 00000002 00000000 00000000 0001 {state} 7 /keeper.sock")]);
+        assert!(socket("03").differences(&one(&[])).is_empty(), "a connection that has ended is missed by nobody");
+        assert_eq!(socket("01").differences(&one(&[])).len(), 1);
     }
 }
