@@ -12,6 +12,7 @@ as_root_and_user!(
     a_journal_is_not_applied_without_its_database,
     one_that_somebody_has_open_is_not_exchanged,
     one_whose_journal_is_applied_again_and_again_is_no_conflict,
+    a_rebase_puts_no_other_database_under_a_journal,
     nothing_is_put_under_a_running_server,
 );
 
@@ -116,6 +117,23 @@ fn one_whose_journal_is_applied_again_and_again_is_no_conflict(w: &World) {
         w.exec("s", "until [ -e did ]; do sleep 0.05; done").ok();
         w.apply(&["s", "--all"]).ok();
         w.exec("s", "rm did").ok();
+    }
+}
+
+fn a_rebase_puts_no_other_database_under_a_journal(w: &World) {
+    needs!(w, "python3");
+    for backend in ["overlay", "copy"] {
+        w.outside("rm -f db*").ok();
+        outside(w, CREATE_WAL);
+        w.whatif(["new", backend, "--backend", backend]).go().ok();
+        inside(w, backend, LEAVE_LOG);
+        outside(w, ADD_MANY);
+        let open = w.whatif(["rebase", backend]).go().exits(1).stdout;
+        assert!(open.contains("db: reality changed the database"), "{open}");
+        w.apply(&[backend, "--all"]).exits(1).says("reality changed since");
+        has_rows(w, 301);
+        let look = "import sqlite3; print(*sqlite3.connect('db').execute('SELECT count(*) FROM t').fetchone())";
+        assert_eq!(w.whatif(["exec", backend, "--", "/usr/bin/python3", "-c", look]).go().ok().text(), "51", "{backend}");
     }
 }
 

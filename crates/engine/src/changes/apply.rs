@@ -5,7 +5,6 @@
 
 mod beneath;
 mod copy_up;
-mod database;
 mod decide;
 mod finish;
 mod held;
@@ -34,7 +33,6 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
 
-pub(crate) use self::database::is_open_database;
 pub(crate) use self::finish::{After, Left};
 pub(crate) use self::plan::root_of;
 pub use self::select::{HunkChoice, LeftOut, Options};

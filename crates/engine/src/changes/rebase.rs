@@ -24,7 +24,7 @@ use whatif_types::{Sandbox, Status};
 use self::head::{Head, New};
 use self::names::Following;
 use self::reality::{Found, Tree};
-use crate::changes::Changes;
+use crate::changes::{Changes, database};
 use crate::git_directory::is_gits_own;
 use crate::lifecycle::start::Why;
 use crate::merge::{BOTH_ADDED, Collision, Content, Looks, Merged, REALITY, SANDBOX, deleted_here, merge};
@@ -34,6 +34,8 @@ use crate::{EngineError, now};
 const SETTLED: &str = "reality's version was chosen, the sandbox still has its own";
 /// Whatever reality has there, none of it may be seen inside, and nothing of the sandbox's is ever applied there.
 const UNSHOWN: &str = "reality's version is masked or shown rewritten, the sandbox has its own";
+
+const JOURNAL: &str = "reality changed the database, and what the sandbox wrote to it last is in a journal";
 
 #[derive(Debug)]
 pub struct Rebased {
@@ -76,7 +78,7 @@ impl Changes {
         let mut sandbox = self.ground.refresh(&sandbox)?;
         self.lifecycle.rest(&mut sandbox)?;
         let directory = self.ground.directory(&sandbox)?;
-        self.refresh_copies(&sandbox, &directory)?;
+        let held_back = self.refresh_copies(&sandbox, &directory)?;
         let found = self.ground.look(&sandbox)?.complete(&sandbox.project)?;
         let looked_at = found.changes.iter().chain(&found.behind).map(|c| &c.path);
         let looked_at = looked_at.chain(found.agreed.iter().map(|same| &same.now.at)).chain(&found.gone);
@@ -96,12 +98,15 @@ impl Changes {
         let mut kept: Vec<(PathBuf, &'static str)> = settled.chain(hidden.into_iter().map(because(UNSHOWN))).collect();
         kept.sort();
         let mut rebased = Rebased { sandbox: sandbox.clone(), merged: Vec::new(), marked: Vec::new(), kept, open: Vec::new() };
+        rebased.open.extend(held_back.into_iter().map(|database| (database, JOURNAL)));
         let mut trees: HashMap<PathBuf, Tree> = HashMap::new();
         let layers = sandbox.details.position.stack.iter().rev().map(|id| self.ground.state.layer_path(id)).collect();
         let mut head = Head { sandbox: &sandbox, directory: &directory, layers, versions: HashMap::new() };
         let (mut bases, following) = (Vec::new(), Following::of(&found.changes));
+        let with_journals = database::of_journals(&found.changes);
         for change in drifted {
             let outcome = match hold(&mut trees, &sandbox, &change.path)? {
+                Some(_) if with_journals.contains(&change.path) && is_database(change)? => Outcome::Open(JOURNAL),
                 Some(tree) => outcome(change, tree)?,
                 None => Outcome::Open("it lies outside what the sandbox shows"),
             };
@@ -181,6 +186,11 @@ fn hold<'t>(trees: &'t mut HashMap<PathBuf, Tree>, sandbox: &Sandbox, path: &Pat
         trees.insert(tree.to_owned(), Tree::hold(tree).map_err(|e| EngineError::io("open", tree, e))?);
     }
     Ok(trees.get(tree))
+}
+
+fn is_database(change: &Change) -> Result<bool, EngineError> {
+    let inside = change.after.as_ref().map_or(Ok(false), database::is_one);
+    inside.map_err(|e| EngineError::io("read", &change.path, e))
 }
 
 fn outcome(change: &Change, tree: &Tree) -> Result<Outcome, EngineError> {

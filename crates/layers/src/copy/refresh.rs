@@ -31,6 +31,8 @@ pub struct Stale<'a> {
     pub depth: Depth,
     /// Paths of reality that the sandbox is not shown as they are.
     pub excluded: &'a [PathBuf],
+    /// Files that stay what they are, also where they are out of date.
+    pub held: &'a HashSet<PathBuf>,
     /// What the sandbox deleted, besides what was copied and is not in the copy any more.
     pub deleted: &'a HashSet<PathBuf>,
     /// What it does not have although it was copied, because reality took it away.
@@ -50,6 +52,7 @@ pub struct Refresh<'a> {
     children: BTreeMap<PathBuf, Vec<OsString>>,
     device: u64,
     steps: Vec<Step>,
+    held_back: Vec<PathBuf>,
 }
 
 /// One thing to do. Paths are relative to the tree.
@@ -94,7 +97,7 @@ impl<'a> Refresh<'a> {
                 children.entry(parent.to_owned()).or_default().push(name.to_owned());
             }
         }
-        let mut this = Self { stale, known, children, device: top.dev(), steps: Vec::new() };
+        let mut this = Self { stale, known, children, device: top.dev(), steps: Vec::new(), held_back: Vec::new() };
         let Some(copy) = look(stale.copy)?.filter(|copy| this.is_copy(Path::new(""), copy)) else { return Ok(None) };
         this.directory(Path::new(""), true)?;
         this.look_of(Path::new(""), &copy, top)?;
@@ -107,6 +110,11 @@ impl<'a> Refresh<'a> {
             Step::Remove { inside, .. } => Some(self.stale.tree.join(inside)),
             _ => None,
         })
+    }
+
+    /// What would have been brought up to date, and was not to be.
+    pub fn held_back(&self) -> &[PathBuf] {
+        &self.held_back
     }
 
     /// What becomes reality's version, with everything in it.
@@ -135,7 +143,8 @@ impl<'a> Refresh<'a> {
 
     /// What the copy will be made from. For `complete`, should this be cut short; attributes that directories get are not in it.
     pub fn planned(&self) -> Result<Vec<u8>, PathError> {
-        let mut planned = Self { known: self.known.clone(), children: BTreeMap::new(), steps: Vec::new(), ..*self };
+        let (children, steps, held_back) = Default::default();
+        let mut planned = Self { known: self.known.clone(), children, steps, held_back, ..*self };
         for step in &self.steps {
             match step {
                 Step::Remove { inside, .. } => drop(planned.known.remove(inside)),
@@ -247,6 +256,11 @@ impl<'a> Refresh<'a> {
         let Some(original) = self.known.get(inside) else { return Ok(true) };
         let is_untouched = original.copy.as_ref().is_some_and(|copy| copy.ctime == ctime(has));
         if !is_untouched || now.as_ref().is_some_and(|now| is_same_version(original, now)) {
+            return Ok(true);
+        }
+        let full = self.stale.tree.join(inside);
+        if self.stale.held.contains(&full) {
+            self.held_back.push(full);
             return Ok(true);
         }
         if now.as_ref().is_none_or(Metadata::is_dir) {

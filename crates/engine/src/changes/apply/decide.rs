@@ -7,9 +7,9 @@ use whatif_diff::pattern::{Patterns, Scope};
 use whatif_diff::{Base, Bases, Change, State};
 
 use super::ApplyRequest;
-use super::database::Databases;
 use super::select::Chosen;
 use crate::EngineError;
+use crate::changes::database::Databases;
 use crate::merge::{Conflict, Looks, MARKERS, Prefer, Reason, Result3, Side, now, taken, three_way};
 
 /// One path and what becomes of it.

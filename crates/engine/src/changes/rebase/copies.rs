@@ -4,23 +4,24 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use whatif_diff::Bases;
 use whatif_diff::base::NewBase;
+use whatif_diff::{Bases, Node, State};
 use whatif_layers::copy::{self, Depth, Refresh, Stale};
 use whatif_layers::remove;
+use whatif_overlay::Format;
 use whatif_sys::absence;
 use whatif_types::plan::PlaceKind;
 use whatif_types::{Backend, Sandbox};
 
 use crate::EngineError;
-use crate::changes::Changes;
+use crate::changes::{Changes, database};
 use crate::ground::unfinished::intent;
 
 impl Changes {
-    /// Of a sandbox that rests.
-    pub(super) fn refresh_copies(&self, sandbox: &Sandbox, directory: &Path) -> Result<(), EngineError> {
+    /// Of a sandbox that rests. Returns which databases were left as they are, though reality has others.
+    pub(super) fn refresh_copies(&self, sandbox: &Sandbox, directory: &Path) -> Result<Vec<PathBuf>, EngineError> {
         if sandbox.details.copied_trees.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let (depths, excluded) = self.lifecycle.with_wish(sandbox, directory, &sandbox.details.position.stack, |wish| {
             let (plan, _) = self.lifecycle.plan_layers(wish, sandbox.details.backend)?;
@@ -35,6 +36,8 @@ impl Changes {
             excluded.extend(plan.places.iter().map(|place| place.path.clone()));
             Ok((depths.collect::<Vec<_>>(), excluded))
         })?;
+        let with_journals = database::of_journals(&self.ground.look(sandbox)?.complete(&sandbox.project)?.changes);
+        let mut held_back = Vec::new();
         for number in &sandbox.details.copied_trees {
             let Some(tree) = sandbox.details.trees.get(*number) else { continue };
             let copy = directory.join("head").join(number.to_string());
@@ -45,26 +48,49 @@ impl Changes {
             {
                 let mut bases = self.ground.bases(sandbox)?;
                 let note = |plan: &[u8]| intent::note_copy(directory, *number, plan);
-                refresh(tree, &copy, depth, &excluded, &mut bases, &directory.join(STAGING), note)?;
+                let held = databases_of(&with_journals, tree, &copy)?;
+                let outdated = Outdated { tree, copy: &copy, depth, excluded: &excluded, held: &held };
+                held_back.extend(refresh(outdated, &mut bases, &directory.join(STAGING), note)?);
                 intent::forget(directory)?;
             }
         }
-        Ok(())
+        Ok(held_back)
     }
 }
 
 /// In a sandbox's directory.
 const STAGING: &str = "rebase.copies";
 
-fn refresh(
-    tree: &Path,
-    copy: &Path,
+/// Those of these files that are databases in the copy of a tree.
+fn databases_of(files: &HashSet<PathBuf>, tree: &Path, copy: &Path) -> Result<HashSet<PathBuf>, EngineError> {
+    let mut databases = HashSet::new();
+    for file in files {
+        let Ok(at) = file.strip_prefix(tree).map(|inside| copy.join(inside)) else { continue };
+        let failed = |e| EngineError::io("read", &at, e);
+        let Some(node) = Node::of(&at).map_err(|errno| failed(errno.into()))? else { continue };
+        if database::is_one(&State::new(node, at.clone(), Format::None)).map_err(failed)? {
+            databases.insert(file.clone());
+        }
+    }
+    Ok(databases)
+}
+
+/// A tree of reality, and what is to become of the copy of it.
+struct Outdated<'a> {
+    tree: &'a Path,
+    copy: &'a Path,
     depth: Depth,
-    excluded: &[PathBuf],
+    excluded: &'a [PathBuf],
+    held: &'a HashSet<PathBuf>,
+}
+
+fn refresh(
+    outdated: Outdated<'_>,
     bases: &mut Bases,
     staging: &Path,
     note: impl Fn(&[u8]) -> io::Result<()>,
-) -> Result<(), EngineError> {
+) -> Result<Vec<PathBuf>, EngineError> {
+    let Outdated { tree, copy, depth, excluded, held } = outdated;
     copy::staging(staging)?;
     // What an apply deleted for the sandbox is still deleted in it, should reality get it again.
     let is_absent = |path: &&Path| bases.get(path).is_some_and(|record| record.absent && record.by.is_none());
@@ -81,8 +107,10 @@ fn refresh(
     }
     let is_applied = |path: &&Path| bases.get(path).is_some_and(|record| record.absent && record.by.is_some());
     let applied: HashSet<PathBuf> = bases.paths().filter(is_applied).map(Path::to_owned).collect();
-    let stale = Stale { tree, copy, depth, excluded, deleted: &deleted, absent: &gone, applied: &applied, staging };
+    let stale = Stale { tree, copy, depth, excluded, held, deleted: &deleted, absent: &gone, applied: &applied, staging };
+    let mut held_back = Vec::new();
     if let Some(refresh) = Refresh::prepare(stale)? {
+        held_back.extend_from_slice(refresh.held_back());
         let failed = |e| EngineError::io("write", &copy.with_file_name("base"), e);
         let renewed: HashSet<PathBuf> = refresh.renewed().collect();
         let removed: Vec<PathBuf> = refresh.removed().collect();
@@ -101,5 +129,6 @@ fn refresh(
         let replaced = removed.into_iter().filter(|path| renewed.contains(path)).map(|path| NewBase::Forget { path });
         bases.replace(replaced.collect(), None).map_err(failed)?;
     }
-    Ok(remove::tree(staging)?)
+    remove::tree(staging)?;
+    Ok(held_back)
 }

@@ -81,7 +81,7 @@ impl<'a> Databases<'a> {
         let changed =
             self.changes.get(owner).filter(|c| matches!(c.kind, ChangeKind::Add | ChangeKind::Modify | ChangeKind::Rename));
         if let Some(after) = changed.and_then(|c| c.after.as_ref()) {
-            return Ok((may_be_database(&after.node) && is_database(&after.at)?).then_some(WITHOUT_DATABASE));
+            return Ok(is_one(after)?.then_some(WITHOUT_DATABASE));
         }
         let Some(journal) = change.after.as_ref().filter(|a| a.node.kind == Kind::File && a.node.size > 0) else { return Ok(None) };
         let Some(real) = Node::of(owner)?.filter(may_be_database) else { return Ok(None) };
@@ -93,8 +93,19 @@ impl<'a> Databases<'a> {
     }
 }
 
+/// Databases of which the sandbox has a journal: it stands on the version that the sandbox has, and damages any other.
+pub(super) fn of_journals(changes: &[Change]) -> HashSet<PathBuf> {
+    let holds_something = |c: &&Change| c.after.as_ref().is_some_and(|a| a.node.kind == Kind::File && a.node.size > 0);
+    changes.iter().filter(holds_something).filter_map(|c| owner_of(&c.path)).collect()
+}
+
+/// Whether a file of the sandbox is a database.
+pub(super) fn is_one(file: &State) -> io::Result<bool> {
+    Ok(may_be_database(&file.node) && is_database(&file.at)?)
+}
+
 /// Whether reality has a database open that an undo would put back.
-pub(crate) fn is_open_database(path: &Path, is_taken: impl Fn(&Path) -> bool) -> io::Result<bool> {
+pub(super) fn is_open_database(path: &Path, is_taken: impl Fn(&Path) -> bool) -> io::Result<bool> {
     match absence::look(path)?.filter(std::fs::Metadata::is_file) {
         Some(meta) => is_open(path, path, meta.len(), is_taken),
         None => Ok(false),
