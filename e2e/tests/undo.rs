@@ -17,6 +17,7 @@ as_root_and_user!(
     undo_without_a_terminal_needs_yes,
     undo_on_a_terminal_asks,
     undo_refuses_with_the_list_of_what_changed_since,
+    a_directory_in_which_others_put_something_stays,
     undo_stays_in_its_project,
     above_projects_they_are_named,
     what_wrote_nothing_has_no_id,
@@ -208,6 +209,27 @@ fn undo_refuses_with_the_list_of_what_changed_since(w: &World) {
     }
     assert!(!outcome.stderr.lines().any(|line| line.trim() == "h"), "{}", outcome.stderr);
     tree(w).assert_is(&edited, "nothing at all is written");
+}
+
+fn a_directory_in_which_others_put_something_stays(w: &World) {
+    w.sandbox_with("s", "mkdir -p pkg/sub empty; echo x > pkg/one; echo y > pkg/sub/two; echo z > z");
+    w.apply(&["s"]).ok();
+    w.outside("mkdir pkg/sub/__pycache__; echo cache > pkg/sub/__pycache__/one.pyc").ok();
+    assert_eq!(w.json(["undo", "--dry-run"])["skipped"], serde_json::json!(["pkg", "pkg/sub"]));
+    let undone = w.whatif(["undo", "--yes"]).go().ok().stderr;
+    assert!(undone.contains("pkg/sub stays: it holds '__pycache__', put there since"), "{undone}");
+    assert_eq!(
+        w.outside("find . -mindepth 1 | sort").ok().text(),
+        "./pkg\n./pkg/sub\n./pkg/sub/__pycache__\n./pkg/sub/__pycache__/one.pyc"
+    );
+    // The sandbox has all of it still.
+    w.apply(&["s"]).ok();
+    assert_eq!(w.outside("cat pkg/one pkg/sub/two z pkg/sub/__pycache__/one.pyc").ok().text(), "x\ny\nz\ncache");
+    // Nothing else is to be undone here.
+    w.sandbox_with("t", "mkdir only");
+    w.apply(&["t"]).ok();
+    w.outside("echo mine > only/mine").ok();
+    w.whatif(["undo", "--yes"]).go().fails_with_hint(1).says("only holds 'mine', put there since");
 }
 
 fn undo_stays_in_its_project(w: &World) {

@@ -89,8 +89,18 @@ pub fn read(directory: &Path) -> Result<Record, ApplyError> {
     Ok(Record { about: header.plan.about, roots: header.plan.roots, operations, state, reported })
 }
 
-/// The plan that takes a finished apply back, and everything that changed since. With changes the plan is not to be trusted.
-pub fn undo_plan(directory: &Path) -> Result<(Plan, Vec<Changed>), ApplyError> {
+/// How a finished apply can be taken back.
+#[derive(Clone, Debug)]
+pub struct UndoPlan {
+    /// Not to be trusted if something changed.
+    pub plan: Plan,
+    /// Everything that changed since.
+    pub changed: Vec<Changed>,
+    /// Directories that the apply made and others put something into: they stay for that.
+    pub in_use: Vec<Changed>,
+}
+
+pub fn undo_plan(directory: &Path) -> Result<UndoPlan, ApplyError> {
     undo_plan_without(directory, &|_| false, &|_| false)
 }
 
@@ -100,7 +110,7 @@ pub fn undo_plan_without(
     directory: &Path,
     stays: &dyn Fn(&Path) -> bool,
     means_the_same: &dyn Fn(&Path) -> bool,
-) -> Result<(Plan, Vec<Changed>), ApplyError> {
+) -> Result<UndoPlan, ApplyError> {
     let told = Journal::read(directory)?;
     let unusable = |why: String| ApplyError::Journal { directory: directory.to_owned(), why };
     let Some(done) = told.done else { return Err(unusable("it is not of a finished apply".to_owned())) };
@@ -113,7 +123,8 @@ pub fn undo_plan_without(
     let was_directory = |n: &usize| header.plan.operations[*n].before_kind() == Some(Kind::Directory);
     let gone = layout.remove.iter().chain(&layout.publish_over_directories).filter(|n| !done.left.contains(n) && was_directory(n));
     let gone = gone.map(|n| &header.plan.operations[*n]).map(|o| (o.root, o.path.clone())).collect();
-    let mut undo = Undo { held, store: Store::open(directory)?, gone, operations: Vec::new(), changed: Vec::new() };
+    let store = Store::open(directory)?;
+    let mut undo = Undo { held, store, gone, operations: Vec::new(), changed: Vec::new(), in_use: Vec::new() };
     let staying = staying(&header.plan, &layout, stays);
     for (n, (operation, step)) in header.plan.operations.iter().zip(&layout.steps).enumerate() {
         let top = if let Role::Nested { top } = step.role { top } else { n };
@@ -132,7 +143,9 @@ pub fn undo_plan_without(
     undo.filled(&header.plan.roots);
     undo.times(&header.plan, &header.parents, &done)?;
     undo.changed.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok((Plan { roots: header.plan.roots, operations: undo.operations, about: header.plan.about }, undo.changed))
+    undo.in_use.sort_by(|a, b| a.path.cmp(&b.path));
+    let plan = Plan { roots: header.plan.roots, operations: undo.operations, about: header.plan.about };
+    Ok(UndoPlan { plan, changed: undo.changed, in_use: undo.in_use })
 }
 
 /// What an apply left at a path.
@@ -186,6 +199,7 @@ struct Undo {
     gone: HashSet<(usize, PathBuf)>,
     operations: Vec<Operation>,
     changed: Vec<Changed>,
+    in_use: Vec<Changed>,
 }
 
 impl Undo {
@@ -288,24 +302,36 @@ impl Undo {
         self.gone.contains(&(operation.root, directory))
     }
 
-    /// Directories that have to go and hold something now that would not.
+    /// Directories that have to go and hold something now that would not. Nothing comes in the place of some: these stay.
     fn filled(&mut self, roots: &[PathBuf]) {
-        let going: HashSet<PathBuf> = self.operations.iter().filter(|o| is_taken(o)).map(|o| o.absolute(roots)).collect();
-        for operation in self.operations.iter().filter(|o| is_taken(o) && o.before_kind() == Some(Kind::Directory)) {
-            let (path, target) = (operation.absolute(roots), spot(operation));
+        let mut going: HashSet<PathBuf> = self.operations.iter().filter(|o| is_taken(o)).map(|o| o.absolute(roots)).collect();
+        let is_directory = |o: &&Operation| is_taken(o) && o.before_kind() == Some(Kind::Directory);
+        let mut directories: Vec<(PathBuf, Spot, bool)> = self
+            .operations
+            .iter()
+            .filter(is_directory)
+            .map(|o| (o.absolute(roots), spot(o), matches!(o.change, Change::Remove)))
+            .collect();
+        // Inner first: what stays keeps what is above it.
+        directories.sort_by(|(a, ..), (b, ..)| b.cmp(a));
+        for (path, target, only_goes) in directories {
             // Whatever keeps it from being listed is found by the check of the undo.
             let Ok(parent) = self.held.directory(target.root, &target.directory) else { continue };
             let Ok(names) = names_in(&*parent, &target.name) else { continue };
             let staying: BTreeSet<_> = names.into_iter().filter(|name| !going.contains(&path.join(name))).collect();
             // What is not the same directory any more is named already.
-            if let Some(first) = staying.first()
-                && self.changed.iter().all(|c| c.path != path)
-            {
-                let more = if staying.len() > 1 { format!(" and {} more", staying.len() - 1) } else { String::new() };
-                let why = format!("holds '{}'{more}, put there since", first.to_string_lossy());
+            let Some(first) = staying.first().filter(|_| self.changed.iter().all(|c| c.path != path)) else { continue };
+            let more = if staying.len() > 1 { format!(" and {} more", staying.len() - 1) } else { String::new() };
+            let why = format!("holds '{}'{more}, put there since", first.to_string_lossy());
+            if only_goes {
+                going.remove(&path);
+                self.in_use.push(Changed { path, why });
+            } else {
                 self.changed.push(Changed { path, why });
             }
         }
+        let in_use: HashSet<&Path> = self.in_use.iter().map(|one| one.path.as_path()).collect();
+        self.operations.retain(|o| !in_use.contains(o.absolute(roots).as_path()));
     }
 
     /// Directories in which names came and went get their times again, unless somebody else was at work in them.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use support::{Scene, Shown, difference, mixed, snapshot, without_inodes};
-use whatif_apply::{ApplyError, Outcome, Plan, Progress, Source, Stage, apply, recover, undo_plan};
+use whatif_apply::{ApplyError, Outcome, Plan, Progress, Source, Stage, UndoPlan, apply, recover, undo_plan};
 
 /// Every call that changes something.
 const CHANGES: &[&str] = &[
@@ -129,7 +129,7 @@ impl Case {
         ]);
         let directory = scene.directory();
         apply(&plan, &directory, &mut |_| {}).unwrap();
-        let (undo, changed) = undo_plan(&directory).unwrap();
+        let UndoPlan { plan: undo, changed, .. } = undo_plan(&directory).unwrap();
         assert_eq!(changed, []);
         (Self::of(scene, &undo), original)
     }
@@ -196,7 +196,7 @@ impl Case {
     }
 
     fn check_undo(&self, what: &str) {
-        let (undo, changed) = undo_plan(&self.directory).unwrap();
+        let UndoPlan { plan: undo, changed, .. } = undo_plan(&self.directory).unwrap();
         assert_eq!(changed, [], "{what}");
         apply(&undo, &self.scene.directory(), &mut |_| {}).unwrap_or_else(|e| panic!("{what}: {e:?}"));
         let exact = self.scene.state.starts_with(&self.scene.base);
@@ -269,7 +269,7 @@ fn a_kill_while_further_names_are_undone_leaves_all_or_nothing() {
             let expected = if is_done { &original } else { &case.before };
             assert_eq!(difference(&snapshot(&case.scene.tree), expected), None, "{what}: {:?}", recovered.outcome);
             if is_done {
-                let (redo, changed) = undo_plan(&case.directory).unwrap();
+                let UndoPlan { plan: redo, changed, .. } = undo_plan(&case.directory).unwrap();
                 assert_eq!(changed, [], "{what}");
                 apply(&redo, &case.scene.directory(), &mut |_| {}).unwrap_or_else(|e| panic!("{what}: {e:?}"));
                 assert_eq!(difference(&snapshot(&case.scene.tree), &case.before), None, "{what}: done once more");

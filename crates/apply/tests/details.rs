@@ -8,7 +8,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 
 use support::{Scene, assert_same, attributes, difference, mixed, snapshot};
-use whatif_apply::{ApplyError, Attributes, Change, Identity, Plan, Source, Stage, apply, undo_plan};
+use whatif_apply::{ApplyError, Attributes, Change, Identity, Plan, Source, Stage, UndoPlan, apply, undo_plan};
 
 fn bytes(content: &[u8]) -> Source {
     Source::Bytes(content.to_vec())
@@ -19,7 +19,7 @@ fn round_trip(scene: &Scene, plan: &Plan) {
     let directory = scene.directory();
     apply(plan, &directory, &mut |_| {}).unwrap();
     scene.assert_clean();
-    let (undo, changed) = undo_plan(&directory).unwrap();
+    let UndoPlan { plan: undo, changed, .. } = undo_plan(&directory).unwrap();
     assert_eq!(changed, []);
     apply(&undo, &scene.directory(), &mut |_| {}).unwrap();
     assert_same(&snapshot(&scene.tree), &before, "undone");
@@ -119,7 +119,7 @@ fn what_changed_since_an_apply_is_named_before_undoing_it() {
     fs::write(scene.tree.join("changed"), b"edited since").unwrap();
     fs::write(scene.tree.join("removed"), b"made again").unwrap();
     fs::remove_file(scene.tree.join("tree/a/b/c")).unwrap();
-    let (_, changed) = undo_plan(&directory).unwrap();
+    let UndoPlan { changed, .. } = undo_plan(&directory).unwrap();
     let names: Vec<_> = changed.iter().map(|c| c.path.strip_prefix(&scene.tree).unwrap().to_str().unwrap()).collect();
     assert_eq!(names, ["changed", "removed", "tree/a/b/c"]);
 }
@@ -148,7 +148,7 @@ fn everything_that_is_in_the_way_of_undoing_is_named_at_once() {
     ]);
     let directory = scene.directory();
     apply(&plan, &directory, &mut |_| {}).unwrap();
-    assert_eq!(undo_plan(&directory).unwrap().1, []);
+    assert_eq!(undo_plan(&directory).unwrap().changed, []);
     scene.file("f", b"edited");
     fs::remove_file(scene.tree.join("g")).unwrap();
     scene.file("g/mine", b"mine");
@@ -158,11 +158,14 @@ fn everything_that_is_in_the_way_of_undoing_is_named_at_once() {
     for name in ["d/mine", "d/e/b", "d/e/a", "becomes-directory/mine"] {
         scene.file(name, b"mine");
     }
-    let (_, changed) = undo_plan(&directory).unwrap();
+    let UndoPlan { changed, in_use, .. } = undo_plan(&directory).unwrap();
     let named: Vec<_> = changed.iter().map(|c| c.path.strip_prefix(&scene.tree).unwrap().to_str().unwrap()).collect();
-    assert_eq!(named, ["becomes-directory", "d", "d/e", "f", "g", "other/gone", "stays/gone"], "{changed:?}");
-    assert_eq!(changed[1].why, "holds 'mine', put there since");
-    assert_eq!(changed[2].why, "holds 'a' and 1 more, put there since");
+    assert_eq!(named, ["becomes-directory", "f", "g", "other/gone", "stays/gone"], "{changed:?}");
+    assert_eq!(changed[0].why, "holds 'mine', put there since");
+    // Nothing is to come in the place of these.
+    let staying: Vec<_> =
+        in_use.iter().map(|c| (c.path.strip_prefix(&scene.tree).unwrap().to_str().unwrap(), c.why.as_str())).collect();
+    assert_eq!(staying, [("d", "holds 'e' and 1 more, put there since"), ("d/e", "holds 'a' and 1 more, put there since")]);
 }
 
 #[test]
@@ -208,7 +211,7 @@ fn hard_links_stay_together_in_copied_backups_too() {
     fs::hard_link(&first, scene.tree.join("second")).unwrap();
     let directory = scene.directory();
     apply(&scene.plan(vec![scene.remove("first"), scene.remove("second")]), &directory, &mut |_| {}).unwrap();
-    let (undo, _) = undo_plan(&directory).unwrap();
+    let undo = undo_plan(&directory).unwrap().plan;
     apply(&undo, &scene.directory(), &mut |_| {}).unwrap();
     let metadata = fs::metadata(scene.tree.join("second")).unwrap();
     assert_eq!((metadata.nlink(), metadata.ino()), (2, fs::metadata(&first).unwrap().ino()));
@@ -243,7 +246,7 @@ fn a_pipe_can_be_removed_and_comes_back_without_being_opened() {
     let directory = scene.directory();
     apply(&scene.plan(vec![scene.remove("pipe")]), &directory, &mut |_| {}).unwrap();
     assert!(fs::symlink_metadata(scene.tree.join("pipe")).is_err());
-    let (undo, _) = undo_plan(&directory).unwrap();
+    let undo = undo_plan(&directory).unwrap().plan;
     apply(&undo, &scene.directory(), &mut |_| {}).unwrap();
     assert_eq!(Identity::of(&scene.tree.join("pipe")).unwrap().kind, whatif_apply::Kind::Other);
 }
@@ -257,7 +260,7 @@ fn the_root_itself_can_have_its_attributes_changed() {
     let directory = scene.directory();
     apply(&plan, &directory, &mut |_| {}).unwrap();
     assert_eq!(fs::metadata(&scene.tree).unwrap().mode() & 0o7777, 0o750);
-    let (undo, changed) = undo_plan(&directory).unwrap();
+    let UndoPlan { plan: undo, changed, .. } = undo_plan(&directory).unwrap();
     assert_eq!(changed, []);
     apply(&undo, &scene.directory(), &mut |_| {}).unwrap();
     assert_same(&snapshot(&scene.tree), &before, "undone");

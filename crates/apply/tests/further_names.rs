@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use support::{Scene, assert_same, snapshot};
-use whatif_apply::{ApplyError, Plan, Source, apply, check, undo_plan};
+use whatif_apply::{ApplyError, Plan, Source, UndoPlan, apply, check, undo_plan};
 
 fn inode(path: &Path) -> u64 {
     fs::metadata(path).unwrap().ino()
@@ -40,7 +40,7 @@ fn a_further_name_is_the_same_file_and_is_taken_back() {
             assert_eq!(inode(&scene.tree.join(name)), inode(&scene.tree.join("old")), "{name}");
         }
         scene.assert_clean();
-        let (undo, changed) = undo_plan(&directory).unwrap();
+        let UndoPlan { plan: undo, changed, .. } = undo_plan(&directory).unwrap();
         assert_eq!(changed, []);
         let directory = scene.directory();
         apply(&undo, &directory, &mut |_| {}).unwrap();
@@ -50,7 +50,7 @@ fn a_further_name_is_the_same_file_and_is_taken_back() {
             now.get_mut(Path::new("over")).unwrap().ino = before[Path::new("over")].ino;
         }
         assert_same(&now, &before, "undone");
-        let (redo, changed) = undo_plan(&directory).unwrap();
+        let UndoPlan { plan: redo, changed, .. } = undo_plan(&directory).unwrap();
         assert_eq!(changed, []);
         apply(&redo, &scene.directory(), &mut |_| {}).unwrap();
         for name in ["new", "over", "d/deep"] {
@@ -65,7 +65,7 @@ fn what_others_do_to_the_file_meanwhile_does_not_stop_an_undo() {
     let directory = scene.directory();
     apply(&plan, &directory, &mut |_| {}).unwrap();
     fs::write(scene.tree.join("old"), b"edited since").unwrap();
-    let (undo, changed) = undo_plan(&directory).unwrap();
+    let UndoPlan { plan: undo, changed, .. } = undo_plan(&directory).unwrap();
     assert_eq!(changed, [], "the file stays under its first name");
     apply(&undo, &scene.directory(), &mut |_| {}).unwrap();
     assert!(!scene.tree.join("new").exists());
@@ -79,7 +79,7 @@ fn the_last_name_of_an_edited_file_is_not_taken_by_an_undo() {
     apply(&plan, &directory, &mut |_| {}).unwrap();
     fs::write(scene.tree.join("old"), b"edited since").unwrap();
     fs::remove_file(scene.tree.join("old")).unwrap();
-    let (_, changed) = undo_plan(&directory).unwrap();
+    let UndoPlan { changed, .. } = undo_plan(&directory).unwrap();
     assert_eq!(changed.iter().map(|c| c.path.clone()).collect::<Vec<_>>(), [scene.tree.join("new")]);
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use support::{Scene, difference, snapshot};
 use whatif_apply::{
-    ApplyError, Conduct, Operation, Outcome, Plan, Source, Verdict, apply, apply_in, recover, recover_in, undo_plan,
+    ApplyError, Conduct, Operation, Outcome, Plan, Source, UndoPlan, Verdict, apply, apply_in, recover, recover_in, undo_plan,
 };
 
 /// A plan whose apply is stopped in the middle of the swap: the callback of the progress gives up.
@@ -288,7 +288,7 @@ fn an_apply_of_an_earlier_version_is_recovered() {
             assert_eq!(stopped.scene.tree.join(format!("new-{n}")).exists(), is_done);
         }
         if is_done {
-            let (undo, changed) = undo_plan(&stopped.directory).unwrap();
+            let UndoPlan { plan: undo, changed, .. } = undo_plan(&stopped.directory).unwrap();
             assert_eq!(changed, []);
             apply(&undo, &stopped.scene.directory(), &mut |_| {}).unwrap();
         }
@@ -316,7 +316,7 @@ fn what_somebody_edits_after_a_crash_is_refused_by_an_undo() {
     fs::rename(tree.join("mine"), tree.join("changed-1")).unwrap();
     fs::remove_file(tree.join("changed-2")).unwrap();
     assert_eq!(recover(&stopped.directory).unwrap().outcome, Outcome::RolledForward);
-    let (_, changed) = undo_plan(&stopped.directory).unwrap();
+    let UndoPlan { changed, .. } = undo_plan(&stopped.directory).unwrap();
     let paths: Vec<PathBuf> = changed.into_iter().map(|c| c.path).collect();
     assert_eq!(paths, [0, 1, 2].map(|n| tree.join(format!("changed-{n}"))));
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use support::{Scene, assert_same, mixed, snapshot, without_inodes};
-use whatif_apply::{ApplyError, Source, Stage, apply, check, undo_plan};
+use whatif_apply::{ApplyError, Source, Stage, UndoPlan, apply, check, undo_plan};
 
 /// Runs a test of this file again where its mounts are nobody else's.
 fn apart(child: &str) {
@@ -86,7 +86,7 @@ fn overlay_child() {
         } else {
             result.unwrap();
             assert!(!scene.tree.join("gone").exists());
-            let (undo, changed) = undo_plan(&directory).unwrap();
+            let UndoPlan { plan: undo, changed, .. } = undo_plan(&directory).unwrap();
             assert_eq!(changed, []);
             apply(&undo, &scene.directory(), &mut |_| {}).unwrap();
             // Copying a file up breaks its hard links, so these are not compared.
@@ -126,7 +126,7 @@ fn bind_child() {
     apply(&plan, &directory, &mut |_| {}).unwrap();
     assert_eq!(fs::read(directory.join("old/0")).unwrap(), b"before");
     assert_ne!(fs::metadata(directory.join("old/0")).unwrap().ino(), before[Path::new("file")].ino);
-    let (undo, _) = undo_plan(&directory).unwrap();
+    let undo = undo_plan(&directory).unwrap().plan;
     apply(&undo, &scene.directory(), &mut |_| {}).unwrap();
     assert_same(&without_inodes(&snapshot(&scene.tree)), &without_inodes(&before), "undone");
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use support::{Scene, assert_same, snapshot};
-use whatif_apply::{Expected, Operation, Plan, Source, apply, undo_plan};
+use whatif_apply::{Expected, Operation, Plan, Source, UndoPlan, apply, undo_plan};
 
 /// What lies at a path.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,14 +140,14 @@ proptest! {
         assert_is(&scene, Path::new(""), &new);
         let after = snapshot(&scene.tree);
 
-        let (undo, changed) = undo_plan(&directory).unwrap();
+        let UndoPlan { plan: undo, changed, .. } = undo_plan(&directory).unwrap();
         prop_assert_eq!(changed, vec![]);
         let undo_directory = scene.directory();
         apply(&undo, &undo_directory, &mut |_| {}).unwrap();
         let loose = |tree| if across { support::without_inodes(&tree) } else { tree };
         assert_same(&loose(snapshot(&scene.tree)), &loose(before), "undone");
 
-        let (redo, changed) = undo_plan(&undo_directory).unwrap();
+        let UndoPlan { plan: redo, changed, .. } = undo_plan(&undo_directory).unwrap();
         prop_assert_eq!(changed, vec![]);
         apply(&redo, &scene.directory(), &mut |_| {}).unwrap();
         assert_same(&loose(snapshot(&scene.tree)), &loose(after), "redone");

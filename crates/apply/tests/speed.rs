@@ -53,7 +53,7 @@ fn ten_thousand_small_files() {
     let changed = scene.directory();
     let (_, over) = timed("all replaced", || apply(&plan, &changed, &mut |_| {}).unwrap());
 
-    let (undo, _) = timed("plan of the undo", || undo_plan(&changed).unwrap()).0;
+    let undo = timed("plan of the undo", || undo_plan(&changed).unwrap()).0.plan;
     let (_, undone) = timed("undone", || apply(&undo, &scene.directory(), &mut |_| {}).unwrap());
 
     let mut plan = scene.plan((0..FILES).map(|n| scene.remove(&path(n))).collect());

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use support::{Scene, assert_same, attributes, mixed, snapshot, without_inodes};
-use whatif_apply::{Attributes, Change, Outcome, Source, State, apply, check, read, recover, undo_plan};
+use whatif_apply::{Attributes, Change, Outcome, Source, State, UndoPlan, apply, check, read, recover, undo_plan};
 
 #[test]
 fn every_kind_of_change_is_made_and_taken_back_exactly() {
@@ -36,7 +36,7 @@ fn every_kind_of_change_is_made_and_taken_back_exactly() {
         assert_eq!((record.state, record.about["note"].as_str()), (State::Done, Some("test")));
         assert_eq!(recover(&directory).unwrap().outcome, Outcome::WasDone);
 
-        let (undo, changed) = undo_plan(&directory).unwrap();
+        let UndoPlan { plan: undo, changed, .. } = undo_plan(&directory).unwrap();
         assert_eq!(changed, []);
         let undo_directory = scene.directory();
         apply(&undo, &undo_directory, &mut |_| {}).unwrap();
@@ -55,7 +55,7 @@ fn every_kind_of_change_is_made_and_taken_back_exactly() {
             assert_same(&loose(&undone), &loose(&before), "undone");
         }
 
-        let (redo, changed) = undo_plan(&undo_directory).unwrap();
+        let UndoPlan { plan: redo, changed, .. } = undo_plan(&undo_directory).unwrap();
         assert_eq!(changed, []);
         apply(&redo, &scene.directory(), &mut |_| {}).unwrap();
         let redone = snapshot(&scene.tree);
@@ -77,7 +77,7 @@ fn extended_attributes_and_times_are_exactly_what_was_asked_for() {
     let directory = scene.directory();
     apply(&plan, &directory, &mut |_| {}).unwrap();
     assert_eq!(Attributes::of(&scene.tree.join("file")).unwrap(), wanted);
-    let (undo, _) = undo_plan(&directory).unwrap();
+    let undo = undo_plan(&directory).unwrap().plan;
     apply(&undo, &scene.directory(), &mut |_| {}).unwrap();
     assert_same(&snapshot(&scene.tree), &before, "undone");
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{IFlags, XattrFlags, getxattr, ioctl_getflags, ioctl_setflags, setxattr};
 use support::Scene;
-use whatif_apply::{Source, apply, undo_plan};
+use whatif_apply::{Source, UndoPlan, apply, undo_plan};
 
 fn value(path: &Path, name: &str) -> Option<Vec<u8>> {
     let mut value = vec![0; 64];
@@ -43,7 +43,7 @@ fn play(scene: &Scene, backups_keep_flags: bool) {
     let applied = apply(&plan, &directory, &mut |_| {}).unwrap();
     assert_eq!(applied.reported, []);
     is_kept("replaced", "applied");
-    let (undo, changed) = undo_plan(&directory).unwrap();
+    let UndoPlan { plan: undo, changed, .. } = undo_plan(&directory).unwrap();
     assert_eq!(changed, []);
     apply(&undo, &scene.directory(), &mut |_| {}).unwrap();
     assert_eq!(fs::read(scene.tree.join("replaced")).unwrap(), b"old");

@@ -5,7 +5,7 @@ mod objects;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Change as Act, Changed, Identity, Operation, Plan};
+use whatif_apply::{Change as Act, Changed, Identity, Operation, Plan, UndoPlan};
 use whatif_diff::Kind;
 use whatif_diff::base::Record;
 use whatif_diff::pattern::{Patterns, Scope};
@@ -31,6 +31,8 @@ pub struct PreparedUndo {
     pub paths: Vec<PathBuf>,
     /// What of the apply stays as it is.
     pub skipped: Vec<PathBuf>,
+    /// Those of them that are directories in which others put something.
+    pub in_use: Vec<Changed>,
     /// The id of the undo itself.
     pub id: String,
     plan: Plan,
@@ -110,7 +112,12 @@ impl Changes {
         let stays = |path: &Path| skip.matches(path) || is_added_object(path);
         let about: About = serde_json::from_value(done.about.clone()).map_err(|e| EngineError::io("read", &directory, e.into()))?;
         let means_the_same = |path: &Path| Staged::is_same(&about.staged, path);
-        let (mut plan, changed) = whatif_apply::undo_plan_without(&directory, &stays, &means_the_same)?;
+        let UndoPlan { mut plan, mut changed, in_use } = whatif_apply::undo_plan_without(&directory, &stays, &means_the_same)?;
+        // There would be nothing to tell of an undo but that; and who is refused is told everything.
+        if !changed.is_empty() || plan.operations.iter().all(|o| matches!(o.change, Act::Set { .. })) {
+            changed.extend_from_slice(&in_use);
+            changed.sort_by(|a, b| a.path.cmp(&b.path));
+        }
         if !changed.is_empty() {
             return Err(EngineError::ChangedSince {
                 id: page.id,
@@ -133,7 +140,9 @@ impl Changes {
         if !used.is_empty() {
             return Err(EngineError::ChangedSince { id: page.id, changed: used });
         }
-        let is_skipped = |path: &&PathBuf| (!request.skip.is_empty() || is_added_object(path)) && !undone.contains(*path);
+        let is_in_use = |path: &Path| in_use.iter().any(|one| one.path == path);
+        let may_stay = |path: &Path| !request.skip.is_empty() || is_added_object(path) || is_in_use(path);
+        let is_skipped = |path: &&PathBuf| may_stay(path) && !undone.contains(*path);
         let mut skipped: Vec<PathBuf> = found.keys().filter(is_skipped).cloned().collect();
         skipped.sort();
         let undo = About {
@@ -153,7 +162,7 @@ impl Changes {
         plan.about = serde_json::to_value(&undo).map_err(|e| EngineError::io("describe", &directory, e.into()))?;
         let restored = plan.operations.iter().map(|o| (o.absolute(&plan.roots), o));
         let paths = restored.filter(|(path, o)| page.is_told_of_undo(o, path)).map(|(path, _)| path).collect();
-        Ok(PreparedUndo { page, paths, skipped, id, plan, turn: None })
+        Ok(PreparedUndo { page, paths, skipped, in_use, id, plan, turn: None })
     }
 
     /// Says what there is to be known about it.
@@ -165,6 +174,7 @@ impl Changes {
             let looked = self.ground.lock(&sandbox).and_then(|lock| self.look_anew(sandbox, &lock, &prepared.plan, is_outdated));
             notes.extend(look_anew::unseen(looked));
         }
+        notes.extend(prepared.in_use.iter().map(|one| format!("{} stays: it {}", one.path.display(), one.why)));
         Ok(notes)
     }
 
