@@ -11,6 +11,8 @@ use std::time::Duration;
 use super::{Authority, Outside};
 use crate::wait_for;
 
+const LONGEST_QUEUE: i32 = 4096;
+
 #[derive(Debug, Default)]
 struct Record {
     connections: usize,
@@ -44,6 +46,8 @@ impl Server {
 
     fn tcp(address: &str, port: u16, serve: fn(TcpStream, &Self)) -> Self {
         let listener = TcpListener::bind((ip(address), port)).unwrap_or_else(|e| panic!("{address} port {port}: {e}"));
+        // Of those who find no place in a short queue some believe that they are connected, and the server never hears of them.
+        rustix::net::listen(&listener, LONGEST_QUEUE).expect("it is a listener");
         let server = Self { record: Arc::default(), address: listener.local_addr().expect("it is bound") };
         let shared = server.clone();
         std::thread::spawn(move || {

@@ -15,8 +15,6 @@ use crate::workspace::Workspace;
 
 /// Each of them has as many threads as there are processors.
 const PROGRAMS_AT_ONCE: usize = 2;
-/// These measure what the whole machine shares, and wait in vain while others use it.
-const ALONE: [&str; 1] = ["network_load"];
 
 /// Runs all of them, also after a failure: it takes long, and the next run should not be needed to find the next failure.
 pub fn run(workspace: &Workspace) -> Result<Duration, Failure> {
@@ -24,28 +22,21 @@ pub fn run(workspace: &Workspace) -> Result<Duration, Failure> {
     let said = workspace.target.join("end-to-end");
     fs::create_dir_all(&said).map_err(on("make", &said))?;
     let programs = test_programs::built(workspace, &[])?;
-    let (alone, together): (Vec<_>, Vec<_>) = programs.iter().partition(|program| ALONE.contains(&program.name.as_str()));
+    let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
-    let perform_all = |programs: &[&'_ TestProgram], at_once: usize| {
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..at_once {
-                scope.spawn(|| {
-                    while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if let Err(Failure::Failed(problem) | Failure::Usage(problem)) = perform(program, workspace, &said) {
-                            println!("{problem}");
-                            let name = program.name.clone();
-                            failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(name);
-                        }
+    std::thread::scope(|scope| {
+        for _ in 0..PROGRAMS_AT_ONCE {
+            scope.spawn(|| {
+                while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(Failure::Failed(problem) | Failure::Usage(problem)) = perform(program, workspace, &said) {
+                        println!("{problem}");
+                        failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(program);
                     }
-                });
-            }
-        });
-    };
-    perform_all(&alone, 1);
-    perform_all(&together, PROGRAMS_AT_ONCE);
+                }
+            });
+        }
+    });
     let failed = failed.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let failed: Vec<_> = programs.iter().filter(|program| failed.contains(&program.name)).collect();
     if failed.is_empty() { Ok(started.elapsed()) } else { Err(Failure::new(summary(&failed, workspace, started.elapsed()))) }
 }
 
