@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statx};
+use rustix::fs::{AtFlags, Statx, StatxFlags, statx};
 use rustix::io;
 use serde::{Deserialize, Serialize};
-use whatif_sys::absence::OrAbsent;
+use whatif_sys::direct;
 
 use crate::unreadable::Unreadable;
 
@@ -79,9 +79,10 @@ impl Node {
         Ok(Self::from(&found))
     }
 
-    /// `None` if nothing is there.
+    /// `None` if nothing is there. What a link on the way leads to is somewhere else.
     pub fn of(path: &Path) -> Result<Option<Self>, Unreadable> {
-        Self::at(CWD, path).or_absent().map_err(|errno| Unreadable::new(path, errno))
+        let found = direct::find(path).and_then(|held| held.map(|held| Self::at(held, "")).transpose());
+        found.map_err(|errno| Unreadable::new(path, errno))
     }
 
     /// For the record of a path where nothing is.

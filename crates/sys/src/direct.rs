@@ -5,13 +5,15 @@
 //! link on the way in one call (`ELOOP`), also one that came a moment ago. The paths of the state directory and of projects have no
 //! links of their own.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
+
+use crate::absence::OrAbsent;
 
 /// While somebody renames directories the kernel may ask to try again.
 const TRIES: usize = 1000;
@@ -31,6 +33,19 @@ pub fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
 /// Holds an entry of any kind, a link included, without opening it.
 pub fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
     open(path, OFlags::PATH | OFlags::NOFOLLOW)
+}
+
+/// The same if something is there. What a link on the way leads to is not at this path, whatever it is, and so nothing is.
+pub fn find(path: &Path) -> rustix::io::Result<Option<OwnedFd>> {
+    match hold(path) {
+        Err(Errno::LOOP) => Ok(None),
+        held => held.or_absent(),
+    }
+}
+
+/// What is at a path, a link included.
+pub fn look(path: &Path) -> io::Result<Option<Metadata>> {
+    find(path)?.map(|held| File::from(held).metadata()).transpose()
 }
 
 /// Opens a regular file for reading, and nothing else; never waits for a pipe's other end.
@@ -58,6 +73,11 @@ mod tests {
         assert_eq!(open_file(&link.join("file")).err().and_then(|e| e.raw_os_error()), Some(Errno::LOOP.raw_os_error()));
         assert!(hold(&link).is_ok() && hold(&link.join("file")).is_err());
         assert!(open_file(&real).is_err());
+        let is_there = |path: &Path| look(path).expect("it can be looked at").is_some();
+        assert!(is_there(&real.join("file")) && is_there(&link), "a link is something");
+        std::os::unix::fs::symlink("itself", real.join("itself")).expect("it is new");
+        let nothing = [link.join("file"), real.join("other"), real.join("file/in"), real.join("itself/in")];
+        assert!(!nothing.iter().any(|path| is_there(path)));
         std::fs::remove_dir_all(&directory).expect("it is ours");
     }
 }

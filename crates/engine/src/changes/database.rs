@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Flock, FlockType, fcntl_getlk};
 use whatif_diff::{Bases, Change, ChangeKind, Kind, Node, State, content};
-use whatif_sys::absence;
+use whatif_sys::direct;
 
 use self::postgres::Clusters;
 use crate::EngineError;
@@ -106,7 +106,7 @@ pub(super) fn is_one(file: &State) -> io::Result<bool> {
 
 /// Whether reality has a database open that an undo would put back.
 pub(super) fn is_open_database(path: &Path, is_taken: impl Fn(&Path) -> bool) -> io::Result<bool> {
-    match absence::look(path)?.filter(std::fs::Metadata::is_file) {
+    match direct::look(path)?.filter(std::fs::Metadata::is_file) {
         Some(meta) => is_open(path, path, meta.len(), is_taken),
         None => Ok(false),
     }
@@ -118,7 +118,7 @@ fn is_open(path: &Path, at: &Path, size: u64, is_taken: impl Fn(&Path) -> bool) 
     }
     let mut has_journal = false;
     for journal in JOURNALS.map(|suffix| beside(path, suffix)) {
-        has_journal |= absence::look(&journal)?.is_some_and(|meta| meta.is_file() && meta.len() > 0) && !is_taken(&journal);
+        has_journal |= direct::look(&journal)?.is_some_and(|meta| meta.is_file() && meta.len() > 0) && !is_taken(&journal);
     }
     match is_database(at) {
         Ok(true) => Ok(has_journal || is_locked(at)?),

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::base::{Made, NewBase, Record, hash_of};
 use whatif_diff::{Base, Change, Kind, Moved, State, Time, Unchanged, Unreadable, content, git_index};
-use whatif_sys::absence;
+use whatif_sys::{absence, direct};
 use whatif_types::{Sandbox, Status};
 
 use self::head::{Head, New};
@@ -155,7 +155,7 @@ impl Changes {
         let (known, mut absent) = (self.ground.bases(sandbox)?, HashSet::new());
         for path in gone.iter().filter(|path| !known.was_absent(path) && !lies_in_copy(sandbox, path)) {
             // What is mounted there, or came a moment ago, was not looked at.
-            if !absence::exists(path).map_err(|e| EngineError::io("examine", path, e))? {
+            if direct::look(path).map_err(|e| EngineError::io("examine", path, e))?.is_none() {
                 absent.insert(path.as_path());
             }
         }
