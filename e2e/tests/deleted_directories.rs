@@ -13,6 +13,8 @@ as_root_and_user!(
     a_directory_of_which_nothing_was_changed_stays_deleted,
     what_is_put_in_its_place_does_not_hide_what_reality_did_in_it,
     nor_is_what_reality_did_before_a_conflict,
+    what_a_link_in_its_place_leads_to_does_not_matter,
+    nor_where_reality_has_such_a_link,
 );
 
 fn what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost(w: &World) {
@@ -141,4 +143,37 @@ fn nor_is_what_reality_did_before_a_conflict(w: &World) {
     w.exec("s", "mkdir c/d; echo mine > c/d/w").ok();
     w.apply(&["s"]).ok();
     assert_eq!(w.outside("find c -type f | sort | xargs cat").ok().text(), "mine\nz");
+}
+
+/// To itself, to somewhere that is closed, to where the same names are.
+const LINKS: [&str; 3] = ["d", "closed", "other"];
+
+fn with_link_targets(w: &World) {
+    w.outside("rm -rf -- *; mkdir -p d other closed; echo 1 > d/f; echo 2 > other/f; echo 3 > g; chmod 000 closed").ok();
+}
+
+fn what_a_link_in_its_place_leads_to_does_not_matter(w: &World) {
+    for target in LINKS {
+        with_link_targets(w);
+        w.sandbox_with(target, &format!("rm -r d; ln -s {target} d; echo more >> g"));
+        w.apply(&[target]).ok();
+        assert_eq!(w.outside("readlink d; cat g").ok().text(), format!("{target}\n3\nmore"));
+        assert!(w.whatif(["status", target]).go().ok().stdout.contains("has not moved"), "{target}");
+        w.whatif(["diff", target, "--exit-code"]).go().ok();
+        w.whatif(["undo", "--yes"]).go().ok();
+        assert_eq!(w.read("d/f") + &w.read("g") + &w.read("other/f"), "1\n3\n2\n");
+    }
+}
+
+fn nor_where_reality_has_such_a_link(w: &World) {
+    for target in LINKS {
+        with_link_targets(w);
+        w.sandbox_with(target, "echo more >> d/f; echo more >> g");
+        w.outside(&format!("rm -r d; ln -s {target} d")).ok();
+        w.apply(&[target]).exits(1).says("d/f: the sandbox changed it, reality deleted it");
+        w.apply(&[target, "--files", "g"]).ok();
+        w.whatif(["rebase", target]).go().exits(1);
+        w.apply(&[target, "--theirs", "d"]).ok();
+        assert_eq!(w.read("d/f") + &w.read("g") + &w.read("other/f"), "1\nmore\n3\nmore\n2\n");
+    }
 }

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use whatif_apply::{Change as Act, Plan, Source};
 use whatif_diff::{Change, is_in_repository};
-use whatif_sys::absence;
+use whatif_sys::direct;
 
 pub(crate) use self::locks::is_lock;
 pub(crate) use self::refs::Fault;
@@ -59,7 +59,8 @@ impl GitDirectories {
 
     fn is_one(&self, directory: &Path) -> Result<bool, EngineError> {
         for part in PARTS.map(|part| directory.join(part)) {
-            if !self.made.contains(&part) && !absence::exists(&part).map_err(|e| EngineError::io("examine", &part, e))? {
+            let is_there = || direct::look(&part).map_err(|e| EngineError::io("examine", &part, e));
+            if !self.made.contains(&part) && is_there()?.is_none() {
                 return Ok(false);
             }
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 use whatif_sys::absence::OrAbsent;
+use whatif_sys::direct;
 use whatif_types::Sandbox;
 use whatif_types::sandbox::{Root, is_given_up};
 
@@ -55,20 +56,27 @@ pub(crate) fn unmounted(sandbox: &Sandbox) -> impl Iterator<Item = &PathBuf> {
 pub(crate) fn mounted_over<'a>(sandbox: &Sandbox, paths: impl Iterator<Item = &'a Path>) -> Result<Option<&'a Path>, EngineError> {
     let mut looked_at: HashSet<&Path> = HashSet::new();
     for path in paths {
-        let Some((number, tree)) = tree_of(sandbox, path) else { continue };
+        let Some((_, tree)) = tree_of(sandbox, path) else { continue };
         for place in path.ancestors().take_while(|place| *place != tree) {
             if !looked_at.insert(place) {
                 break;
             }
-            match now(number, place) {
-                Ok(Some(root)) if root.is_mount => return Ok(Some(place)),
+            match is_mount(place) {
+                Ok(true) => return Ok(Some(place)),
                 // Nothing is mounted by a name that the kernel does not take.
-                Ok(_) | Err(Errno::NAMETOOLONG) => {}
+                Ok(false) | Err(Errno::NAMETOOLONG) => {}
                 Err(errno) => return Err(EngineError::io("examine", place, errno.into())),
             }
         }
     }
     Ok(None)
+}
+
+/// Where reality has a link in the place of a directory of the sandbox's, what that leads to is somewhere else.
+fn is_mount(path: &Path) -> Result<bool, Errno> {
+    let Some(held) = direct::find(path)? else { return Ok(false) };
+    let found = statx(held, "", AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT, StatxFlags::INO)?;
+    Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 fn now(tree: usize, path: &Path) -> Result<Option<Root>, Errno> {

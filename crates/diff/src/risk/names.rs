@@ -158,8 +158,8 @@ impl<'a> Search<'a> {
             let Some((directory, left)) = next else { return };
             match self.look_into(&directory, *left) {
                 Ok(looked_at) => *left = left.saturating_sub(looked_at + 1),
-                // What is closed to the caller is closed to their tools, and so is a path that is too long.
-                Err(unreadable) if unreadable.is_closed() || unreadable.cause == Errno::NAMETOOLONG => {}
+                // What is closed to the caller is closed to their tools, and so is a path that is too long or leads nowhere.
+                Err(unreadable) if unreadable.is_closed() || matches!(unreadable.cause, Errno::NAMETOOLONG | Errno::LOOP) => {}
                 Err(unreadable) => self.unreadable = self.unreadable.take().or(Some(unreadable)),
             }
         }

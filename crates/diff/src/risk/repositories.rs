@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use whatif_sys::absence;
+use whatif_sys::direct;
 
 use super::folded;
 use crate::change::Change;
@@ -64,8 +64,8 @@ impl<'a> Repositories<'a> {
             return known;
         }
         let path = directory.join(PARTS[part]);
-        absence::exists(&path).unwrap_or_else(|error| {
-            self.unreadable.push(Unreadable::of(&path, &error));
+        direct::find(&path).map(|found| found.is_some()).unwrap_or_else(|errno| {
+            self.unreadable.push(Unreadable::new(&path, errno));
             true
         })
     }

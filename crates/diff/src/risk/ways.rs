@@ -132,7 +132,7 @@ impl<'a> Ways<'a> {
             Ok(target) => Some(target),
             Err(error) => match Errno::from_io_error(&error) {
                 // Not a link, or nothing.
-                Some(Errno::INVAL) => None,
+                Some(Errno::INVAL | Errno::LOOP) => None,
                 Some(errno) if errno.means_absent() => None,
                 _ => return Err(Unreadable::of(path, &error)),
             },

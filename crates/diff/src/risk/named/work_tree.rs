@@ -109,7 +109,7 @@ pub(super) fn links_in(directory: &Path) -> Result<Vec<PathBuf>, Unreadable> {
         Ok(entries) => entries,
         Err(error) if is_closed(&error) => None,
         // Not every word is a path.
-        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::NAMETOOLONG | Errno::LOOP | Errno::INVAL)) => None,
+        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::NAMETOOLONG | Errno::INVAL)) => None,
         Err(error) => return Err(failed(error)),
     };
     let mut links = Vec::new();
@@ -143,7 +143,7 @@ fn text(path: &Path) -> Result<Option<String>, Unreadable> {
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// What is closed to whoever asks is closed to their git.
+/// What is closed to whoever asks is closed to their git, and links that lead to each other lead git nowhere, too.
 fn is_closed(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::PermissionDenied
+    error.kind() == io::ErrorKind::PermissionDenied || Errno::from_io_error(error) == Some(Errno::LOOP)
 }
