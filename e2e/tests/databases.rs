@@ -78,6 +78,7 @@ fn a_journal_is_not_applied_without_its_database(w: &World) {
     w.new_sandbox("s");
     inside(w, "s", LEAVE_JOURNAL);
     w.apply(&["s", "--all", "--exclude", "db"]).exits(1).says("db-journal");
+    w.apply(&["s", "--all", "--exclude", "db", "--theirs", "db-journal"]).exits(1).says("take both, or neither");
     has_rows(w, 3000);
 }
 
@@ -99,6 +100,7 @@ fn one_that_somebody_has_open_is_not_exchanged(w: &World) {
     inside(w, "s", ADD_MANY);
     let mut holder = holder(w);
     w.apply(&["s", "--all"]).exits(1).says("has the database open");
+    w.apply(&["s", "--all", "--theirs", "db"]).exits(1).says("close it first");
     holder.stdin.take().expect("it is piped").flush().expect("it reads");
     holder.wait().expect("it is our child");
     w.apply(&["s", "--all"]).ok();
@@ -170,12 +172,15 @@ fn nothing_is_put_under_a_running_server(w: &World) {
     let mut server = server(w);
     w.apply(&["s", "--all"]).exits(1).says("a PostgreSQL server runs");
     w.apply(&["s", "--files", "data/base/**"]).exits(1).says("a PostgreSQL server runs");
+    w.apply(&["s", "--all", "--theirs", "data"]).exits(1).says("stop it first");
     w.apply(&["s", "--skip", "data"]).ok();
     assert!(!w.read("data/pg_hba.conf").contains("inside") && w.read("x") == "x\n");
 
     server.kill().expect("it is our child");
     server.wait().expect("it is our child");
     assert!(w.project.join("data/postmaster.pid").exists(), "the file of one that was killed stays, and does not matter");
+    // Nor does that of one inside, which has numbers of its own.
+    w.outside("echo 2 > data/postmaster.pid").ok();
     w.apply(&["s", "--files", "data/pg_hba.conf"]).ok();
     assert!(w.read("data/pg_hba.conf").contains("inside"));
 }

@@ -132,8 +132,8 @@ impl Decider {
             let path = &one.change.path;
             let damage = databases.damage(one.change, one.now.as_ref());
             let Some(why) = damage.map_err(|e| EngineError::io("look at", path, e))? else { continue };
+            // Nobody can want the sandbox's version of what would be damaged with it.
             one.result = match self.settled(path) {
-                Settled::Theirs => continue,
                 Settled::Ours => Result3::KeepReality,
                 _ => Result3::Conflict(Conflict {
                     path: path.clone(),

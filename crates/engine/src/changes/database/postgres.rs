@@ -5,12 +5,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use whatif_diff::{Change, content};
-use whatif_sys::absence::OrAbsent;
+use whatif_sys::absence::{MeansAbsent, OrAbsent};
 
 use crate::EngineError;
 
-pub(super) const RUNS: &str = "a PostgreSQL server runs on this directory in reality: stop it first";
+pub(super) const RUNS: &str = "a PostgreSQL server runs on this directory in reality: stop it first (--theirs would damage it)";
 
 /// What every server writes to when it starts.
 const CONTROL: &str = "global/pg_control";
@@ -38,12 +39,18 @@ impl Clusters {
     }
 }
 
-/// A server that was killed leaves its file. Its number may be another process's by now, which stands elsewhere.
+/// A server that was killed leaves its file. Its number may be another process's by now, which is called otherwise or stands elsewhere.
 fn is_running(directory: &Path) -> io::Result<bool> {
     let Some(text) = content::read_up_to(&directory.join("postmaster.pid"), LONGEST).or_absent()? else { return Ok(false) };
     let Some(pid) = String::from_utf8_lossy(&text).lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else {
         return Ok(false);
     };
+    // It may be the number that a server inside has there.
+    match fs::read(format!("/proc/{pid}/comm")) {
+        Ok(called) if called.starts_with(b"post") => {}
+        Err(error) if !error.means_absent() && Errno::from_io_error(&error) != Some(Errno::SRCH) => return Err(error),
+        _ => return Ok(false),
+    }
     match fs::read_link(format!("/proc/{pid}/cwd")) {
         Ok(stands) => Ok(fs::canonicalize(directory)? == stands),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
