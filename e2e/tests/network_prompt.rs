@@ -1,7 +1,7 @@
 //! A person at a terminal is asked about hosts that no rule speaks of.
 
 use whatif_e2e::outside::{Outside, PRELUDE, PUBLIC, PUBLIC_2};
-use whatif_e2e::{Terminal, World, eventually, outside_as_root_and_user};
+use whatif_e2e::{Terminal, Tmux, World, eventually, needs, outside_as_root_and_user};
 
 outside_as_root_and_user!(
     a_person_allows_once,
@@ -9,6 +9,7 @@ outside_as_root_and_user!(
     a_person_allows_for_the_project,
     what_is_denied_by_name_is_not_asked_about,
     nobody_is_asked_without_a_terminal,
+    what_was_on_the_screen_before_a_question_stays,
 );
 
 const ASKED: &str = "Allow it?";
@@ -97,4 +98,17 @@ fn nobody_is_asked_without_a_terminal(w: &World, o: &Outside) {
     let outcome = w.whatif(["run", "--rm", "--net", "allow=shop.test", "--", "/usr/bin/python3", "ask.py"]).go().ok();
     assert!(!outcome.stderr.contains(ASKED) && !outcome.stdout.contains("HELLO"), "{outcome:?}");
     assert_eq!(bank.connections(), 0);
+}
+
+fn what_was_on_the_screen_before_a_question_stays(w: &World, o: &Outside) {
+    needs!(w, "tmux", "python3");
+    web(o);
+    w.write("ask.py", format!("{PRELUDE}\nprint('tested')\nhello('bank.test', 80, seconds=30)\n"));
+    let tmux = Tmux::start(w, 100, 30);
+    tmux.type_in("clear; seq -f before-%g 3; whatif run --rm --net allow=shop.test -- python3 ask.py");
+    let screen = tmux.shows(ASKED);
+    let place = |text: &str| screen.iter().position(|line| line.starts_with(text));
+    let order = ["before-1", "before-2", "before-3", "tested", "whatif: a program inside wants bank.test"].map(place);
+    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{screen:#?}");
+    tmux.run("send-keys C-c");
 }

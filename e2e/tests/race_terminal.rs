@@ -1,8 +1,6 @@
 //! The live table and the report on a real terminal: that of tmux, whose screen can be looked at.
 
-use std::time::Duration;
-
-use whatif_e2e::{World, as_root_and_user, needs, wait_for};
+use whatif_e2e::{Tmux, World, as_root_and_user, needs};
 
 as_root_and_user!(
     a_small_terminal_shows_every_attempt_once,
@@ -13,68 +11,6 @@ as_root_and_user!(
     more_attempts_than_lines_are_summed_up,
     what_was_on_the_screen_before_stays,
 );
-
-/// A tmux of this test's own, with a shell that waits.
-struct Tmux<'a> {
-    w: &'a World,
-    socket: String,
-}
-
-impl<'a> Tmux<'a> {
-    fn start(w: &'a World, columns: u32, rows: u32) -> Self {
-        let tmux = Self { w, socket: w.dir.join("tmux.sock").display().to_string() };
-        let whatif = w.bin.display();
-        // A shell of which nothing is seen but what is typed.
-        w.write(w.home.join("shrc"), format!("PS1='> '\nrace() {{ {whatif} race \"$@\"; echo code-$?; }}\n"));
-        tmux.run(&format!("new-session -d -x {columns} -y {rows} 'ENV={}/shrc sh -i'", w.home.display()));
-        tmux.run("set-option -g history-limit 5000");
-        tmux.shows(">");
-        tmux
-    }
-
-    #[track_caller]
-    fn run(&self, command: &str) -> String {
-        self.w.outside(&format!("TERM=xterm-256color tmux -u -f /dev/null -S {} {command}", self.socket)).ok().stdout
-    }
-
-    fn type_in(&self, line: &str) {
-        let quoted = line.replace('\'', "'\\''");
-        self.run(&format!("send-keys -l '{quoted}'"));
-        self.run("send-keys Enter");
-    }
-
-    fn screen(&self) -> Vec<String> {
-        self.run("capture-pane -p").lines().map(|line| line.trim_end().to_owned()).collect()
-    }
-
-    /// What has gone out of the window at the top, too.
-    fn everything(&self) -> String {
-        self.run("capture-pane -p -S -")
-    }
-
-    /// With the escape sequences of colours.
-    fn painted(&self) -> String {
-        self.run("capture-pane -p -e -S -")
-    }
-
-    /// Waits until the screen is as wanted, and returns it.
-    #[track_caller]
-    fn until(&self, what: &str, wanted: impl Fn(&[String]) -> bool) -> Vec<String> {
-        let seen = wait_for(Duration::from_secs(30), || Some(self.screen()).filter(|screen| wanted(screen)));
-        seen.unwrap_or_else(|| panic!("never on the screen: {what}\n{}", self.everything()))
-    }
-
-    #[track_caller]
-    fn shows(&self, text: &str) -> Vec<String> {
-        self.until(text, |screen| screen.iter().any(|line| line.contains(text)))
-    }
-}
-
-impl Drop for Tmux<'_> {
-    fn drop(&mut self) {
-        let _ = self.w.outside(&format!("tmux -S {} kill-server", self.socket));
-    }
-}
 
 /// Two of them wait until they are told to go on, so that there is time to look.
 const RACE: &str = "race --name tour --jobs 2 --check 'test=test ! -e bad' \

@@ -10,8 +10,8 @@ const PARTS: [&str; 17] = [
     "\x1b[!p",
     // Output that is not drawn until the program says so, or that goes to a printer.
     "\x1b[?2026l\x1b[4i\x1b[?5i",
-    // Scrolling regions and margins. Setting them moves the cursor.
-    "\x1b[?69l\x1b[?6l\x1b7\x1b[r\x1b8",
+    // Scrolling regions, margins and where lines are counted from. Each of them moves the cursor.
+    "\x1b7\x1b[?69l\x1b[?6l\x1b[r\x1b8",
     // Character sets: letters would be drawn as other letters.
     "\x0f\x1b(B\x1b)B\x1b*B\x1b+B\x1b%G",
     // Insert mode, a locked keyboard, new line mode.
