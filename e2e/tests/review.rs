@@ -18,6 +18,8 @@ as_root_and_user!(
     an_approved_rename_deletes_no_other_file,
     hunks_are_taken_once,
     what_was_carried_out_is_no_open_question,
+    what_nobody_decided_about_stays_open,
+    who_takes_what_was_rejected_is_told,
     what_comes_next_is_what_would_help,
     an_undo_brings_the_approval_back,
     decisions_that_cannot_be_read_stop_an_apply,
@@ -307,4 +309,41 @@ fn what_comes_next_is_what_would_help(w: &World) {
     assert_eq!(terminal.ends(), 0);
     // An option alone does not take what the review has not accepted.
     w.whatif(["apply", "s", "--dry-run"]).go().ok().says("beyond; to take: accept it in 'whatif review', then --outside");
+}
+
+fn what_nobody_decided_about_stays_open(w: &World) {
+    w.sandbox_with("s", "echo a > aa; echo b > bb; echo c > cc");
+    let mut terminal = review(w, "s");
+    terminal.type_in("aq");
+    terminal.expect("1 accepted");
+    assert_eq!(terminal.ends(), 0);
+    w.apply(&["s"]).ok();
+    w.whatif(["start", "s"]).go().ok();
+    // The same once more is not the answer to a question that was left open, nor is another content.
+    w.exec("s", "echo other > bb; echo later > dd").ok();
+    let again = w.json(["apply", "s", "--yes"]);
+    assert_eq!((left_out(&again, "bb"), left_out(&again, "cc")), (json!("undecided"), json!("undecided")), "{again}");
+    assert_eq!(w.outside("ls").ok().text(), "aa\ndd", "what came later was never asked about");
+    let mut terminal = review(w, "s");
+    terminal.type_in("aq");
+    terminal.expect("1 accepted");
+    assert_eq!(terminal.ends(), 0);
+    w.apply(&["s"]).ok();
+    assert_eq!(w.outside("ls").ok().text(), "aa\nbb\ndd");
+    w.apply(&["s", "--files", "cc"]).ok();
+    assert_eq!(w.outside("ls").ok().text(), "aa\nbb\ncc\ndd");
+}
+
+fn who_takes_what_was_rejected_is_told(w: &World) {
+    for (how, take) in [("all", vec!["--all"]), ("files", vec!["--files", "*"])] {
+        w.outside("rm -f -- *").ok();
+        w.sandbox_with(how, "echo a > aa; echo b > bb");
+        let mut terminal = review(w, how);
+        terminal.type_in("xq");
+        terminal.expect("1 rejected");
+        assert_eq!(terminal.ends(), 0);
+        let request = [&[how], take.as_slice()].concat();
+        w.apply(&[request.as_slice(), &["--dry-run"]].concat()).ok().says("rejected in the review, and taken all the same: aa");
+        w.apply(&request).ok().says("rejected in the review, and taken all the same: aa");
+    }
 }

@@ -24,7 +24,17 @@ pub fn show_plan(prepared: &Prepared, output: &Output) {
         output.line("nothing to apply");
     }
     say_left_behind(&prepared.steps, project, output);
+    say_overruled(&prepared.steps, project, output);
     say_left_out(prepared, output);
+}
+
+/// What a review rejected, and `--all` or `--files` took.
+fn say_overruled(steps: &[Step], project: &Path, output: &Output) {
+    let paths: Vec<PathBuf> = steps.iter().filter(|s| s.was_rejected).map(|s| s.path.clone()).collect();
+    if !paths.is_empty() {
+        let what = output.paint_note(Style::Yellow, "rejected in the review, and taken all the same:");
+        output.note(format!("{what} {}", some_of(&paths, project)));
+    }
 }
 
 /// Files of reality with several names, of which one gets a version of its own.
@@ -169,6 +179,7 @@ pub fn report(applied: &Applied, left_out: &ByReason, commit: Option<&str>, outp
         output.note(printable(note));
     }
     say_left_behind(&applied.steps, &applied.sandbox.project, output);
+    say_overruled(&applied.steps, &applied.sandbox.project, output);
     say_reasons(left_out, &applied.lapsed, &applied.sandbox.project, output);
     output.line(format!("  take it back: whatif undo {id}"));
 }
@@ -249,6 +260,9 @@ fn steps_document(steps: &[Step], project: &Path) -> Vec<serde_json::Value> {
         }
         if s.leaves_names_behind {
             document["other_names"] = json!(true);
+        }
+        if s.was_rejected {
+            document["rejected"] = json!(true);
         }
         document
     };

@@ -37,9 +37,9 @@ pub(crate) use self::finish::{After, Left};
 pub(crate) use self::plan::root_of;
 pub use self::select::{HunkChoice, LeftOut, Options};
 pub(crate) use self::staged::Staged;
-use crate::changes::Changes;
 use crate::changes::commit::Coming;
 use crate::changes::turn::Turn;
+use crate::changes::{Changes, review};
 use crate::git_directory::{GitDirectories, Repository};
 use crate::ground::still::Still;
 use crate::lifecycle::marks::Mark;
@@ -117,6 +117,9 @@ pub struct Step {
     /// Other names of the file in reality keep what they have.
     #[serde(skip)]
     pub leaves_names_behind: bool,
+    /// A review rejected it, and who applies asked for it all the same.
+    #[serde(skip)]
+    pub was_rejected: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -369,6 +372,9 @@ impl Changes {
         let has_step: HashSet<&PathBuf> = planned.steps.iter().map(|s| &s.path).collect();
         let mut left_out = selection.left_out;
         left_out.retain(|l| !has_settled.contains(&l.path) && !has_step.contains(&l.path));
+        for step in &mut planned.steps {
+            step.was_rejected = review.verdict(&step.path) == Some(&review::Verdict::Rejected);
+        }
         let settled = planned.steps.iter().filter(|s| s.what != What::Part).count() + planned.settled.len();
         let settled = settled as u64;
         Ok(Prepared {
@@ -425,6 +431,8 @@ impl Changes {
 
     fn carry_out(&self, prepared: Prepared, commit: Option<&mut Coming>, watch: &mut Watch<'_>) -> Result<Applied, EngineError> {
         let id = prepared.id();
+        let is_undecided = |l: &&LeftOut| l.reason == Reason::Undecided;
+        self.note_left_open(&prepared.sandbox, &prepared.left_out.iter().filter(is_undecided).map(|l| l.path.as_path()).collect())?;
         let (all, real) = prepared.counts;
         let left = all.saturating_sub(real);
         let (mut is_outdated, mut notes) = (false, Vec::new());

@@ -47,12 +47,16 @@ pub struct Review {
     decisions: BTreeMap<PathBuf, Decision>,
     /// Paths whose content changed after they were decided about.
     pub lapsed: BTreeSet<PathBuf>,
+    /// Left out by an apply of what was approved because nobody had decided about them, and nobody has since.
+    open: BTreeSet<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Stored {
     digest: String,
     decisions: Vec<(Text, Decision)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    open: Vec<Text>,
 }
 
 impl Review {
@@ -66,6 +70,7 @@ impl Review {
     /// Decides about a change as it is now; `None` takes a decision back.
     pub fn decide(&mut self, change: &Change, verdict: Option<Verdict>) {
         self.lapsed.remove(&change.path);
+        self.open.remove(&change.path);
         // Of a rename, both halves are decided about.
         if let Some(old) = change.old_path() {
             self.decisions.remove(old);
@@ -81,10 +86,10 @@ impl Review {
         }
     }
 
-    /// Whether nothing was decided that still waits for an apply or for a person.
+    /// Whether a path waits for somebody to decide about it, because something else was decided.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.decisions.is_empty()
+    pub fn is_undecided(&self, path: &Path) -> bool {
+        !self.decisions.is_empty() || self.open.contains(path)
     }
 
     /// Finds out which decisions lapsed, and leaves out those that were carried out.
@@ -99,6 +104,7 @@ impl Review {
             holds || !decision.applied
         });
         self.lapsed = lapsed;
+        self.open.retain(|path| set.find(path).is_some());
         self.digest.clone_from(&set.digest);
         self
     }
@@ -124,12 +130,23 @@ impl Changes {
     pub fn review(&self, sandbox: &Sandbox, set: &ChangeSet) -> Result<Review, EngineError> {
         let Some(stored) = self.stored_review(sandbox)? else { return Ok(Review::default()) };
         let decisions = stored.decisions.into_iter().map(|(path, decision)| (path.to_path(), decision)).collect();
-        Ok(Review { digest: stored.digest, decisions, lapsed: BTreeSet::new() }.compared_with(set))
+        let open = stored.open.iter().map(Text::to_path).collect();
+        Ok(Review { digest: stored.digest, decisions, lapsed: BTreeSet::new(), open }.compared_with(set))
     }
 
     pub fn save_review(&self, sandbox: &Sandbox, review: &Review) -> Result<(), EngineError> {
         let decisions = review.decisions.iter().map(|(path, decision)| (Text::from(path), decision.clone())).collect();
-        self.store_review(sandbox, &Stored { digest: review.digest.clone(), decisions })
+        let open = review.open.iter().map(Text::from).collect();
+        self.store_review(sandbox, &Stored { digest: review.digest.clone(), decisions, open })
+    }
+
+    /// Notes what an apply leaves out because nobody has decided about it: the next one must not take it for that there is nothing
+    /// left to decide about.
+    pub(crate) fn note_left_open(&self, sandbox: &Sandbox, paths: &BTreeSet<&Path>) -> Result<(), EngineError> {
+        let Some(mut stored) = self.stored_review(sandbox)?.filter(|_| !paths.is_empty()) else { return Ok(()) };
+        let known: BTreeSet<PathBuf> = stored.open.iter().map(Text::to_path).collect();
+        stored.open.extend(paths.iter().filter(|path| !known.contains(**path)).map(Text::from));
+        self.store_review(sandbox, &stored)
     }
 
     /// Notes that what was decided about these paths has become real as a whole.

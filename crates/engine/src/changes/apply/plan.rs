@@ -428,7 +428,8 @@ impl<'a> Planner<'a> {
     fn step(&mut self, change: &Change, what: What) {
         if !self.index.contains_key(&change.path) {
             let leaves_names_behind = change.leaves_names_behind && what != What::Delete;
-            self.planned.steps.push(Step { path: change.path.clone(), what, link_to: None, leaves_names_behind });
+            let (path, link_to, was_rejected) = (change.path.clone(), None, false);
+            self.planned.steps.push(Step { path, what, link_to, leaves_names_behind, was_rejected });
         }
     }
 

@@ -249,14 +249,13 @@ impl Rules<'_> {
         if self.request.all {
             return Ok(None);
         }
-        if !self.review.is_empty() {
-            return match self.review.verdict(path).or_else(|| self.review.verdict(&change.path)) {
-                Some(Verdict::Accepted) => Ok(None),
-                Some(Verdict::Hunks(numbers)) => Ok(Some(numbers.clone())),
-                Some(Verdict::Rejected) => Err(Reason::Rejected),
-                None if self.review.lapsed.contains(&change.path) => Err(Reason::Lapsed),
-                None => Err(Reason::Undecided),
-            };
+        match self.review.verdict(path).or_else(|| self.review.verdict(&change.path)) {
+            Some(Verdict::Accepted) => return Ok(None),
+            Some(Verdict::Hunks(numbers)) => return Ok(Some(numbers.clone())),
+            Some(Verdict::Rejected) => return Err(Reason::Rejected),
+            None if self.review.lapsed.contains(&change.path) => return Err(Reason::Lapsed),
+            None if self.review.is_undecided(&change.path) => return Err(Reason::Undecided),
+            None => {}
         }
         let is_risky = self.is_risky(change);
         let unit = self.dependencies.around(path).and_then(|root| self.units.get(root));
