@@ -17,6 +17,7 @@ as_root_and_user!(
     what_needs_a_closer_look_comes_first,
     what_needs_a_closer_look_is_in_every_form,
     ignored_directories_are_one_line_with_their_count,
+    ignored_files_that_were_deleted_are_called_that,
     changes_outside_the_project_are_counted,
     drift_is_listed,
     who_gets_access_is_said,
@@ -175,6 +176,21 @@ fn ignored_directories_are_one_line_with_their_count(w: &World) {
     let collapsed = &w.json(["diff", "s"])["collapsed"][0];
     assert_eq!(collapsed["path"].as_str().map(|p| p.trim_end_matches('/')), Some("target"), "{collapsed}");
     assert_eq!((&collapsed["files"], &collapsed["bytes"]), (&json!(20), &json!(40)), "{collapsed}");
+    // A patch takes what an apply takes.
+    let patch = |more: &[&str]| w.whatif([&["diff", "s", "--patch"], more].concat()).go().ok();
+    assert!(!patch(&[]).says("20 changes that the project ignores").stdout.contains("target/"));
+    assert!(patch(&["--all"]).stdout.contains("target/deep/f20") && patch(&["target"]).stdout.contains("target/deep/f20"));
+}
+
+fn ignored_files_that_were_deleted_are_called_that(w: &World) {
+    w.outside(
+        "git init -q .; printf '/data/\n/both/\n' > .gitignore; mkdir data both; echo 1 > data/1; echo 2 > data/2; echo 3 > both/3",
+    )
+    .ok();
+    w.sandbox_with("s", "rm -r data both/3; echo x > both/4");
+    let shown = w.whatif(["diff", "s"]).go().ok().stdout;
+    assert!(shown.contains("data/  2 files deleted (ignored)"), "{shown}");
+    assert!(shown.contains("both/  2 files, 2 B, 1 of them deleted (ignored)"), "{shown}");
 }
 
 fn changes_outside_the_project_are_counted(w: &World) {

@@ -69,6 +69,8 @@ pub struct ChangeSet {
 pub struct Collapsed {
     pub path: PathBuf,
     pub files: u64,
+    /// Those of them that the sandbox deleted.
+    pub deleted: u64,
     pub bytes: u64,
     pub is_directory: bool,
 }
@@ -142,13 +144,15 @@ impl Groups {
     fn count(&mut self, group: &Path, change: &Change) {
         let files = u64::from(!change.is_directory());
         let bytes = files * change.after.as_ref().map_or(0, |a| a.node.size);
+        let deleted = files * u64::from(change.after.is_none());
         if let Some(known) = self.numbers.get(group).and_then(|number| self.collapsed.get_mut(*number)) {
             known.files += files;
+            known.deleted += deleted;
             known.bytes += bytes;
             return;
         }
         self.numbers.insert(group.to_owned(), self.collapsed.len());
         let is_directory = group != change.path || change.is_directory();
-        self.collapsed.push(Collapsed { path: group.to_owned(), files, bytes, is_directory });
+        self.collapsed.push(Collapsed { path: group.to_owned(), files, deleted, bytes, is_directory });
     }
 }

@@ -61,7 +61,7 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
         for group in groups.filter_map(|group| without_listed(group, &risky)) {
             let slash = if group.is_directory { "/" } else { "" };
             let path = format!("{}{slash}", visible_path(shown_path(&group.path, project)));
-            let line = format!("   {path}  {}, {} (ignored)", counted(group.files, "file"), bytes(group.bytes));
+            let line = format!("   {path}  {} (ignored)", size_of(&group));
             writeln!(out, "{}", output.paint(Style::Dim, line))?;
         }
     }
@@ -234,12 +234,23 @@ fn has_group(all: &[&Change], group: &Path) -> bool {
     has_any_in(all, |c| &c.path, group) || is_one()
 }
 
+/// What was deleted takes no room, and must not pass for something small.
+fn size_of(group: &Collapsed) -> String {
+    let files = counted(group.files, "file");
+    match group.deleted {
+        0 => format!("{files}, {}", bytes(group.bytes)),
+        all if all == group.files => format!("{files} deleted"),
+        some => format!("{files}, {}, {some} of them deleted", bytes(group.bytes)),
+    }
+}
+
 /// What is left of a group once those are taken out that have lines of their own.
 fn without_listed(group: &Collapsed, listed: &[Counted<'_>]) -> Option<Collapsed> {
     let mut left = group.clone();
     let is_counted = |c: &&Change| c.ignored && !c.is_directory() && c.path.starts_with(&group.path);
     for change in listed.iter().map(|c| c.change).filter(is_counted) {
         left.files = left.files.saturating_sub(1);
+        left.deleted = left.deleted.saturating_sub(u64::from(change.after.is_none()));
         left.bytes = left.bytes.saturating_sub(change.after.as_ref().map_or(0, |after| after.node.size));
     }
     (left.files > 0 || group.files == 0).then_some(left)

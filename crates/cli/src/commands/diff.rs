@@ -112,7 +112,15 @@ fn show(
     // On a terminal, with or without colours, nothing is shown as it is: a patch holds whatever the sandbox wrote.
     if args.patch && !std::io::stdout().is_terminal() {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        // Who names paths means them.
+        let (ignored, wanted): (Vec<&Change>, Vec<&Change>) =
+            wanted.into_iter().partition(|c| c.ignored && !c.needs_approval() && !c.outside && !args.all && picked.is_everything());
         let left_out = changes::write_patch(&mut out, &wanted, project)?;
+        let ignored = ignored.iter().filter(|c| !c.is_directory()).count();
+        if ignored > 0 {
+            let count = counted(ignored as u64, "change");
+            output.note(format!("whatif: not in the patch: {count} that the project ignores (--all has them)"));
+        }
         if args.outside || !picked.is_everything() {
             for path in left_out.outside {
                 output.note(format!("whatif: not in the patch, outside the project: {}", visible_path(&path)));

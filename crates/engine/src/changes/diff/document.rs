@@ -67,6 +67,7 @@ pub struct Stats {
 pub struct Collapsed {
     pub path: Text,
     pub files: u64,
+    pub deleted: u64,
     pub bytes: u64,
 }
 
@@ -158,7 +159,7 @@ impl Diff {
                 .set
                 .collapsed
                 .iter()
-                .map(|c| Collapsed { path: text(&c.path), files: c.files, bytes: c.bytes })
+                .map(|c| Collapsed { path: text(&c.path), files: c.files, deleted: c.deleted, bytes: c.bytes })
                 .collect(),
             unreadable: self.set.unreadable.iter().map(|u| u.path.clone()).collect(),
             unreadable_because: self.set.unreadable.iter().map(Unreadable::why).collect(),
