@@ -1,6 +1,6 @@
 //! What a sandbox starts from once an apply was undone, and once that was undone in turn.
 
-use whatif_e2e::{World, as_root_and_user, needs};
+use whatif_e2e::{Fault, World, as_root_and_user, needs};
 
 as_root_and_user!(
     an_apply_done_again_leaves_nothing_to_apply,
@@ -12,6 +12,8 @@ as_root_and_user!(
     a_rollback_after_an_undo_has_the_changes_again,
     merged_layers_know_what_was_before_an_undone_apply,
     what_another_sandbox_made_real_for_a_while_is_still_a_change,
+    what_theirs_replaced_is_in_conflict_again_after_an_undo,
+    what_theirs_did_not_replace_after_all_is_still_in_conflict,
 );
 
 /// Undoes the latest transaction, whichever it was.
@@ -208,5 +210,47 @@ fn what_another_sandbox_made_real_for_a_while_is_still_a_change(w: &World) {
         assert_eq!(text, "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "{backend}");
         w.whatif(["rm", "s", "--yes"]).go().ok();
         w.whatif(["rm", "other", "--yes"]).go().ok();
+    }
+}
+
+const THEIRS: [&str; 5] = ["apply", "s", "--all", "--theirs=**", "--yes"];
+
+/// Both sides make the same directory, with other files in it.
+fn both_make_a_directory(w: &World, backend: &str) {
+    w.outside("rm -rf *; echo old > old").ok();
+    w.whatif(["new", "s", "--backend", backend]).go().ok();
+    w.exec("s", "mkdir -p d/deep; echo SANDBOX > d/f; echo SANDBOX > d/deep/f").ok();
+    w.outside("mkdir -p d/deep; echo REALITY > d/f; echo REALITY > d/deep/f").ok();
+}
+
+fn assert_in_conflict(w: &World, when: &str) {
+    let refused = w.apply(&["s", "--all"]).exits(1);
+    assert!(refused.stderr.contains("d/f") && refused.stderr.contains("d/deep/f"), "{when}: {refused:?}");
+    assert_eq!((w.read("d/f"), w.read("d/deep/f")), ("REALITY\n".into(), "REALITY\n".into()), "{when}");
+}
+
+fn what_theirs_replaced_is_in_conflict_again_after_an_undo(w: &World) {
+    for backend in ["overlay", "copy"] {
+        both_make_a_directory(w, backend);
+        w.whatif(THEIRS).go().ok();
+        assert_eq!((w.read("d/f"), w.read("d/deep/f")), ("SANDBOX\n".into(), "SANDBOX\n".into()), "{backend}");
+        undo_latest(w);
+        assert_in_conflict(w, backend);
+        w.whatif(["rm", "s", "--yes"]).go().ok();
+    }
+}
+
+fn what_theirs_did_not_replace_after_all_is_still_in_conflict(w: &World) {
+    needs!(w, "strace");
+    both_make_a_directory(w, "overlay");
+    let points = w.points_of(&w.project, &THEIRS);
+    w.whatif(["rm", "s", "--yes"]).go().ok();
+    for swap in points.iter().filter(|p| p.call == "renameat2") {
+        both_make_a_directory(w, "overlay");
+        let failed = w.with_fault(swap, Fault::Error("EIO"), &THEIRS).go();
+        if failed.code != 0 && !failed.stderr.contains("is applied") {
+            assert_in_conflict(w, &format!("renameat2 {}", swap.number));
+        }
+        w.whatif(["rm", "s", "--yes"]).go().ok();
     }
 }

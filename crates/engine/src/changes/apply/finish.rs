@@ -241,6 +241,11 @@ impl Changes {
         };
         let sandbox = self.ground.store.get(&id)?;
         let is_copied = |path: &Path| sandbox.as_ref().is_some_and(|sandbox| lies_in_copy(sandbox, path));
+        // What it started from before may have been kept in a layer that it stands on now.
+        let mut bases = match &sandbox {
+            Some(sandbox) => self.ground.bases(sandbox)?,
+            None => Bases::load(&base).map_err(failed)?,
+        };
         for one in written.iter().chain(&settled) {
             let (path, node) = (one.path.clone(), Node::of(&one.path)?);
             if paths.contains(&path) && !is_base(one, node.as_ref()) {
@@ -266,6 +271,8 @@ impl Changes {
                 },
                 // What was copied is known without a record, and reality may have been something else already.
                 (None, _) if about.takes_back && is_copied(&path) => NewBase::Forget { path },
+                // The sandbox made the directory that this lies in, and what reality has there again is not what it started from.
+                (None, _) if about.takes_back && bases.was_absent(&path) => NewBase::Forget { path },
                 (Some(BaseAfter::Content { bytes, reconciled, looks, .. }), Some(node)) => {
                     let bytes = bytes.as_bytes().to_vec();
                     // The base is these bytes, whatever reality's are.
@@ -292,11 +299,6 @@ impl Changes {
                 },
             });
         }
-        // What it started from before may have been kept in a layer that it stands on now.
-        let mut bases = match &sandbox {
-            Some(sandbox) => self.ground.bases(sandbox)?,
-            None => Bases::load(&base).map_err(failed)?,
-        };
         // What was settled without being written stays so, also when the transaction is undone.
         match bases.replace(for_good, None).and_then(|()| bases.replace(new, Some(&about.id))) {
             // The sandbox is being removed.
@@ -365,7 +367,8 @@ impl Changes {
                     let there = there_again(record, Node { mode, uid, gid, ..node }, attributes.as_ref());
                     NewBase::Again { record: record.clone(), there: Some(there) }
                 }
-                None if lies_in_copy(&sandbox, &path) => return None,
+                // What is in a directory that the sandbox made is known without a record, too.
+                None if lies_in_copy(&sandbox, &path) || bases.was_absent(&path) => return None,
                 None => {
                     let (attributes, made) = (attributes::of(&path, Format::None).ok(), Made::Nothing);
                     NewBase::Identity { path, node, attributes, hash: None, reconciled: false, equal_to: None, made }
