@@ -1,6 +1,6 @@
 //! Modes, owners, access control lists, extended attributes and capabilities are content: each has three sides of its own.
 
-use whatif_e2e::{World, as_root, as_root_and_user, needs};
+use whatif_e2e::{World, as_root, as_root_and_user, eventually, needs};
 
 as_root_and_user!(
     a_directory_that_reality_closed_stays_closed,
@@ -16,6 +16,7 @@ as_root_and_user!(
     after_an_apply_reality_goes_on,
     ours_settles_an_attribute,
     a_deleted_directory_that_reality_changed,
+    a_changed_directory_that_reality_deleted_before_it_was_kept,
     an_undo_refuses_where_attributes_changed_since,
     a_digest_covers_attributes,
 );
@@ -270,6 +271,25 @@ fn a_deleted_directory_that_reality_changed(w: &World) {
         c.apply(&["--theirs", "d"]).ok();
         c.is("ls", "");
     });
+}
+
+/// It used to be "nothing to apply", for ever.
+fn a_changed_directory_that_reality_deleted_before_it_was_kept(w: &World) {
+    needs!(w, "setfattr", "getfattr");
+    for (choice, applied) in [("--theirs=d/e", "mine"), ("--ours=d/e", "")] {
+        w.outside("rm -rf *; mkdir -p d/e; echo f > d/e/f").ok();
+        w.new_sandbox("s");
+        w.whatif(["exec", "s", "-d", "--", "setfattr", "-n", "user.k", "-v", "mine", "d/e"]).go().ok();
+        let find = format!("getfattr -R -d {} 2> /dev/null | grep user.k", w.state.display());
+        eventually("it is set", || w.outside(&find).code == 0);
+        w.outside("rm -r d/e").ok();
+        assert_eq!(w.json(["status", "s"])["drift"][0]["collides"], "conflict");
+        w.apply(&["s", "--all"]).exits(1).says("d/e");
+        w.apply(&["s", "--all", choice]).ok();
+        assert_eq!(w.outside("getfattr --only-values -n user.k d/e 2> /dev/null").stdout, applied, "{choice}");
+        assert_eq!(w.json(["diff", "s"])["changes"].as_array().map(Vec::len), Some(0), "{choice}");
+        w.whatif(["rm", "s", "--yes"]).go().ok();
+    }
 }
 
 fn an_undo_refuses_where_attributes_changed_since(w: &World) {

@@ -34,6 +34,7 @@ use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
 
 pub(crate) use self::finish::{After, Left};
+pub(crate) use self::parents::{filled, is_in_doubt};
 pub(crate) use self::plan::root_of;
 pub use self::select::{HunkChoice, LeftOut, Options};
 pub(crate) use self::staged::Staged;

@@ -11,7 +11,7 @@ use whatif_sys::absence::MeansAbsent;
 use whatif_types::Sandbox;
 
 use crate::changes::Changes;
-use crate::changes::apply::{Outlook, outlook};
+use crate::changes::apply::{Outlook, filled, is_in_doubt, outlook};
 use crate::changes::rebase::has_markers;
 use crate::git::Git;
 use crate::ground::changed::seconds;
@@ -134,11 +134,13 @@ impl Changes {
         }
         let mut colliding: BTreeMap<&Path, (Outlook, Base)> = BTreeMap::new();
         let (mut markable, mut left_out): (HashSet<&Path>, HashSet<&Path>) = Default::default();
+        let filled = filled(&set);
         for change in &set.changes {
             for part in change.drifted_parts() {
                 drift.insert(part.path.clone(), change.drift_at(part));
                 let whole = if change.has_lost_its_source() { change } else { part };
-                colliding.insert(&part.path, (outlook(whole), part.base));
+                let outlook = if is_in_doubt(whole, &filled) { Outlook::Conflict } else { outlook(whole) };
+                colliding.insert(&part.path, (outlook, part.base));
                 if can_be_marked(whole) {
                     markable.insert(&part.path);
                 }

@@ -112,6 +112,11 @@ impl Decider {
         matches!(self.settled(path), Settled::Ours | Settled::OursByName)
     }
 
+    /// Whether conflicts at this path are settled on the sandbox's version.
+    pub(super) fn takes_sandboxs(&self, path: &Path) -> bool {
+        self.settled(path) == Settled::Theirs
+    }
+
     /// Of those that are chosen among all changes.
     pub(super) fn all<'a>(
         &self,

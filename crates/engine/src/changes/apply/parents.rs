@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use whatif_diff::scan::reality;
-use whatif_diff::{ChangeSet, Kind};
+use whatif_diff::{Change, ChangeSet, Kind};
 
 use super::decide::Decided;
 use super::plan::{Planner, root_of};
@@ -47,7 +47,11 @@ impl<'a> Planner<'a> {
             return Ok(Some(decided));
         }
         let path = &decided.change.path;
-        let is_needed = matches!(decided.result, Result3::Take { .. }) && !filled.contains(path.as_os_str());
+        let is_needed = match decided.result {
+            Result3::Take { .. } => !filled.contains(path.as_os_str()),
+            Result3::Nothing => is_in_doubt(decided.change, filled) && self.scope.decider.takes_sandboxs(path),
+            _ => false,
+        };
         self.parents.pending.insert(path, decided);
         if is_needed {
             self.stand(path)?;
@@ -56,7 +60,7 @@ impl<'a> Planner<'a> {
     }
 
     /// What became of the directories that nothing needed.
-    pub(super) fn end_postponed(&mut self) -> Result<(), EngineError> {
+    pub(super) fn end_postponed(&mut self, filled: &HashSet<&OsStr>) -> Result<(), EngineError> {
         let mut pending: Vec<Decided<'a>> = std::mem::take(&mut self.parents.pending).into_values().collect();
         pending.sort_by(|a, b| a.change.path.cmp(&b.change.path));
         let reasons = if pending.is_empty() { HashMap::new() } else { self.reasons_within() };
@@ -67,9 +71,21 @@ impl<'a> Planner<'a> {
                     let (reason, needs) = reasons.get(path).copied().unwrap_or((Reason::NotChosen, Options::default()));
                     self.planned.left_out.push(LeftOut { needs, ..LeftOut::new(path, reason) });
                 }
+                Result3::Nothing if is_in_doubt(decided.change, filled) => self.settle_doubt(decided.change)?,
                 _ => self.one(decided)?,
             }
         }
+        Ok(())
+    }
+
+    /// What the sandbox changed of a directory itself is nowhere else.
+    fn settle_doubt(&mut self, change: &Change) -> Result<(), EngineError> {
+        if self.scope.decider.keeps_reality(&change.path) {
+            return self.keep_reality(change);
+        }
+        let why = "reality deleted the directory, and whether the sandbox changed it is not known";
+        let (path, reality, sandbox) = (change.path.clone(), Side::Deleted, Side::Changed);
+        self.planned.conflicts.push(Conflict { path, why, reality, sandbox, regions: Vec::new() });
         Ok(())
     }
 
@@ -179,8 +195,16 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// Whether the sandbox may have changed a directory itself that reality deleted: nobody knows which one it saw, and it is not there
+/// for what the sandbox changed in it.
+pub(crate) fn is_in_doubt(change: &Change, filled: &HashSet<&OsStr>) -> bool {
+    let is_directory = change.after.as_ref().is_some_and(|after| after.node.kind == Kind::Directory);
+    let is_gone = change.has_drifted() && change.reality.is_none() && change.before.is_none() && change.deletion.is_none();
+    is_directory && is_gone && !filled.contains(change.path.as_os_str())
+}
+
 /// The directories in which the sandbox has something that it changed.
-pub(super) fn filled(set: &ChangeSet) -> HashSet<&OsStr> {
+pub(crate) fn filled(set: &ChangeSet) -> HashSet<&OsStr> {
     let mut filled = HashSet::new();
     for change in set.changes.iter().filter(|c| c.after.is_some()) {
         for directory in change.path.ancestors().skip(1) {

@@ -96,7 +96,7 @@ pub(super) fn plan<'a>(scope: &'a Scope<'a>, decided: Vec<Decided<'a>>) -> Resul
             planner.one(one)?;
         }
     }
-    planner.end_postponed()?;
+    planner.end_postponed(&filled)?;
     planner.link();
     planner.planned.steps.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(planner.planned)
