@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::json;
-use whatif_e2e::{Fault, Point, World, as_root, as_root_and_user, as_user, needs, wait_for};
+use whatif_e2e::{Fault, Point, World, as_root, as_root_and_user, as_user, needs, sample, wait_for};
 
 as_root_and_user!(
     attributes_of_both_sides_are_inside_afterwards,
@@ -14,6 +14,7 @@ as_root_and_user!(
     lines_appended_meanwhile_are_not_lost,
     a_rebase_that_is_killed_loses_nothing,
     what_a_killed_rebase_brought_is_still_realitys,
+    directories_keep_their_attributes_when_a_rebase_is_killed,
     a_frozen_layer_is_not_written,
     every_way_of_copy_on_write_does_it,
     what_is_at_rest_is_listed_with_what_it_holds,
@@ -178,6 +179,33 @@ fn what_a_killed_rebase_brought_is_still_realitys(w: &World) {
                 break;
             }
         }
+    }
+}
+
+/// A directory that a rebase makes in the head hides the one in a layer.
+fn directories_keep_their_attributes_when_a_rebase_is_killed(w: &World) {
+    needs!(w, "strace", "setfattr");
+    let prepare = || {
+        outside(w, "rm -rf *; mkdir -p d e/above; chmod 755 d e e/above; seq 20 > e/above/f");
+        w.new_sandbox("s");
+        w.exec("s", "for d in d e e/above; do setfattr -n user.s -v 1 $d; done; sed -i s/^2$/two/ e/above/f").ok();
+        w.snapshot("s", "one");
+        outside(w, "chmod 750 d; sed -i s/^19$/nineteen/ e/above/f");
+        w.whatif(["stop", "s"]).go().ok();
+    };
+    prepare();
+    let points = w.points_of(&w.project, &["rebase", "s"]);
+    // After a directory is made come its owner and its attributes.
+    let gives = |point: &Point| ["fchownat", "lsetxattr"].contains(&point.call.as_str());
+    let points: Vec<Point> = points.into_iter().filter(gives).collect();
+    for point in sample(&points, 10, usize::from(w.is_root())) {
+        w.whatif(["rm", "s", "--yes"]).go().ok();
+        prepare();
+        w.with_fault(&point, Fault::Kill, &["rebase", "s"]).go();
+        w.whatif(["start", "s"]).go().ok();
+        let seen = inside(w, "for d in d e e/above; do getfattr --only-values -n user.s $d; stat -c ' %a' $d; done");
+        let context = format!("killed at {} {}", point.call, point.number);
+        assert!(["1 755\n1 755\n1 755", "1 750\n1 755\n1 755"].contains(&seen.as_str()), "{context}: {seen}");
     }
 }
 

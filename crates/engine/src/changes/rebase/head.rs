@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use whatif_diff::base::NewBase;
 use whatif_diff::{Change, Kind, State, content};
 use whatif_layers::copy;
-use whatif_sys::absence;
+use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::Sandbox;
 
 use super::names::Version;
@@ -53,9 +53,7 @@ impl Head<'_> {
         let failed = |e| EngineError::io("rewrite", &change.path, e);
         if after.node.kind == Kind::Directory {
             if !absence::is_dir(&place).map_err(failed)? {
-                let metadata = fs::symlink_metadata(&after.at).map_err(failed)?;
-                fs::create_dir(&place).map_err(failed)?;
-                copy::copy_looks(&after.at, &place, &metadata)?;
+                self.make_directory(&place, &after.at)?;
             }
             let inside = place.strip_prefix(self.directory).unwrap_or(&place).to_owned();
             let looking = Looking { path: change.path.clone(), place: inside, looks: looks.clone() };
@@ -140,12 +138,23 @@ impl Head<'_> {
         }
         for (made, like) in missing.into_iter().rev() {
             let newest = self.newest(made.strip_prefix(&head).unwrap_or(made), at)?;
-            let like = newest.as_deref().unwrap_or(like);
-            let metadata = fs::symlink_metadata(like).map_err(|e| EngineError::io("examine", like, e))?;
-            fs::create_dir(made).map_err(|e| EngineError::io("create", made, e))?;
-            copy::copy_looks(like, made, &metadata)?;
+            self.make_directory(made, newest.as_deref().unwrap_or(like))?;
         }
         Ok(file)
+    }
+
+    /// Makes a directory that looks like one in a layer. It hides that one, so it gets its place only when it looks like it: should the
+    /// rebase be cut short, nothing else has the attributes that the sandbox gave it.
+    fn make_directory(&self, place: &Path, like: &Path) -> Result<(), EngineError> {
+        let temporary = self.directory.join("rebase.directory");
+        let failed = |e| EngineError::io("create", place, e);
+        let metadata = fs::symlink_metadata(like).map_err(|e| EngineError::io("examine", like, e))?;
+        // Of a rebase that was cut short.
+        fs::remove_dir(&temporary).or_absent().map_err(failed)?;
+        fs::create_dir(&temporary).map_err(failed)?;
+        copy::copy_looks(like, &temporary, &metadata)?;
+        flush(&temporary).map_err(failed)?;
+        self.put(&temporary, place).map_err(failed)
     }
 
     /// A directory as the newest layer has it, if that is one above the layer that something lies in.
