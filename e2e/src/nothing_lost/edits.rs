@@ -20,7 +20,12 @@ impl Tokens {
 /// The words that a script may write.
 pub(super) fn tokens_in(script: &str) -> impl Iterator<Item = String> {
     let words = script.split(|c: char| !c.is_ascii_alphanumeric());
-    words.filter(|w| w.len() > 1 && w.starts_with(['t', 'l', 'x']) && w[1..].bytes().all(|b| b.is_ascii_digit())).map(str::to_owned)
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
+    words.filter_map(move |word| match word.strip_prefix(['t', 'l', 'x']) {
+        Some(number) => is_number(number).then(|| word.to_owned()),
+        // An id in an access control list.
+        None => is_number(word).then(|| format!("u{word}")),
+    })
 }
 
 /// Whether a script may make a directory where there was one before.

@@ -25,15 +25,19 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// One command of the sandbox, with what it showed before and afterwards. What it shows of reality since is not its own.
-    pub fn note(&mut self, before: &Survey, after: &Survey, real: &Survey) {
+    /// One command of the sandbox, with what it showed before and afterwards, and what it may have written. What it shows of reality
+    /// since is not its own, and neither is what was deleted and comes back: fuse-overlayfs shows what is below a directory again once
+    /// the one that was made in its place is renamed.
+    pub fn note(&mut self, before: &Survey, after: &Survey, real: &Survey, written: &BTreeSet<Token>) {
         let (old, new) = (before.tokens(), after.tokens());
         let gained: BTreeSet<Token> = new.difference(&old).cloned().collect();
         self.removed.extend(old.difference(&new).cloned());
         self.pending.retain(|token| new.contains(token));
         let real = real.tokens();
-        self.pending.extend(gained.iter().filter(|token| !real.contains(*token)).cloned());
+        self.pending.extend(gained.iter().filter(|token| written.contains(*token) && !real.contains(*token)).cloned());
         self.added.extend(gained);
+        // Where reality replaced a directory under a live view, a file can be written that no listing shows.
+        self.added.extend(written.iter().cloned());
         let moved: BTreeSet<Token> = new.into_iter().filter(|token| before.places(token) != after.places(token)).collect();
         self.added.extend(moved.iter().cloned());
         self.moved.extend(moved);

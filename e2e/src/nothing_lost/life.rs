@@ -165,9 +165,7 @@ impl<'a> Life<'a> {
         }
         let after = self.view(name);
         if let Some(sandbox) = self.sandboxes.get_mut(name) {
-            sandbox.work.note(&before, &after, &real);
-            // Where reality replaced a directory under a live view, a file can be written that no listing shows.
-            sandbox.work.added.extend(edits::tokens_in(&work));
+            sandbox.work.note(&before, &after, &real, &edits::tokens_in(&work).collect());
         }
         self.expect_untouched(&real);
     }

@@ -59,6 +59,16 @@ impl Life<'_> {
         let (outcome, fate) = self.try_out(&arguments);
         let after = self.reality();
         self.take_copies(&before, &after);
+        if before == after && fate != Fate::Undisturbed {
+            // Reality's version may have been settled on, which shows nowhere: before it was killed, or in spite of the error, which
+            // it may never have met or could do without.
+            if choice == "--ours=**"
+                && let Some(sandbox) = self.sandboxes.get_mut(name)
+            {
+                sandbox.work.pending.clear();
+            }
+            return;
+        }
         match &outcome {
             // Nothing fits the pattern, a conflict, a failure: nothing was written.
             Some(outcome) if outcome.code != 0 && before == after => return,
@@ -66,15 +76,6 @@ impl Life<'_> {
                 self.expect(laws::untouched(&before, &after));
             }
             _ => {}
-        }
-        if before == after && fate != Fate::Undisturbed {
-            // Reality's version may have been settled on before it was killed, and that shows nowhere.
-            if choice == "--ours=**"
-                && let Some(sandbox) = self.sandboxes.get_mut(name).filter(|_| outcome.is_none())
-            {
-                sandbox.work.pending.clear();
-            }
-            return;
         }
         if choice == "--commit" && outcome.as_ref().is_some_and(|o| o.code == 0) {
             self.expect_committed(&before, &after);
