@@ -277,6 +277,7 @@ fn a_rejected_sandbox_keeps_its_snapshots(w: &World) {
     w.snapshot("s", "one");
     let layers = w.frozen();
     w.whatif(["reject", "s", "--keep"]).go().ok();
+    assert_eq!(w.json(["ls"])[0]["changed_files"], 1, "it is counted as any other that rests");
     assert_same(&layers, &w.frozen());
     let fork = w.fork("s@one", "fork");
     assert_eq!(w.exec(&fork, "cat f").ok().stdout, "F\n");

@@ -115,6 +115,9 @@ fn row(drift: &Drift, standing: &Standing, output: &Output) -> Vec<String> {
 fn in_words(standing: &Standing, output: &Output) -> String {
     let name = &standing.sandbox.name;
     match (standing.conflicts(), standing.collisions()) {
+        (0, 0) if standing.drift.iter().any(|d| d.left_out && d.collides.is_some()) => {
+            "an apply leaves out what collides, and takes the rest".to_owned()
+        }
         (0, 0) => "none of it is what the sandbox changed; but what ran in it may have read the earlier versions".to_owned(),
         (0, merging) => {
             format!("{merging} of them will be merged when it is applied; to see the result first: whatif rebase {name}")

@@ -24,6 +24,7 @@ impl Changes {
         }
         sandbox.status.check_move_to(Status::Rejected).map_err(whatif_store::StoreError::from)?;
         sandbox.status = Status::Rejected;
+        self.lifecycle.recount(&mut sandbox)?;
         sandbox.updated_at = now();
         self.ground.store.update(&mut sandbox)?;
         Ok((sandbox, false))
