@@ -29,7 +29,7 @@ impl Caller {
     /// The identity a new sandbox of this caller has, if nothing forbids the better one.
     #[must_use]
     pub(crate) fn identity(&self) -> Identity {
-        if self.is_root() { whatif_provider::native::MAPPED } else { Identity::Own { uid: self.uid, gid: self.gid } }
+        whatif_provider::usual().identity_of(self.uid, self.gid)
     }
 
     /// Why nothing can be done here, if this is the inside of a sandbox. Only its own variable tells.

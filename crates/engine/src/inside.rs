@@ -13,8 +13,8 @@ use whatif_keeper::stream::StreamError;
 use whatif_keeper::transport::Socket;
 use whatif_keeper::{Channel, ChannelError};
 use whatif_layers::assemble::{self, AssembleError, Assembled, Cause};
-use whatif_provider::native::network::{self, Listeners};
-use whatif_provider::native::{self, Prepared, Reach};
+use whatif_provider::inside::network::{self, Listeners};
+use whatif_provider::inside::{self as isolation, Prepared, Reach};
 use whatif_sys::overlay::Overlay;
 use whatif_sys::peer;
 use whatif_types::boot::{Boot, KeeperLimits, PROTOCOL_VERSION, Protection};
@@ -42,7 +42,7 @@ pub fn live(birth: OwnedFd, listener: OwnedFd, locked: [OwnedFd; 2], net: NetMod
     let descriptors = peer::own_descriptors()?;
 
     // 2. The network is made while whoever starts us still plans the layers; so is what depends on nothing else.
-    native::bound_own_namespace();
+    isolation::bound_own_namespace();
     let listeners = make_network(net);
 
     // 3. What to become.
@@ -96,7 +96,7 @@ fn make_network(net: NetMode) -> Result<Listeners, Failed> {
     if !net.is_own() {
         return Ok(Listeners::default());
     }
-    native::make_network().map_err(|e| failed("make the sandbox's network", &e))?;
+    isolation::make_network().map_err(|e| failed("make the sandbox's network", &e))?;
     if net != NetMode::Filtered {
         return Ok(Listeners::default());
     }
@@ -165,16 +165,16 @@ fn become_sandbox(
     is_bounded: bool,
 ) -> Result<Became, Failed> {
     let mut listeners = listeners?;
-    native::join(prepared).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
+    isolation::join(prepared).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
     network::listen_for_host(&mut listeners, &boot.reach).map_err(|e| failed("listen for a service of the host", &e))?;
     let Assembled { mut protection, overlays, underlay, project, head } =
         assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
-    native::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
+    isolation::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
     let sockets = if is_bounded && boot.net.is_own() { Some(Census::open()) } else { None };
     let sockets = sockets.transpose().map_err(|e| failed("count what lies in sockets", &e))?;
     let (often_used, listed) = (project.as_ref().map(AsFd::as_fd), head.as_ref().map(AsFd::as_fd));
     let reach = Reach { beneath: underlay.as_fd(), often_used, listed, read: descriptors.as_fd() };
-    let confinement = native::confine(boot.identity, reach).map_err(|(step, error)| failed(step, &error))?;
+    let confinement = isolation::confine(boot.identity, reach).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;
     Ok(Became { protection, head, overlays, listeners, sockets })
 }

@@ -7,7 +7,6 @@ mod account;
 pub mod caller;
 pub mod changes;
 mod choice;
-mod command_lines;
 pub mod config_file;
 pub mod doctor;
 pub mod error;

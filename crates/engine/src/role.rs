@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use whatif_provider::native::KEEPER_COMMAND;
+use whatif_provider::KEEPER_COMMAND;
 use whatif_sys::inherited::Inherited;
 use whatif_sys::keeper::FIRST_PASSED;
 use whatif_sys::signals;

@@ -43,7 +43,7 @@ pub fn sandbox(number: u8, name: &str) -> Sandbox {
             dropped_env: Vec::new(),
             carried_env: Vec::new(),
             set_env: Vec::new(),
-            keeper_pid: None,
+            handle: None,
             keeper_version: 0,
             protection: Protection::default(),
             stop_reason: None,

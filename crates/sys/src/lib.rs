@@ -28,6 +28,7 @@ pub mod namespaces;
 pub mod open_files;
 pub mod overlay;
 pub mod peer;
+pub mod process;
 pub mod programs;
 pub mod run_to_end;
 pub mod seccomp;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::boot::{Protection, Work};
 use crate::limits::Expiry;
 use crate::network::NetWish;
-use crate::{Backend, Enforced, Identity, LayerId, Limits, NetMode, SandboxId, SnapshotId, Status, Usage, text};
+use crate::{Backend, Enforced, Handle, Identity, LayerId, Limits, NetMode, SandboxId, SnapshotId, Status, Usage, text};
 
 /// Why a sandbox is not running. Decides whether `exec` may start it again by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,9 @@ pub struct Details {
     /// Names of variables that were set when it was made; the values are known to its keeper only.
     #[serde(default)]
     pub set_env: Vec<String>,
-    pub keeper_pid: Option<u32>,
+    /// Of a running one: what its provider calls it.
+    #[serde(rename = "keeper_pid")]
+    pub handle: Option<Handle>,
     /// The protocol its keeper speaks; 0 for one from before that was written down.
     #[serde(default)]
     pub keeper_version: u32,

@@ -75,7 +75,7 @@ impl Changes {
             results.push(result);
         }
         // Not in the background: a child would hold on to the lock of the sandbox that is being applied.
-        self.lifecycle.discard_here(&created.sandbox, &created.pidfd)?;
+        self.lifecycle.discard_here(&created.sandbox, &*created.instance)?;
         outcome.map(|()| results)
     }
 

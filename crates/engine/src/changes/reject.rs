@@ -20,7 +20,7 @@ impl Changes {
         if sandbox.status == Status::Active {
             self.lifecycle.stop_processes(&sandbox, Duration::from_secs(1))?;
             self.ground.state.unpublish(&sandbox.name);
-            sandbox.details.keeper_pid = None;
+            sandbox.details.handle = None;
         }
         sandbox.status.check_move_to(Status::Rejected).map_err(whatif_store::StoreError::from)?;
         sandbox.status = Status::Rejected;

@@ -79,5 +79,5 @@ pub(super) fn providers() -> Vec<Probe> {
         .map(|(name, _)| name)
         .collect();
     let others = if found.is_empty() { String::new() } else { format!("; found on this machine for later: {}", found.join(", ")) };
-    vec![Probe::ok("providers", format!("native{others}"))]
+    vec![Probe::ok("providers", format!("{}{others}", whatif_provider::ALL.map(|provider| provider.name()).join(", ")))]
 }

@@ -41,8 +41,7 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
             continue;
         }
         // A keeper serves the version it was started with until it is stopped.
-        let executable = sandbox.details.keeper_pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok());
-        if executable.is_some_and(|path| path.to_string_lossy().ends_with(" (deleted)")) {
+        if engine.ground.instance(sandbox).is_ok_and(|instance| instance.is_outdated()) {
             let fix = format!("whatif stop {0} && whatif start {0}", sandbox.name);
             probes.push(Probe::warn("old keeper", format!("{} still runs an earlier whatif", sandbox.name), fix));
         }

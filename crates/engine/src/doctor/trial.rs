@@ -6,10 +6,9 @@ use whatif_types::{Backend, Identity, NetMode};
 
 use super::Probe;
 use crate::choice::Choice;
-use crate::ground::keepers::end_keeper;
 use crate::ground::limits::Lease;
 use crate::ids::new_id;
-use crate::lifecycle::boot::{Wish, wait_for_end};
+use crate::lifecycle::boot::Wish;
 use crate::secrets::{Lazy, Secrets};
 use crate::{Engine, EngineError};
 
@@ -87,7 +86,7 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool, net: NetMode) -> R
         let (directory, _lock) = engine.ground.state.create(&id)?;
         let project = directory.join("project");
         std::fs::create_dir(&project).map_err(|e| EngineError::io("create", &project, e))?;
-        let provider = whatif_provider::by_name(whatif_provider::native::NAME)?;
+        let provider = whatif_provider::usual();
         let secrets = Lazy::new(|| Ok(Secrets::default()));
         let wish = Wish {
             id: &id,
@@ -103,7 +102,7 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool, net: NetMode) -> R
             net,
             reach: &[],
             environment: &[],
-            provider: &*provider,
+            provider,
             backend: Some(backend),
             config: &UserConfig::default(),
             secrets: &secrets,
@@ -114,8 +113,8 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool, net: NetMode) -> R
             .begin_boot(&wish, Choice { backend, same_ids, ..Choice::default() })
             .and_then(|booting| engine.lifecycle.finish_boot(&wish, booting, None));
         let result = booted.map(|(booting, _)| {
-            end_keeper(&booting.pidfd);
-            wait_for_end(&booting.pidfd);
+            booting.instance.kill();
+            booting.instance.wait(None);
             booting.identity
         });
         remove::tree(&directory)?;

@@ -211,7 +211,7 @@ impl Ground {
         let made_at = seconds(sandbox.details.position.began_at.unwrap_or(sandbox.created_at));
         let arrived_at = sandbox.details.position.arrived_at.map(seconds);
         let viewed = viewed::viewed(sandbox, &directory);
-        let enter = || viewed::enter(sandbox);
+        let enter = || viewed::enter(sandbox, &directory);
         let project = viewed.as_ref().and_then(|v| v.project).map(|known| (sandbox.project.as_path(), known));
         let roots: Vec<(&Path, (u64, u64))> = roots::mounted(sandbox).map(|(path, root)| (path.as_path(), root.id)).collect();
         let fresh_at = viewed.as_ref().map(|v| v.since);

@@ -9,6 +9,7 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
 use crate::ground::Ground;
+use crate::ground::keepers::instance_in;
 use crate::{EngineError, now};
 
 /// How long a keeper may take to exit.
@@ -40,7 +41,8 @@ impl Ground {
     fn await_last_moment(&self, sandbox: &Sandbox) {
         let deadline = Instant::now() + LAST_MOMENT;
         while let Ok(Some(directory)) = self.state.find(&sandbox.id)
-            && matches!(Client::connect(&directory), Err(ClientError::NotRunning))
+            && let Ok(instance) = instance_in(sandbox, &directory)
+            && matches!(instance.connect(), Err(ClientError::NotRunning))
             && matches!(AliveLock::is_held(&directory), Ok(true))
             && Instant::now() < deadline
         {
@@ -83,7 +85,7 @@ impl Ground {
             // No command ended it.
             Ok(now) if now.details.stop_reason == Some(StopReason::Lost) => error.into(),
             // One that was started again since is another one.
-            Ok(now) if now.status != Status::Active || now.details.keeper_pid != sandbox.details.keeper_pid => {
+            Ok(now) if now.status != Status::Active || now.details.handle != sandbox.details.handle => {
                 EngineError::EndedMeanwhile { name, has_run: false }
             }
             _ => error.into(),
@@ -106,6 +108,6 @@ pub(crate) fn has_ended(error: &ClientError) -> bool {
 pub(crate) fn mark_stopped(sandbox: &mut Sandbox, reason: StopReason) {
     sandbox.status = Status::Stopped;
     sandbox.details.stop_reason = Some(reason);
-    sandbox.details.keeper_pid = None;
+    sandbox.details.handle = None;
     sandbox.updated_at = now();
 }

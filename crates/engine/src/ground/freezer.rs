@@ -8,22 +8,20 @@
 //! ended, looks there.
 
 use std::fs;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::Pid;
 use whatif_cgroup::{Found, Freezer, Site, Version};
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
+use whatif_provider::Instance;
 use whatif_sys::absence::OrAbsent;
 use whatif_types::Sandbox;
 use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::limits::Means;
 
 use crate::ground::Ground;
-use crate::ground::keepers::keeper_pidfd;
 
 /// In the sandbox's directory: the group.
 const NOTE: &str = "freezer";
@@ -66,7 +64,7 @@ impl Ground {
         is_wanted: impl Fn(&Site) -> bool,
     ) -> Result<(), ClientError> {
         if self.lacks_freezer(sandbox)
-            && let Some(site) = site(sandbox).filter(is_wanted)
+            && let Some(site) = self.site(sandbox).filter(is_wanted)
             && let Some(freezer) = self.make_at(sandbox, &site)
         {
             client.lend_freezer(&freezer)?;
@@ -89,11 +87,15 @@ impl Ground {
     /// Whoever has none holds by signals, as well as these do: what was found is bound to its content in any case.
     fn make_freezer(&self, sandbox: &Sandbox) -> Option<Freezer> {
         if !is_frozen_by_its_limits(sandbox) {
-            return self.make_at(sandbox, &site(sandbox)?);
+            return self.make_at(sandbox, &self.site(sandbox)?);
         }
         let (group, freezer) = Freezer::of_group(&Found::look(), &self.group_name(&sandbox.id).ok()?).ok()?;
         self.note(sandbox, &group)?;
         Some(freezer)
+    }
+
+    fn site(&self, sandbox: &Sandbox) -> Option<Site> {
+        self.instance(sandbox).ok()?.freezer_site()
     }
 
     fn make_at(&self, sandbox: &Sandbox, site: &Site) -> Option<Freezer> {
@@ -110,12 +112,6 @@ impl Ground {
 /// In cgroup2 the group that limits a sandbox freezes it as well.
 fn is_frozen_by_its_limits(sandbox: &Sandbox) -> bool {
     sandbox.details.enforced.iter().any(|e| e.by == Means::Cgroup2)
-}
-
-/// Below the keeper's own group. It is certain that the number is the keeper's: the caller is connected to it.
-fn site(sandbox: &Sandbox) -> Option<Site> {
-    keeper_pidfd(sandbox)?;
-    Site::look(Pid::from_raw(i32::try_from(sandbox.details.keeper_pid?).ok()?)?).ok()
 }
 
 /// Whether a freezer was lent to a keeper of this sandbox. What cannot be looked at may be one.
@@ -135,15 +131,15 @@ pub(crate) fn thaw(directory: &Path) {
 }
 
 /// True when the keeper, which was killed, is gone, and all that it may have left frozen.
-pub(crate) fn wait_until_ended(pidfd: &OwnedFd, directory: &Path, limit: Duration) -> bool {
+pub(crate) fn wait_until_ended(instance: &dyn Instance, directory: &Path, limit: Duration) -> bool {
     if !was_lent(directory) {
-        return crate::ground::keepers::wait_until_ended(pidfd, limit);
+        return instance.wait(Some(limit));
     }
     let deadline = Instant::now() + limit;
     loop {
         thaw(directory);
         let left = deadline.saturating_duration_since(Instant::now());
-        if crate::ground::keepers::wait_until_ended(pidfd, left.min(AGAIN)) {
+        if instance.wait(Some(left.min(AGAIN))) {
             return true;
         }
         if left.is_zero() {

@@ -4,15 +4,21 @@ use std::path::PathBuf;
 
 use whatif_diff::{Kind, Node};
 use whatif_keeper::Client;
+use whatif_provider::Instance;
 use whatif_types::Sandbox;
 
 use crate::EngineError;
 use crate::ground::Ground;
+use crate::ground::keepers::instance_in;
 
 impl Ground {
     pub(crate) fn connect(&self, sandbox: &Sandbox) -> Result<Client, EngineError> {
-        let directory = self.directory(sandbox)?;
-        Ok(Client::connect(&directory)?)
+        Ok(self.instance(sandbox)?.connect()?)
+    }
+
+    /// Nothing is looked at before it is asked something.
+    pub(crate) fn instance(&self, sandbox: &Sandbox) -> Result<Box<dyn Instance>, EngineError> {
+        instance_in(sandbox, &self.directory(sandbox)?)
     }
 
     pub(crate) fn directory(&self, sandbox: &Sandbox) -> Result<PathBuf, EngineError> {

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_store::{Found, StoreError};
@@ -12,6 +11,7 @@ use whatif_types::{Sandbox, Status, Template, experiment};
 use crate::EngineError;
 use crate::ground::Ground;
 use crate::ground::ended::mark_stopped;
+use crate::ground::keepers::instance_in;
 use crate::ground::lifetime::{is_expired, last_words};
 
 const SHORTEST_PREFIX: usize = 4;
@@ -113,7 +113,7 @@ impl Ground {
 
     pub(crate) fn is_alive(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         let Some(directory) = self.state.find(&sandbox.id)? else { return Ok(false) };
-        match Client::connect(&directory) {
+        match instance_in(sandbox, &directory)?.connect() {
             Ok(_) => Ok(true),
             // Its socket may be lost while it lives.
             Err(ClientError::NotRunning) => Ok(AliveLock::is_held(&directory)?),

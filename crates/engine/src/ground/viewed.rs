@@ -8,12 +8,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
 use whatif_diff::Node;
 use whatif_types::sandbox::Viewed;
 use whatif_types::{Backend, Sandbox, Status};
 
-use crate::ground::keepers::keeper_pidfd;
+use crate::ground::keepers::instance_in;
 use crate::{EngineError, roots};
 
 /// In the sandbox's directory: when its view was last made fresh, if that was after it was put together.
@@ -41,14 +40,11 @@ pub(crate) fn viewed(sandbox: &Sandbox, directory: &Path) -> Option<Viewed> {
 
 /// The root directory of a living sandbox, to look at what it sees. Only the kernel's own overlays answer by themselves: what is
 /// served by a process may be held still.
-pub(crate) fn enter(sandbox: &Sandbox) -> Option<OwnedFd> {
+pub(crate) fn enter(sandbox: &Sandbox, directory: &Path) -> Option<OwnedFd> {
     if sandbox.status != Status::Active || sandbox.details.backend != Backend::Overlay {
         return None;
     }
-    let root = format!("/proc/{}/root", sandbox.details.keeper_pid?);
-    let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    // Afterwards: the number may have changed hands before.
-    keeper_pidfd(sandbox).map(|_| root)
+    instance_in(sandbox, directory).ok()?.view().ok()
 }
 
 /// It need not outlast a power cut, which no view does. A reader who finds half of it takes the view for older than it is.

@@ -161,7 +161,7 @@ fn inventories(layer: &Path, copied_trees: &[usize]) -> Result<Vec<(String, Vec<
 /// What another machine can use of the details: no process, no time, no variable of this one.
 fn bare(details: Details) -> Details {
     Details {
-        keeper_pid: None,
+        handle: None,
         reserved_ids: None,
         set_env: Vec::new(),
         carried_env: Vec::new(),

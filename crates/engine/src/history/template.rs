@@ -81,7 +81,7 @@ impl History {
         details.position.mounted.clear();
         details.position.heads = None;
         details.position.began_at = Some(details.position.began_at.unwrap_or(sandbox.created_at));
-        details.keeper_pid = None;
+        details.handle = None;
         details.set_env.clear();
         let template = Template {
             name: name.to_owned(),

@@ -12,7 +12,7 @@ use whatif_keeper::{Channel, ChannelError, Client};
 use whatif_layers::assemble::AssembleError;
 use whatif_layers::assemble::restack::{Namespaces, Restack};
 use whatif_layers::shift::Unfinished;
-use whatif_provider::native;
+use whatif_provider::inside;
 use whatif_types::Boot;
 use whatif_types::boot::Protection;
 
@@ -89,7 +89,7 @@ impl From<AssembleError> for Trouble {
 }
 
 fn enter_user_namespace(sandbox: Namespaces<'_>) -> Result<(), Trouble> {
-    native::enter_user_namespace(sandbox.user).map_err(|e| Trouble::Failed(failed("enter the sandbox's user namespace", &e)))
+    inside::enter_user_namespace(sandbox.user).map_err(|e| Trouble::Failed(failed("enter the sandbox's user namespace", &e)))
 }
 
 fn follow(channel: &mut Channel, boot: &Boot, sandbox: Namespaces<'_>) -> Result<(), Trouble> {

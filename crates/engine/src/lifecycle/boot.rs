@@ -3,15 +3,14 @@
 use std::cell::RefCell;
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, pidfd_send_signal};
-use whatif_keeper::client::{self, ClientError};
+use whatif_keeper::Client;
+use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::{Exec, Reason, Reply, Request};
-use whatif_keeper::{Channel, Client};
 use whatif_layers::copy::{self, Depth};
 use whatif_layers::links::Links;
 use whatif_layers::plan::{self, Inputs};
@@ -19,13 +18,12 @@ use whatif_layers::shift::{SPARE_WORK, UNFINISHED_HEAD};
 use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{durable, masks, remove, veil};
-use whatif_provider::{Launch, LaunchError, Launched, Provider};
+use whatif_provider::{Instance, Launch, LaunchError, Launched, Prepared, Provider};
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
-use whatif_sys::children;
 use whatif_types::boot::{Boot, Masks, PROTOCOL_VERSION, Protection, Work};
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::Viewed;
-use whatif_types::{Backend, Enforced, Identity, LayerId, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
+use whatif_types::{Backend, Enforced, Handle, Identity, LayerId, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
 
 use crate::choice::Choice;
 use crate::ground::limits::Lease;
@@ -60,7 +58,7 @@ pub(crate) struct Wish<'a> {
     /// Ports of the host's loopback that can be reached inside.
     pub reach: &'a [u16],
     pub environment: &'a [(String, String)],
-    pub provider: &'a dyn Provider,
+    pub provider: &'static dyn Provider,
     /// Asked for by name: if it does not work there is no other try.
     pub backend: Option<Backend>,
     pub config: &'a UserConfig,
@@ -70,8 +68,8 @@ pub(crate) struct Wish<'a> {
 
 /// A keeper on its way; `wait` for it before trusting it.
 pub(crate) struct Booting {
-    pub pid: u32,
-    pub pidfd: OwnedFd,
+    pub instance: Box<dyn Instance>,
+    pub handle: Handle,
     pub client: Client,
     pub choice: Choice,
     pub identity: Identity,
@@ -83,8 +81,8 @@ pub(crate) struct Booting {
     pub viewed: Viewed,
     /// What its limits are enforced by.
     pub enforced: Vec<Enforced>,
-    /// Not needed any more once the keeper has joined what it holds.
-    _holder: Option<whatif_sys::holder::Holder>,
+    /// Not needed any more once the keeper has joined it.
+    _prepared: Prepared,
 }
 
 impl Lifecycle {
@@ -106,23 +104,19 @@ impl Lifecycle {
         // The keeper loads while its layers are planned and prepared.
         let identity = if choice.same_ids && self.ground.caller.is_root() { Identity::Same } else { self.ground.caller.identity() };
         let alive = alive_lock(wish.directory)?;
-        let listener = client::listener(wish.directory)?;
-        let launch = Launch { id: wish.id, identity, net: wish.net, listener: listener.as_fd(), alive: alive.as_fd() };
+        let launch = Launch { id: wish.id, directory: wish.directory, identity, net: wish.net, alive: alive.as_fd() };
         let launched = wish.provider.launch(&launch).map_err(|error| self.explain_nesting(error))?;
-        let identity = launched.identity;
-        let end = |_: &EngineError| {
-            let _ = pidfd_send_signal(&launched.pidfd, Signal::KILL);
-        };
+        let Launched { instance, handle, identity, reserved_ids, birth: mut client, prepared } = launched;
+        let end = |_: &EngineError| instance.kill();
         let Cut { plan, masks, trees } = self.prepare_layers(wish, choice.backend).inspect_err(end)?;
         let mut boot = self.describe_boot(wish, plan.clone(), masks, identity, Work::default());
         boot.measures_head = wish.lease.limits.limits_room();
-        let mut client = Client::over(Channel::new(launched.birth));
-        let prepared: Vec<BorrowedFd<'_>> = launched.holder.iter().flat_map(|h| [h.user_namespace(), h.as_fd()]).collect();
+        let to_join = prepared.descriptors();
         let bounded = !wish.lease.limits.is_unlimited() || wish.config.disk.keep_free.is_some();
         let viewed = viewed_now(wish.project, plan.trees());
         // A keeper that ended during its start has said why; `finish_boot` reads it.
-        let _ = client.send(&Request::Boot { boot: Box::new(boot), prepared: !prepared.is_empty(), bounded }, &prepared);
-        drop(prepared);
+        let _ = client.send(&Request::Boot { boot: Box::new(boot), prepared: !to_join.is_empty(), bounded }, &to_join);
+        drop(to_join);
         // The keeper puts the sandbox together meanwhile.
         let mut enforced = Vec::new();
         if bounded {
@@ -132,8 +126,8 @@ impl Lifecycle {
             drop(descriptors);
             enforced = bounds.enforced;
         }
-        let Launched { holder, pid, pidfd, reserved_ids, .. } = launched;
-        Ok(Booting { _holder: holder, pid, pidfd, client, choice, identity, reserved_ids, plan, trees, viewed, enforced })
+        let _prepared = prepared;
+        Ok(Booting { instance, handle, client, choice, identity, reserved_ids, plan, trees, viewed, enforced, _prepared })
     }
 
     pub(crate) fn describe_boot(&self, wish: &Wish<'_>, plan: Plan, masks: Masks, identity: Identity, work: Work) -> Boot {
@@ -166,8 +160,8 @@ impl Lifecycle {
         match self.await_boot(wish, &mut booting, first) {
             Ok(protection) => Ok((booting, protection)),
             Err(error) => {
-                let _ = pidfd_send_signal(&booting.pidfd, Signal::KILL);
-                wait_for_end(&booting.pidfd);
+                booting.instance.kill();
+                booting.instance.wait(None);
                 Err(error)
             }
         }
@@ -209,7 +203,7 @@ impl Lifecycle {
             let mut choice = booting.choice.clone();
             if is_absence(failed.errno) && tries < MOST_TRIES {
                 tries += 1;
-                wait_for_end(&booting.pidfd);
+                booting.instance.wait(None);
                 clear_heads(wish.directory)?;
                 *booting = self.begin_boot(wish, choice)?;
                 continue;
@@ -230,7 +224,7 @@ impl Lifecycle {
             fell_back = true;
             // Why each better backend was given up, not only the last one.
             choice.reason = Some(if reasons.is_empty() { failed.message } else { reasons.join("; ") });
-            wait_for_end(&booting.pidfd);
+            booting.instance.wait(None);
             clear_heads(wish.directory)?;
             *booting = self.begin_boot(wish, choice)?;
         }
@@ -523,10 +517,4 @@ fn rewrite_in_copy(wish: &Wish<'_>, base: &Path, head: &Path, cache: &Path, copi
 
 fn make_private(path: &Path) -> Result<(), EngineError> {
     DirBuilder::new().mode(0o700).create(path).map_err(|e| EngineError::io("create", path, e))
-}
-
-pub(crate) fn wait_for_end(pidfd: &OwnedFd) {
-    let mut fds = [rustix::event::PollFd::new(pidfd, rustix::event::PollFlags::IN)];
-    let _ = rustix::event::poll(&mut fds, None);
-    children::collect();
 }

@@ -5,12 +5,12 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use whatif_keeper::Client;
 use whatif_keeper::protocol::Exec;
 use whatif_layers::remove;
 use whatif_layers::state_dir::SandboxLock;
+use whatif_provider::Instance;
 use whatif_store::{Inserted, StoreError};
 use whatif_sys::absence::{self, MeansAbsent};
 use whatif_types::boot::{PROTOCOL_VERSION, Protection};
@@ -24,7 +24,7 @@ use crate::ground::intact::heads_of;
 use crate::ground::limits::Lease;
 use crate::ids::{fill_random, new_id};
 use crate::lifecycle::Lifecycle;
-use crate::lifecycle::boot::{Booting, Fill, Wish, wait_for_end};
+use crate::lifecycle::boot::{Booting, Fill, Wish};
 use crate::lifecycle::precise_times;
 use crate::lifecycle::recut::Beneath;
 use crate::network::{Published, Wanted};
@@ -69,7 +69,7 @@ pub(crate) struct Created {
     pub sandbox: Sandbox,
     pub lock: SandboxLock,
     pub client: Client,
-    pub pidfd: std::os::fd::OwnedFd,
+    pub instance: Box<dyn Instance>,
 }
 
 /// Heads that do not begin empty.
@@ -150,7 +150,7 @@ impl Lifecycle {
             other => other?,
         };
         if let Err(error) = self.network.serve_from_the_start(&created.sandbox, published) {
-            self.discard(created.sandbox, created.lock, &created.pidfd)?;
+            self.discard(created.sandbox, created.lock, &*created.instance)?;
             return Err(error);
         }
         created.sandbox.details.transient = false;
@@ -247,7 +247,7 @@ impl Lifecycle {
         }
         let from_template = validated.template.as_ref().map(Start::from_template);
         let start = start.or(from_template.as_ref());
-        let provider = whatif_provider::by_name(new.provider.as_deref().unwrap_or(whatif_provider::native::NAME))?;
+        let provider = new.provider.as_deref().map_or(Ok(whatif_provider::usual()), whatif_provider::by_name)?;
         let inherited = validated.template.as_ref().map(|t| inherited_masks(&t.details.masked, &new.expose));
         let masked = [new.mask.clone(), inherited.unwrap_or_default()].concat();
         let secrets = secrets::lazily(&self.ground.caller, &validated.config, &masked, &new.expose);
@@ -283,7 +283,7 @@ impl Lifecycle {
             net: validated.net,
             reach: &reach,
             environment: &given,
-            provider: &*provider,
+            provider,
             backend,
             config: &validated.config,
             secrets: &secrets,
@@ -292,8 +292,8 @@ impl Lifecycle {
 
         let unwind = |booting: Option<&Booting>, error: EngineError| {
             if let Some(booting) = booting {
-                let _ = pidfd_send_signal(&booting.pidfd, Signal::KILL);
-                wait_for_end(&booting.pidfd);
+                booting.instance.kill();
+                booting.instance.wait(None);
             }
             if !validated.limits.is_unlimited() {
                 self.ground.remove_group(&id);
@@ -327,7 +327,7 @@ impl Lifecycle {
             dropped_env: environment.dropped,
             carried_env: new.env.iter().filter(|e| !e.contains('=')).cloned().collect(),
             set_env: set.iter().map(|(name, _)| name.clone()).collect(),
-            keeper_pid: Some(booting.pid),
+            handle: Some(booting.handle),
             keeper_version: PROTOCOL_VERSION,
             protection: Protection::default(),
             stop_reason: None,
@@ -367,7 +367,7 @@ impl Lifecycle {
 
         let (booting, protection) = self.finish_boot(&wish, booting, first).map_err(|e| unwind(None, e))?;
         sandbox.details.protection = protection;
-        sandbox.details.keeper_pid = Some(booting.pid);
+        sandbox.details.handle = Some(booting.handle);
         sandbox.details.backend = booting.plan.backend;
         sandbox.details.backend_reason = booting.choice.reason.clone();
         sandbox.details.identity = booting.identity;
@@ -379,7 +379,7 @@ impl Lifecycle {
         sandbox.details.position.viewed = Some(booting.viewed.clone());
         sandbox.status = Status::Active;
         self.ground.record(&mut sandbox).map_err(|e| unwind(Some(&booting), e))?;
-        Ok(Created { sandbox, lock, client: booting.client, pidfd: booting.pidfd })
+        Ok(Created { sandbox, lock, client: booting.client, instance: booting.instance })
     }
 
     /// Inserts the row.

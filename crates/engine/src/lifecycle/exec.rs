@@ -16,6 +16,7 @@ use whatif_types::{CommandId, Identity, NetMode, Sandbox, Span, Status};
 
 use crate::EngineError;
 use crate::ground::ended::has_ended;
+use crate::ground::keepers::instance_in;
 use crate::ground::lifetime::last_words;
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::start::Why;
@@ -273,8 +274,8 @@ impl Lifecycle {
     /// The usual case: it runs, and a small file beside its socket says all there is to know.
     fn enter_published(&self, name: &str) -> Option<Entered> {
         let (directory, record) = self.ground.state.published(name)?;
-        let client = Client::connect(&directory).ok()?;
         let sandbox = serde_json::from_slice(&record).ok()?;
+        let client = instance_in(&sandbox, &directory).ok()?.connect().ok()?;
         crate::ground::removed::note_subject(&sandbox);
         Some(Entered { sandbox, client })
     }

@@ -67,7 +67,7 @@ impl Lifecycle {
         details.veiled.extend(exposed);
         details.masked = inherited_masks(&details.masked, expose);
         details.labels.clear();
-        details.keeper_pid = None;
+        details.handle = None;
         details.stop_reason = Some(StopReason::NotStarted);
         details.error = None;
         details.command.clear();

@@ -1,20 +1,19 @@
 //! Takes a sandbox away: at once for everybody who looks, and in the background from the disk.
 
 use std::fs;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::remove;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
+use whatif_provider::{Instance, Orphan};
 use whatif_sys::command;
 use whatif_types::{Sandbox, Status};
 
 use crate::EngineError;
 use crate::ground::freezer::wait_until_ended;
-use crate::ground::keepers::{Keeper, end_keeper, keeper_pidfd};
+use crate::ground::keepers::{all_in, end_orphan, instance_in};
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::stop::Afterwards;
 use crate::mounts::mounts_in;
@@ -55,53 +54,53 @@ impl Lifecycle {
 
     pub(crate) fn remove_locked(&self, sandbox: Sandbox, lock: SandboxLock) -> Result<Sandbox, EngineError> {
         let directory = self.ground.directory(&sandbox)?;
-        // The connection, or the lock only a keeper holds, proves that the recorded pid still is the keeper.
-        let keeper = match Client::connect(&directory) {
+        let instance = instance_in(&sandbox, &directory)?;
+        // While the connection, or the lock only a keeper holds, proves that it lives.
+        let is_held = match instance.connect() {
             Ok(mut client) => {
-                let keeper = keeper_pidfd(&sandbox);
-                if keeper.is_none() {
-                    // Where its number means nothing, it can still be asked.
+                let is_held = instance.hold();
+                if !is_held {
+                    // Where it is out of our reach, it can still be asked.
                     client.stop(0)?;
                 }
-                keeper
+                is_held
             }
-            Err(ClientError::NotRunning | ClientError::NoAnswer) if AliveLock::is_held(&directory)? => keeper_pidfd(&sandbox),
-            Err(ClientError::NotRunning) => None,
+            Err(ClientError::NotRunning | ClientError::NoAnswer) if AliveLock::is_held(&directory)? => instance.hold(),
+            Err(ClientError::NotRunning) => false,
             Err(error) => return Err(error.into()),
         };
         let removed = sandbox.clone();
-        match keeper {
-            Some(pidfd) => {
-                end_keeper(&pidfd);
-                wait_until_ended(&pidfd, &directory, PATIENCE);
-                self.discard(sandbox, lock, &pidfd)?;
-            }
-            None => self.put_away(&sandbox, lock, None)?,
+        if is_held {
+            instance.kill();
+            wait_until_ended(&*instance, &directory, PATIENCE);
+            self.discard(sandbox, lock, &*instance)?;
+        } else {
+            self.put_away(&sandbox, lock, None)?;
         }
         Ok(removed)
     }
 
     /// Ends the keeper and puts the sandbox away, without waiting for either.
-    pub(crate) fn discard(&self, sandbox: Sandbox, lock: SandboxLock, pidfd: &OwnedFd) -> Result<(), EngineError> {
-        end_keeper(pidfd);
+    pub(crate) fn discard(&self, sandbox: Sandbox, lock: SandboxLock, instance: &dyn Instance) -> Result<(), EngineError> {
+        instance.kill();
         // Its ports are for the next one, who may come at once.
         if !sandbox.details.network.publish.is_empty() {
             end_supervisor(&self.ground.directory(&sandbox)?, &sandbox.id, Duration::ZERO);
         }
-        self.put_away(&sandbox, lock, Some(pidfd))
+        self.put_away(&sandbox, lock, Some(instance))
     }
 
     /// Ends the keeper and deletes the sandbox before it returns.
-    pub(crate) fn discard_here(&self, sandbox: &Sandbox, pidfd: &OwnedFd) -> Result<(), EngineError> {
-        end_keeper(pidfd);
+    pub(crate) fn discard_here(&self, sandbox: &Sandbox, instance: &dyn Instance) -> Result<(), EngineError> {
+        instance.kill();
         self.ground.state.disown(&sandbox.id);
         let doomed = self.ground.state.condemn(&sandbox.id)?;
         self.ground.store.delete(&sandbox.id)?;
-        self.delete_when_free(sandbox, &doomed, Some(pidfd));
+        self.delete_when_free(sandbox, &doomed, Some(instance));
         Ok(())
     }
 
-    fn put_away(&self, sandbox: &Sandbox, lock: SandboxLock, pidfd: Option<&OwnedFd>) -> Result<(), EngineError> {
+    fn put_away(&self, sandbox: &Sandbox, lock: SandboxLock, instance: Option<&dyn Instance>) -> Result<(), EngineError> {
         self.ground.state.unpublish(&sandbox.name);
         self.ground.state.disown(&sandbox.id);
         if self.ground.caller.config.disk != Default::default() {
@@ -110,14 +109,14 @@ impl Lifecycle {
         let doomed = self.ground.state.condemn(&sandbox.id)?;
         if let Err(error) = self.ground.store.delete(&sandbox.id) {
             // A full disk may not even have room for that; deleting the head makes some.
-            self.delete_when_free(sandbox, &doomed, pidfd);
+            self.delete_when_free(sandbox, &doomed, instance);
             self.ground.store.delete(&sandbox.id).map_err(|_| error)?;
             return Ok(());
         }
         match command::continue_in_background() {
             // The child inherits the lock, so nobody else takes this for a leftover while it is being deleted.
             Ok(true) => {
-                self.delete_when_free(sandbox, &doomed, pidfd);
+                self.delete_when_free(sandbox, &doomed, instance);
                 command::exit_now(0)
             }
             Ok(false) => {
@@ -126,15 +125,15 @@ impl Lifecycle {
             }
             // No process to be had: do it here.
             Err(_) => {
-                self.delete_when_free(sandbox, &doomed, pidfd);
+                self.delete_when_free(sandbox, &doomed, instance);
                 Ok(())
             }
         }
     }
 
     /// What cannot be deleted now is found again by the next command.
-    fn delete_when_free(&self, sandbox: &Sandbox, directory: &Path, pidfd: Option<&OwnedFd>) {
-        if !pidfd.is_none_or(|fd| wait_until_ended(fd, directory, BACKGROUND_PATIENCE)) {
+    fn delete_when_free(&self, sandbox: &Sandbox, directory: &Path, instance: Option<&dyn Instance>) {
+        if !instance.is_none_or(|instance| wait_until_ended(instance, directory, BACKGROUND_PATIENCE)) {
             return;
         }
         // A record that a power cut brings back must find its sandbox whole. (That of a run which nobody kept is not missed.)
@@ -152,9 +151,9 @@ impl Lifecycle {
     pub(crate) fn end_keeper_without_directory(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         let root = self.ground.state.root();
         let root = fs::canonicalize(root).map_err(|e| EngineError::io("examine", root, e))?;
-        let is_meant = |keeper: &Keeper| keeper.id == sandbox.id && keeper.directory.is_none();
-        match Keeper::all(&root).find(is_meant) {
-            Some(keeper) if !keeper.end() => Err(EngineError::StillRunning { name: sandbox.name.clone() }),
+        let is_meant = |orphan: &Orphan| orphan.id == sandbox.id && orphan.directory.is_none();
+        match all_in(&root).find(is_meant) {
+            Some(orphan) if !end_orphan(&orphan) => Err(EngineError::StillRunning { name: sandbox.name.clone() }),
             _ => Ok(()),
         }
     }

@@ -1,18 +1,18 @@
 //! `whatif run`: make a sandbox, run a command in it, and keep the sandbox only if there is something to keep.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use whatif_diff::Summary;
 use whatif_keeper::protocol::{Exited, Request};
 use whatif_layers::StateDir;
 use whatif_layers::state_dir::SandboxLock;
+use whatif_provider::Instance;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{LimitHit, Sandbox, Span, Status};
 
 use crate::ground::ended::mark_stopped;
 use crate::ground::freezer;
-use crate::ground::keepers::end_keeper;
 use crate::ground::lifetime::is_expired;
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::create::{Created, NewSandbox, Start, with_a_name};
@@ -41,7 +41,7 @@ pub struct Run {
     pub sandbox: Sandbox,
     pub running: Running,
     lock: SandboxLock,
-    pidfd: OwnedFd,
+    instance: Box<dyn Instance>,
 }
 
 /// How a run ended.
@@ -91,7 +91,7 @@ impl Lifecycle {
                 self.create_with(name, new, validated, command.clone(), first, start)
             })
         })?;
-        let Created { sandbox, lock, mut client, pidfd } = created;
+        let Created { sandbox, lock, mut client, instance } = created;
         let mut served = self.network.serve_from_the_start(&sandbox, published);
         if served.is_ok() && !may_begin {
             let exec = self.request(&validated.config, Surroundings::of(&sandbox, &validated.cwd), &spec, false);
@@ -99,16 +99,16 @@ impl Lifecycle {
             served = client.send(&Request::Exec(Box::new(exec)), descriptors).map_err(EngineError::from);
         }
         if let Err(error) = served {
-            self.discard_here(&sandbox, &pidfd)?;
+            self.discard_here(&sandbox, &*instance)?;
             return Err(error);
         }
         match client.started() {
-            Ok(started) => Ok(Run { sandbox, running: Running::new(client, started), lock, pidfd }),
+            Ok(started) => Ok(Run { sandbox, running: Running::new(client, started), lock, instance }),
             Err(error) => {
                 let name = sandbox.name.clone();
                 let was_over = is_expired(&sandbox)?;
                 // Nothing ran, so there is nothing to look at. Not in the background: races call this from several threads.
-                self.discard_here(&sandbox, &pidfd)?;
+                self.discard_here(&sandbox, &*instance)?;
                 drop(lock);
                 Err(if was_over { EngineError::Expired { name } } else { error.into() })
             }
@@ -116,11 +116,11 @@ impl Lifecycle {
     }
 
     /// The head is all there is to keep: no process stays for it.
-    fn leave_head(&self, sandbox: &mut Sandbox, pidfd: &OwnedFd, reason: StopReason) -> Result<(), EngineError> {
-        end_keeper(pidfd);
+    fn leave_head(&self, sandbox: &mut Sandbox, instance: &dyn Instance, reason: StopReason) -> Result<(), EngineError> {
+        instance.kill();
         let directory = self.ground.directory(sandbox)?;
         if !sandbox.details.enforced.is_empty() || freezer::was_lent(&directory) {
-            freezer::wait_until_ended(pidfd, &directory, LAST_MOMENTS);
+            freezer::wait_until_ended(instance, &directory, LAST_MOMENTS);
             self.ground.unbind_in(sandbox, &directory);
         }
         end_supervisor(&directory, &sandbox.id, LAST_WORDS);
@@ -130,15 +130,15 @@ impl Lifecycle {
 
     /// Keeps a sandbox in which nothing was run.
     pub(crate) fn keep_filled(&self, created: Created) -> Result<Sandbox, EngineError> {
-        let Created { mut sandbox, lock, client, pidfd } = created;
+        let Created { mut sandbox, lock, client, instance } = created;
         drop(client);
         let summary = self.ground.summarize_own(&sandbox)?;
         sandbox.details.changed_files = summary.changed_files;
         sandbox.details.size_bytes = summary.size_bytes;
         sandbox.details.transient = false;
         sandbox.details.disposable = false;
-        self.leave_head(&mut sandbox, &pidfd, StopReason::Finished)?;
-        if !crate::ground::keepers::wait_until_ended(&pidfd, LAST_MOMENTS) {
+        self.leave_head(&mut sandbox, &*instance, StopReason::Finished)?;
+        if !instance.wait(Some(LAST_MOMENTS)) {
             return Err(EngineError::StillRunning { name: sandbox.name });
         }
         self.flush_copies(&sandbox)?;
@@ -150,9 +150,9 @@ impl Lifecycle {
 
     /// Ends a run that nobody wants any more, and deletes its sandbox before it returns.
     pub(crate) fn abandon(&self, run: Run) -> Result<(), EngineError> {
-        let Run { sandbox, running, lock, pidfd } = run;
+        let Run { sandbox, running, lock, instance } = run;
         drop(running);
-        self.discard_here(&sandbox, &pidfd)?;
+        self.discard_here(&sandbox, &*instance)?;
         drop(lock);
         Ok(())
     }
@@ -167,15 +167,15 @@ impl Lifecycle {
     }
 
     fn settle_run(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
-        let Run { mut sandbox, mut running, lock, pidfd } = run;
+        let Run { mut sandbox, mut running, lock, instance } = run;
         // Work that nobody could look at is never thrown away.
         let (summary, unseen) = match self.ground.summarize_own(&sandbox) {
             Ok(summary) => (summary, None),
             // Without its directory nothing leads to its keeper later.
             Err(error @ EngineError::Incomplete { .. }) if self.ground.state.find(&sandbox.id)?.is_none() => {
                 drop(running);
-                end_keeper(&pidfd);
-                crate::ground::keepers::wait_until_ended(&pidfd, LAST_MOMENTS);
+                instance.kill();
+                instance.wait(Some(LAST_MOMENTS));
                 return Err(error);
             }
             Err(error) => (Summary { matters: true, ..Summary::default() }, Some(error)),
@@ -192,7 +192,7 @@ impl Lifecycle {
         };
         if !kept {
             let copy = Sandbox { status: Status::Deleted, ..sandbox.clone() };
-            self.discard(sandbox, lock, &pidfd)?;
+            self.discard(sandbox, lock, &*instance)?;
             return Ok(Finished { sandbox: copy, summary, unseen, kept, removed, left_processes, network });
         }
         sandbox.details.exit_code = Some(exited.code);
@@ -205,9 +205,9 @@ impl Lifecycle {
         if !left_processes {
             drop(running);
             let is_over = exited.limit_hit == Some(LimitHit::Ttl);
-            self.leave_head(&mut sandbox, &pidfd, if is_over { StopReason::Expired } else { StopReason::Finished })?;
+            self.leave_head(&mut sandbox, &*instance, if is_over { StopReason::Expired } else { StopReason::Finished })?;
             // Whoever looks at it next must not see anybody write any more.
-            if keep == Keep::Stopped && !crate::ground::keepers::wait_until_ended(&pidfd, LAST_MOMENTS) {
+            if keep == Keep::Stopped && !instance.wait(Some(LAST_MOMENTS)) {
                 return Err(EngineError::StillRunning { name: sandbox.name });
             }
         }

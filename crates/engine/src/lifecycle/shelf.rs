@@ -6,7 +6,6 @@ use std::{fs, io, iter};
 
 use serde::{Deserialize, Serialize};
 use whatif_diff::digest;
-use whatif_keeper::Client;
 use whatif_keeper::protocol::{Exec, Request, Settings};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_store::Inserted;
@@ -15,7 +14,7 @@ use whatif_types::sandbox::Viewed;
 use whatif_types::{Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
 
 use crate::ground::chores::Chore;
-use crate::ground::keepers::keeper_pidfd;
+use crate::ground::keepers::instance_in;
 use crate::ground::limits::Lease;
 use crate::ground::viewed::viewed_now;
 use crate::lifecycle::Lifecycle;
@@ -65,8 +64,8 @@ impl Lifecycle {
             // Somebody else's.
             let Ok(Some(lock)) = SandboxLock::take(&place) else { continue };
             let is_fresh = fingerprint.as_deref() == Some(ready.fingerprint.as_str());
-            let keeper = Client::connect(&place).ok().filter(|_| is_fresh).zip(keeper_pidfd(&ready.sandbox));
-            let Some((mut client, pidfd)) = keeper else {
+            let instance = instance_in(&ready.sandbox, &place)?;
+            let Some(mut client) = instance.connect().ok().filter(|_| is_fresh && instance.hold()) else {
                 // Not ready any more; the next filling clears it away.
                 let _ = fs::remove_file(place.join(READY));
                 continue;
@@ -106,7 +105,7 @@ impl Lifecycle {
                 hand_over(sandbox.details.identity, descriptors);
                 client.send(&Request::Exec(Box::new(exec)), descriptors)?;
             }
-            return Ok(Some(Created { sandbox, lock, client, pidfd }));
+            return Ok(Some(Created { sandbox, lock, client, instance }));
         }
         Ok(None)
     }
@@ -132,7 +131,7 @@ impl Lifecycle {
 
     /// Everything about reality and the configuration that a sandbox takes over when it is made, and does not follow afterwards.
     pub(crate) fn fingerprint(&self, validated: &Validated) -> Result<String, EngineError> {
-        let provider = whatif_provider::by_name(whatif_provider::native::NAME)?;
+        let provider = whatif_provider::usual();
         let secrets = secrets::lazily(&self.ground.caller, &validated.config, &[], &[]);
         let backend = validated.config.layers.backend;
         let id = SandboxId::from_random([0; 12]);
@@ -149,7 +148,7 @@ impl Lifecycle {
             net: validated.net,
             reach: &[],
             environment: &[],
-            provider: &*provider,
+            provider,
             backend,
             config: &validated.config,
             secrets: &secrets,
@@ -233,13 +232,16 @@ pub(crate) fn shelves(pool: &Path) -> Vec<PathBuf> {
     fs::read_dir(pool).into_iter().flatten().filter_map(Result::ok).map(|e| e.path()).collect()
 }
 
-pub(crate) fn places(shelf: &Path) -> Vec<PathBuf> {
-    let is_place = |p: &PathBuf| p.file_name().and_then(|n| n.to_str()).is_some_and(|n| SandboxId::parse(n).is_some());
-    shelves(shelf).into_iter().filter(is_place).collect()
+/// Where sandboxes are on a shelf, and which.
+pub(crate) fn places(shelf: &Path) -> Vec<(PathBuf, SandboxId)> {
+    let id = |place: &Path| SandboxId::parse(place.file_name()?.to_str()?);
+    let found = shelves(shelf).into_iter();
+    found.filter_map(|place| id(&place).map(|id| (place, id))).collect()
 }
 
 pub(crate) fn ready_in(shelf: &Path) -> Vec<PathBuf> {
-    places(shelf).into_iter().filter(|p| absence::exists(&p.join(READY)).unwrap_or(false)).collect()
+    let places = places(shelf).into_iter().map(|(place, _)| place);
+    places.filter(|p| absence::exists(&p.join(READY)).unwrap_or(false)).collect()
 }
 
 pub(crate) fn count(shelf: &Path) -> usize {

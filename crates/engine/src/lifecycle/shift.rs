@@ -18,7 +18,7 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_sys::absence;
 use whatif_types::boot::{Boot, Masks};
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Backend, LayerId, Plan, Sandbox, Status};
+use whatif_types::{Backend, Handle, LayerId, Plan, Sandbox, Status};
 
 use self::helper::{Finishing, Helper};
 use crate::error::Recut;
@@ -209,7 +209,7 @@ impl Moving<'_> {
         let stack = self.to.stack(sandbox, self.layer);
         let (boot, trees) = self.lifecycle.boot_on(sandbox, self.directory, &stack)?;
         self.lifecycle.ground.state.make_layers()?;
-        helper.enter(sandbox.details.keeper_pid.unwrap_or(0), &boot)?;
+        helper.enter(&*self.lifecycle.ground.instance(sandbox)?, &boot)?;
         // From here on nothing is started either, until the client leaves.
         let mut running = client.freeze()?;
         let mut ended = Vec::new();
@@ -402,7 +402,7 @@ impl Lifecycle {
                 Some(view) => view,
                 None => {
                     let Cut { plan, masks, trees } = self.cut(wish, sandbox.details.backend)?;
-                    let view = View { keeper: sandbox.details.keeper_pid, plan, masks, trees };
+                    let view = View { keeper: sandbox.details.handle, plan, masks, trees };
                     view.keep(directory);
                     view
                 }
@@ -441,7 +441,7 @@ impl Lifecycle {
             net: sandbox.details.net,
             reach: &reach,
             environment: &environment,
-            provider: &*provider,
+            provider,
             // Its head was made for this one; another could not read it.
             backend: Some(sandbox.details.backend),
             config: &config,
@@ -461,7 +461,7 @@ impl Lifecycle {
 /// follows new mounts only when it starts anyway.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct View {
-    keeper: Option<u32>,
+    keeper: Option<Handle>,
     plan: Plan,
     masks: Masks,
     /// The trees by number.
@@ -475,7 +475,7 @@ impl View {
     /// The one kept at an earlier snapshot, if it is of the same keeper.
     fn of(sandbox: &Sandbox, directory: &Path) -> Option<Self> {
         let view: Self = serde_json::from_slice(&fs::read(directory.join(Self::FILE)).ok()?).ok()?;
-        (view.keeper.is_some() && view.keeper == sandbox.details.keeper_pid).then_some(view)
+        (view.keeper.is_some() && view.keeper == sandbox.details.handle).then_some(view)
     }
 
     /// A sandbox that starts looks for itself.

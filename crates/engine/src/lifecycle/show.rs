@@ -6,11 +6,11 @@ use whatif_keeper::protocol::{Exited, Process, Reason, Stats};
 use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::network::Publish;
 use whatif_types::sandbox::Details;
-use whatif_types::{Chosen, Sandbox, Status};
+use whatif_types::{Chosen, Handle, Sandbox, Status};
 
+use crate::EngineError;
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::list::Listed;
-use crate::{EngineError, command_lines};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
@@ -18,7 +18,7 @@ pub struct Shown {
     pub listed: Listed,
     pub updated_at: String,
     pub version: u64,
-    pub keeper_pid: Option<u32>,
+    pub keeper_pid: Option<Handle>,
     #[serde(with = "whatif_types::text::path")]
     pub directory: std::path::PathBuf,
     pub details: Details,
@@ -65,7 +65,7 @@ impl Lifecycle {
             at,
             updated_at: whatif_types::timestamp::rfc3339(sandbox.updated_at),
             version: sandbox.version,
-            keeper_pid: details.keeper_pid,
+            keeper_pid: details.handle,
             directory,
             protection: details.protection.clone(),
             details,
@@ -98,8 +98,9 @@ impl Lifecycle {
             return Ok(Vec::new());
         }
         let mut processes = self.ground.ask(sandbox, |mut client| client.list())?.unwrap_or_default();
-        if let Some(keeper) = sandbox.details.keeper_pid {
-            command_lines::fill_in(keeper, &mut processes);
+        // A sandbox that went meanwhile has nothing to add.
+        if let Ok(instance) = self.ground.instance(sandbox) {
+            instance.complete(&mut processes);
         }
         Ok(processes)
     }

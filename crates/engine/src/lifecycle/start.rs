@@ -103,7 +103,7 @@ impl Lifecycle {
         // Its heads are made, and hide it from here on.
         sandbox.details.veiled.clear();
         sandbox.details.protection = protection;
-        sandbox.details.keeper_pid = Some(booting.pid);
+        sandbox.details.handle = Some(booting.handle);
         sandbox.details.keeper_version = PROTOCOL_VERSION;
         sandbox.details.stop_reason = None;
         sandbox.details.enforced = booting.enforced;

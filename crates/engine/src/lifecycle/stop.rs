@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::StateDir;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
@@ -13,7 +12,7 @@ use whatif_types::{Sandbox, Status, experiment};
 
 use crate::EngineError;
 use crate::ground::freezer;
-use crate::ground::keepers::{end_keeper, keeper_pidfd, wait_until_ended};
+use crate::ground::keepers::instance_in;
 use crate::ground::lifetime::is_expired;
 use crate::lifecycle::Lifecycle;
 use crate::network::{LAST_WORDS, end_supervisor};
@@ -102,35 +101,34 @@ impl Lifecycle {
     }
 
     fn stop_keeper(&self, sandbox: &Sandbox, directory: &Path, grace: Duration) -> Result<(), EngineError> {
-        let mut client = match Client::connect(directory) {
+        let instance = instance_in(sandbox, directory)?;
+        let mut client = match instance.connect() {
             Err(ClientError::NotRunning | ClientError::NoAnswer) => {
                 // It cannot be asked, only ended.
                 let is_held = AliveLock::is_held(directory)?;
-                if let Some(pidfd) = keeper_pidfd(sandbox).filter(|_| is_held) {
-                    end_keeper(&pidfd);
-                    freezer::wait_until_ended(&pidfd, directory, KEEPER_PATIENCE);
+                if is_held && instance.hold() {
+                    instance.kill();
+                    freezer::wait_until_ended(&*instance, directory, KEEPER_PATIENCE);
                 }
                 return Ok(());
             }
             other => other?,
         };
-        // Taken while the connection proves that the keeper lives, so the pid cannot belong to anybody else.
-        let pidfd = keeper_pidfd(sandbox);
+        // While the connection proves that the keeper lives.
+        let is_held = instance.hold();
         let limit = grace + KEEPER_PATIENCE;
         let timeout = Some(limit);
         rustix::net::sockopt::set_socket_timeout(client.as_fd(), rustix::net::sockopt::Timeout::Recv, timeout)
             .map_err(ClientError::from)?;
         let asked = client.stop(grace.as_millis() as u64);
-        match pidfd {
-            Some(pidfd) => {
-                if asked.is_err() || !wait_until_ended(&pidfd, KEEPER_PATIENCE) {
-                    end_keeper(&pidfd);
-                    freezer::wait_until_ended(&pidfd, directory, KEEPER_PATIENCE);
-                }
-                Ok(())
-            }
-            None => Ok(asked?),
+        if !is_held {
+            return Ok(asked?);
         }
+        if asked.is_err() || !instance.wait(Some(KEEPER_PATIENCE)) {
+            instance.kill();
+            freezer::wait_until_ended(&*instance, directory, KEEPER_PATIENCE);
+        }
+        Ok(())
     }
 
     /// Heads are rewritten only while nothing is mounted over them. A sandbox in which nothing runs is stopped for it and starts

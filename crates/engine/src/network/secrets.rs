@@ -14,6 +14,7 @@ use whatif_types::network::{NetWish, Reach, Secret, SecretSource, SecretWish};
 
 use crate::EngineError;
 use crate::error::NetworkMisuse;
+use crate::ground::keepers::instance_in;
 use crate::network::Network;
 
 /// Where the sandbox finds whom to trust: in memory, and no part of what it changed.
@@ -151,21 +152,21 @@ impl Network {
         }
         let authority = Authority::new(&sandbox.name, &hosts).map_err(|e| failed(e.to_string()))?;
         let variable = |name: &str| self.variable(name).map(OsString::from);
-        self.hand_out_trust(place, &authority, variable)?;
+        self.hand_out_trust(&mut instance_in(sandbox, place)?.connect()?, &authority, variable)?;
         let roots = trust::roots_file(trust::system_bundle(), variable).into_iter().collect();
         Ok(Handover { secrets, authority: Some(authority.handover().to_string()), roots })
     }
 
     fn hand_out_trust(
         &self,
-        place: &Path,
+        keeper: &mut Client,
         authority: &Authority,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<(), EngineError> {
         let files: Vec<Vec<u8>> =
             trust::sources(trust::system_bundle(), variable).iter().filter_map(|path| fs::read(path).ok()).collect();
         let bundle = trust::bundle(&files, authority.certificate_pem());
-        let (mut file, _) = Client::connect(place)?.open(Path::new(BUNDLE), Access::Replace { mode: 0o644 })?;
+        let (mut file, _) = keeper.open(Path::new(BUNDLE), Access::Replace { mode: 0o644 })?;
         file.write_all(bundle.as_bytes()).map_err(|e| EngineError::io("write", Path::new(BUNDLE), e))
     }
 }

@@ -11,18 +11,18 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::Pid;
 use whatif_keeper::client::{self, ClientError};
 use whatif_keeper::protocol::Reason;
 use whatif_keeper::{Channel, Client};
-use whatif_provider::native::ids::of_supervisor;
 use whatif_sys::children;
+use whatif_sys::process::Process;
 use whatif_types::network::{Instructions, Role, UpstreamProxies};
 use whatif_types::{Sandbox, SandboxId};
 
 use super::supervisor::Ready;
 use super::{CONTROL, LOG, PID, Published, directory};
-use crate::ground::keepers::{is_process_of, wait_until_ended};
+use crate::ground::keepers::instance_in;
 use crate::network::Network;
 use crate::{EngineError, private_file};
 
@@ -72,7 +72,7 @@ impl Network {
     /// Nobody else is the supervisor while we hold this. `None` if somebody is.
     fn claim_network(&self, sandbox: &Sandbox) -> Result<Option<Claim>, EngineError> {
         let place = self.ground.directory(sandbox)?;
-        let mut keeper = Client::connect(&place)?;
+        let mut keeper = instance_in(sandbox, &place)?.connect()?;
         let listeners = match keeper.supervise() {
             Err(ClientError::Failed(failed)) if failed.reason == Reason::Supervised => return Ok(None),
             other => other?,
@@ -104,9 +104,10 @@ impl Network {
         passed.extend(listeners);
         passed.extend(published.0.into_iter().map(|(publish, listener)| (Role::Published { inside: publish.inside }, listener)));
         let handover = self.hand_over_secrets(sandbox, &place)?;
+        let provider = whatif_provider::by_name(&sandbox.provider)?;
         let instructions = Instructions {
             sandbox: sandbox.name.clone(),
-            uid: of_supervisor(sandbox.details.reserved_ids.unwrap_or_else(|| sandbox.details.identity.outer_uid())),
+            uid: provider.supervisor_uid(sandbox.details.identity, sandbox.details.reserved_ids),
             limits: sandbox.details.limits.clone(),
             descriptors: passed.iter().map(|(role, _)| *role).collect(),
             is_answered,
@@ -200,10 +201,10 @@ fn start(sandbox: &Sandbox, network: &Path, instructions: &Instructions, descrip
 
 /// Ends the supervisor of a sandbox that ends. It would do so by itself, unless somebody holds it still.
 pub(crate) fn end(place: &Path, id: &SandboxId, patience: Duration) {
-    let Some(pidfd) = find(place, id) else { return };
-    if !wait_until_ended(&pidfd, patience) {
-        let _ = pidfd_send_signal(&pidfd, Signal::KILL);
-        wait_until_ended(&pidfd, PATIENCE);
+    let Some(supervisor) = find(place, id) else { return };
+    if !supervisor.wait(Some(patience)) {
+        supervisor.kill();
+        let _ = supervisor.wait(Some(PATIENCE));
     }
     forget(place);
 }
@@ -214,12 +215,9 @@ pub(crate) fn forget(place: &Path) {
 }
 
 /// The supervisor that serves a sandbox. Whoever only waits to start one is none.
-pub(super) fn find(place: &Path, id: &SandboxId) -> Option<OwnedFd> {
+pub(super) fn find(place: &Path, id: &SandboxId) -> Option<Process> {
     let text = std::fs::read_to_string(directory(place).join(PID)).ok()?;
-    let pid = text.parse().ok().and_then(Pid::from_raw)?;
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    // The number may have changed hands.
-    is_process_of(pid, COMMAND, id).then_some(pidfd)
+    Process::find(text.parse().ok()?, COMMAND, id.as_str())
 }
 
 /// It goes on when we end, and ends with the sandbox.

@@ -73,7 +73,7 @@ impl Races {
             with_a_name(None, |name| self.lifecycle.create_with(name, &new, validated, Vec::new(), None, Some(&start)))
         })?;
         if let Err(error) = self.network.serve_from_the_start(&created.sandbox, Published::default()) {
-            self.lifecycle.discard_here(&created.sandbox, &created.pidfd)?;
+            self.lifecycle.discard_here(&created.sandbox, &*created.instance)?;
             return Err(error);
         }
         Ok(created)
@@ -88,7 +88,7 @@ impl Judging<'_> {
             let mut created = self.races.fork_for_checks(self.racing, begin)?;
             let tried = self.trial(&mut created, run);
             self.outcome.denied.extend(denied(&self.races.network.troubles_since(&created.sandbox, 0)));
-            self.races.lifecycle.discard_here(&created.sandbox, &created.pidfd)?;
+            self.races.lifecycle.discard_here(&created.sandbox, &*created.instance)?;
             match tried? {
                 Next::Stopped => return Ok(false),
                 Next::Lost => break,

@@ -13,14 +13,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use whatif_keeper::Client;
 use whatif_keeper::protocol::Settings;
 use whatif_layers::remove;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::{Backend, NetMode};
 
 use crate::EngineError;
-use crate::ground::keepers::{end_keeper_in, keeper_pidfd};
+use crate::ground::keepers::{end_keeper_in, instance_in};
 use crate::lifecycle::create::{NewSandbox, Validated, with_a_name};
 use crate::lifecycle::shelf::{READY, Ready, count, places, read, ready_in, shelves};
 use crate::upkeep::Upkeep;
@@ -92,8 +91,9 @@ impl Upkeep {
         }
         let fingerprint = self.lifecycle.fingerprint(validated)?;
         let own = Settings::own();
+        let is_reached = |ready: &Ready, place: &Path| instance_in(&ready.sandbox, place).is_ok_and(|i| i.connect().is_ok());
         let is_bad = |ready: &Ready, place: &Path| {
-            ready.fingerprint != fingerprint || !ready.settings.can_give(&own) || Client::connect(place).is_err()
+            ready.fingerprint != fingerprint || !ready.settings.can_give(&own) || !is_reached(ready, place)
         };
         self.discard_ready(shelf, is_bad);
         self.fill_up(validated, shelf, &fingerprint)
@@ -107,7 +107,7 @@ impl Upkeep {
                 self.lifecycle.create_with(&format!("pool-{name}"), &new, &unpooled, Vec::new(), None, None)
             })?;
             if created.sandbox.details.backend == Backend::Copy {
-                self.lifecycle.discard(created.sandbox, created.lock, &created.pidfd)?;
+                self.lifecycle.discard(created.sandbox, created.lock, &*created.instance)?;
                 return Ok(Some(Shortfall::Copied));
             }
             let id = created.sandbox.id.clone();
@@ -138,9 +138,10 @@ impl Upkeep {
     #[must_use]
     pub fn pool(&self) -> Vec<Kept> {
         let kept = shelves(&self.ground.state.pool()).into_iter().filter_map(|shelf| {
-            let all = places(&shelf).into_iter().filter_map(|p| read(&p).map(|(_, ready)| ready));
             // Whose keeper is dead will not be handed out.
-            let all: Vec<Ready> = all.filter(|ready| keeper_pidfd(&ready.sandbox).is_some()).collect();
+            let is_alive = |ready: &Ready, place: &Path| instance_in(&ready.sandbox, place).is_ok_and(|i| i.hold());
+            let ready = |(place, _): (PathBuf, _)| read(&place).map(|(_, ready)| ready).filter(|ready| is_alive(ready, &place));
+            let all: Vec<Ready> = places(&shelf).into_iter().filter_map(ready).collect();
             let first = all.first()?;
             Some(Kept { project: first.sandbox.project.clone(), net: first.sandbox.details.net, ready: all.len() })
         });
@@ -158,11 +159,11 @@ impl Upkeep {
 
     fn discard_ready(&self, shelf: &Path, is_bad: impl Fn(&Ready, &Path) -> bool) -> usize {
         let mut discarded = 0;
-        for place in places(shelf) {
+        for (place, id) in places(shelf) {
             // Held: it is being claimed.
             let Ok(Some(_lock)) = SandboxLock::take(&place) else { continue };
             if read(&place).is_none_or(|(_, ready)| is_bad(&ready, &place)) {
-                end_keeper_in(&place);
+                end_keeper_in(&place, &id);
                 let _ = remove::tree(&place);
                 discarded += 1;
             }

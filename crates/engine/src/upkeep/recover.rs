@@ -66,7 +66,7 @@ impl Upkeep {
             Some(sandbox) if sandbox.details.disposable => self.clear_away(id),
             // A `run` that was killed: decide in its place.
             Some(mut sandbox) => {
-                end_keeper_in(&path);
+                end_keeper_in(&path, id);
                 self.ground.unbind_in(&sandbox, &path);
                 // Its command may have begun before the record says so. A head that was only copied is nobody's work.
                 if sandbox.status == Status::Creating && !holds_work(&path) {
@@ -89,7 +89,7 @@ impl Upkeep {
 
     fn clear_away(&self, id: &SandboxId) -> Result<(), EngineError> {
         let path = self.ground.state.transient().join(id.as_str());
-        end_keeper_in(&path);
+        end_keeper_in(&path, id);
         self.ground.remove_group(id);
         // First: without a record and half deleted, it would pass for one whose record was lost.
         self.ground.state.disown(id);

@@ -258,8 +258,8 @@ impl CopyUp<'_> {
                 return Ok(Some(held));
             }
             held.is_outdated = true;
-            let root = sandbox.details.keeper_pid.map(view_of).transpose();
-            view = root.map_err(|e| cannot(sandbox, &sandbox.project, e))?;
+            let root = changes.ground.instance(sandbox)?.view();
+            view = Some(root.map_err(|e| cannot(sandbox, &sandbox.project, e))?);
         }
         for one in &carried {
             match &view {
@@ -411,12 +411,6 @@ fn shown_at(found: &Found, path: &Path, carried: &Carried<'_>) -> Option<PathBuf
     let shown = at.ok().and_then(|at| found.changes[at].after.as_ref()).map(|after| after.at.clone());
     let steps = carried.shown.path.components().count() - path.components().count();
     shown.or_else(|| carried.shown.at.ancestors().nth(steps).map(Path::to_owned))
-}
-
-/// The root as a living sandbox sees it.
-fn view_of(keeper: u32) -> io::Result<OwnedFd> {
-    let root = format!("/proc/{keeper}/root");
-    Ok(rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// Gives a file the times that it has, for which the kernel copies it up. No link of the sandbox's making is followed.

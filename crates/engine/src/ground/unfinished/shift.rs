@@ -30,7 +30,7 @@ impl Ground {
         // Its mounts may be half changed, unless it was only copied. What it wrote since cannot have reached a layer.
         let may_go_on = shift.note().is_copy;
         if let Some(path) = self.state.find(&id)?.filter(|_| !may_go_on) {
-            crate::ground::keepers::end_keeper_in(&path);
+            crate::ground::keepers::end_keeper_in(&path, &id);
         }
         let has_happened = match &shift.note().layer {
             Some(layer) => self.is_recorded(&id, &sandbox, layer)?,

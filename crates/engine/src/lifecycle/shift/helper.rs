@@ -1,20 +1,19 @@
 //! The engine's side of `whatif restack`.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::Pid;
 use whatif_keeper::{Channel, Client};
 use whatif_layers::shift::Unfinished;
 use whatif_layers::state_dir::SandboxLock;
+use whatif_provider::{Entrance, Instance};
 use whatif_sys::children;
 use whatif_types::Boot;
 use whatif_types::boot::Protection;
@@ -60,21 +59,12 @@ impl Helper {
         Ok(Self { child: Some(child), channel: Channel::new(ours), has_begun: false, has_failed: false })
     }
 
-    /// Sends it into the sandbox, without waiting until it is there. The keeper's pid is good as long as somebody is connected to it,
-    /// which the caller is.
-    pub(super) fn enter(&mut self, keeper: u32, boot: &Boot) -> Result<(), EngineError> {
-        self.send_into(keeper, &Order::Enter { boot: Box::new(boot.clone()) })
-    }
-
-    fn send_into(&mut self, keeper: u32, order: &Order) -> Result<(), EngineError> {
-        let place = format!("/proc/{keeper}");
-        let failed = |e: io::Error| EngineError::io("enter the namespaces of", Path::new(&place), e);
-        let namespace = |kind: &str| File::open(format!("{place}/ns/{kind}")).map(OwnedFd::from).map_err(failed);
-        let (user, mount) = (namespace("user")?, namespace("mnt")?);
-        let root = rustix::fs::open(format!("{place}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        let root = root.map_err(|e| failed(e.into()))?;
-        let descriptors = [&user, &mount, &root].map(AsFd::as_fd);
-        self.channel.send(order, &descriptors).map_err(lost)
+    /// Sends it into the sandbox, without waiting until it is there.
+    pub(super) fn enter(&mut self, sandbox: &dyn Instance, boot: &Boot) -> Result<(), EngineError> {
+        let failed = |e: io::Error| EngineError::io("enter the sandbox in", &boot.directory, e);
+        let Entrance { user, mount, root } = sandbox.entrance().map_err(failed)?;
+        let order = Order::Enter { boot: Box::new(boot.clone()) };
+        self.channel.send(&order, &[&user, &mount, &root].map(AsFd::as_fd)).map_err(lost)
     }
 
     /// Sees to it that nobody can write any more. Returns the tree that somebody writes to, if so.

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use whatif_layers::state_dir::SandboxLock;
+use whatif_provider::Orphan;
 use whatif_types::Status;
 
 use super::{Action, Collected, OrphanKind};
 use crate::EngineError;
-use crate::ground::keepers::Keeper;
+use crate::ground::keepers::{all_in, end_orphan};
 use crate::upkeep::Upkeep;
 
 /// Nobody knows this keeper, and nobody is about to: whoever could be is kept out.
@@ -21,17 +22,17 @@ impl Upkeep {
     pub(super) fn reconcile_keepers(&self, collected: &mut Collected) -> Result<(), EngineError> {
         let root = self.ground.state.root();
         let root = fs::canonicalize(root).map_err(|e| EngineError::io("examine", root, e))?;
-        for keeper in Keeper::all(&root) {
-            if let Some(_unowned) = self.is_unowned(&keeper)? {
-                let what = format!("{} (the keeper of {})", keeper.pid.as_raw_nonzero(), keeper.id);
-                collected.treat(OrphanKind::Process, Path::new(&what), Action::Ended, || keeper.end());
+        for orphan in all_in(&root) {
+            if let Some(_unowned) = self.is_unowned(&orphan)? {
+                let what = format!("{} (the keeper of {})", orphan.handle, orphan.id);
+                collected.treat(OrphanKind::Process, Path::new(&what), Action::Ended, || end_orphan(&orphan));
             }
         }
         Ok(())
     }
 
-    fn is_unowned(&self, keeper: &Keeper) -> Result<Option<Unowned>, EngineError> {
-        let Some(directory) = &keeper.directory else { return Ok(Some(Unowned { _lock: None })) };
+    fn is_unowned(&self, orphan: &Orphan) -> Result<Option<Unowned>, EngineError> {
+        let Some(directory) = &orphan.directory else { return Ok(Some(Unowned { _lock: None })) };
         // What is being made, decided about or deleted, or waits in the pool, has an owner or is repaired elsewhere.
         let settled =
             self.ground.state.settled()?.into_iter().find(|id| directory.ends_with(Path::new("sandboxes").join(id.as_str())));

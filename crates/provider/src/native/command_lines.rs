@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(400);
 
 /// Replaces the names of processes by their lines, where they can be found in time. A keeper's children are found by their numbers
 /// inside.
-pub(crate) fn fill_in(keeper: u32, processes: &mut [Process]) {
+pub(super) fn fill_in(keeper: u32, processes: &mut [Process]) {
     let mut by_number: HashMap<i32, u32> = HashMap::new();
     let mut pending = vec![keeper];
     while let Some(parent) = pending.pop() {
