@@ -1,0 +1,29 @@
+//! What every provider must do, tried with each of them: once as root and once as an ordinary user, each in a process of its own.
+
+mod conformance;
+mod world;
+
+use std::process::ExitCode;
+
+use whatif_engine::role::Role;
+use whatif_sys::inherited::Inherited;
+
+use self::world::{Who, World};
+
+fn main() -> ExitCode {
+    // SAFETY: nothing has run yet that could own a descriptor.
+    let inherited = unsafe { Inherited::of_this_process() };
+    if let Some(role) = Role::of(std::env::args_os()) {
+        return role.play(inherited);
+    }
+    if let Some(directory) = World::given() {
+        world::live(&directory);
+        return ExitCode::SUCCESS;
+    }
+    // Of what a test program may be asked, this one has nothing to list and nothing to choose from.
+    if std::env::args().any(|argument| argument == "--list") {
+        return ExitCode::SUCCESS;
+    }
+    let failed = Who::all().into_iter().filter(|who| !World::new(*who).passes()).count();
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
