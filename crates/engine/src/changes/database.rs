@@ -24,7 +24,8 @@ const JOURNALS: [&str; 2] = ["-wal", "-journal"];
 /// What SQLite locks in the file of a database: whoever reads, all the time where there is a write-ahead log, has the shared bytes.
 const LOCKED: (u64, u64) = (0x4000_0000, 512);
 
-const IN_USE: &str = "reality has the database open, or a journal of it is left: close it first (--theirs would damage it)";
+const IN_USE: &str =
+    "reality has the database open, or a journal of it is left: close it first (the version of the sandbox would damage it)";
 const WITHOUT_JOURNAL: &str =
     "what the sandbox wrote to the database last is in a journal that is not applied with it: take both, or neither";
 const WITHOUT_DATABASE: &str = "it is the journal of a database that is not applied with it: take both, or neither";

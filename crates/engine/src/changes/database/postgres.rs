@@ -11,7 +11,8 @@ use whatif_sys::absence::{MeansAbsent, OrAbsent};
 
 use crate::EngineError;
 
-pub(super) const RUNS: &str = "a PostgreSQL server runs on this directory in reality: stop it first (--theirs would damage it)";
+pub(super) const RUNS: &str =
+    "a PostgreSQL server runs on this directory in reality: stop it first (the version of the sandbox would damage it)";
 
 /// What every server writes to when it starts.
 const CONTROL: &str = "global/pg_control";
