@@ -120,7 +120,7 @@ mod tests {
     use crate::change::{ChangeKind, State};
 
     fn node(ino: u64, nlink: u32) -> Node {
-        Node { kind: Kind::File, ino, nlink, ..Node::of(Path::new("/proc/self/stat")).unwrap().unwrap() }
+        Node { kind: Kind::File, ino, nlink, ..Node::of(Path::new("/proc/stat")).unwrap().unwrap() }
     }
 
     fn change(path: &str, reality: Option<Node>, after: Option<Node>) -> Change {
