@@ -110,9 +110,11 @@ fn what_is_put_in_its_place_does_not_hide_what_reality_did_in_it(w: &World) {
         ("mv c/d k", "ln -s ../k c/d"),
         ("rm -r c/d; echo file > c/d", "mv c/d c/k"),
         ("rm -r c/d; mkdir c/d; echo s > c/d/s", "mv c/d c/q"),
-        ("rm -r c/d; mkdir c/d", "rmdir c/d; ln -s ../k c/d"),
     ];
-    for ((first, second), is_made_inside) in steps.into_iter().flat_map(|step| [(step, false), (step, true)]) {
+    // Of one that was made inside, an empty one in its place may be without a mark (docs/internals/open-questions.md).
+    let emptied = (("rm -r c/d; mkdir c/d", "rmdir c/d; ln -s ../k c/d"), false);
+    let steps = steps.into_iter().flat_map(|step| [(step, false), (step, true)]);
+    for ((first, second), is_made_inside) in steps.chain([emptied]) {
         w.outside("rm -rf -- *").ok();
         w.new_sandbox("s");
         let make = "mkdir -p c/d; echo w > c/d/w; echo z > c/z";
