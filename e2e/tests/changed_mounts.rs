@@ -95,8 +95,10 @@ fn in_namespace(w: &World, caller: Caller, script: &str) -> Outcome {
              own() { chown -R 65534:65534 \"$@\"; }; own \"$HOME\" \"$WHATIF_HOME\" \"$PWD\""
         }
     };
-    // The world ends as root, in another namespace. What the caller removes in the background must be gone before it changes hands.
-    let settle = "for _ in $(seq 400); do [ -n \"$(ls -A \"$WHATIF_HOME/transient\")\" ] || break; sleep 0.05; done";
+    // The world ends as root, in another namespace. What the caller removes in the background must be gone before it changes hands:
+    // layers too, which a process of its own moves to `transient` a moment after all else is gone.
+    let settle = "left() { [ ! -d \"$WHATIF_HOME/layers\" ] || ls -A \"$WHATIF_HOME/layers\"; ls -A \"$WHATIF_HOME/transient\"; }; \
+                  for _ in $(seq 400); do [ -n \"$(left)\" ] || break; sleep 0.05; done";
     let script = format!("{call}\n{script}\nW rm --all --yes >&2; {settle}; chown -R 0:0 \"$WHATIF_HOME\" || :");
     let unshare = ["--mount", "--propagation", "private", "/bin/sh", "-euc", &script];
     w.program("/usr/bin/unshare").args(unshare).args([&w.bin]).go().ok()
