@@ -29,7 +29,7 @@ mod undone;
 mod unshown;
 mod writer;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -77,6 +77,8 @@ pub struct Bases {
     absent: Above,
     /// Directories that the sandbox has something else in the place of.
     covered: Above,
+    /// The names that applies made real, by directory. Some may have been forgotten since.
+    made_in: HashMap<OsString, BTreeSet<OsString>>,
     /// Where it is written down which applies are undone, and what was read there, once a line asked for it.
     undone: (Option<PathBuf>, Option<Undone>),
     /// What the sandbox is not shown as it is. No bytes of it are kept.
@@ -140,6 +142,12 @@ impl Bases {
     fn remember(&mut self, line: Line, directory: usize) {
         self.absent.set(line.path(), matches!(&line, Line::Known(record) if record.absent));
         self.covered.set(line.path(), matches!(&line, Line::Known(record) if record.is_covered));
+        if let Line::Known(record) = &line
+            && record.made >= Made::Real
+            && let (Some(above), Some(name)) = (record.path.parent(), record.path.file_name())
+        {
+            self.made_in.entry(above.as_os_str().to_owned()).or_default().insert(name.to_owned());
+        }
         match line {
             Line::Known(record) => self.records.insert(record.path.clone().into_os_string(), Placed { record, directory }),
             Line::Forgotten { path, .. } => self.records.remove(path.as_os_str()),
@@ -195,6 +203,13 @@ impl Bases {
     /// Whether reality had nothing at a path before the sandbox made it, also where it has that by now.
     pub(crate) fn was_made_inside(&self, path: &Path) -> bool {
         self.get(path).is_some_and(|record| record.made_inside) || self.was_absent(path)
+    }
+
+    /// What applies made real in a directory that the sandbox made.
+    pub(crate) fn made_real_in(&self, directory: &Path) -> impl Iterator<Item = &Record> {
+        let names = self.made_in.get(directory.as_os_str()).filter(|_| self.was_made_inside(directory));
+        let record = move |name: &OsString| self.get(&directory.join(name)).filter(|record| record.made >= Made::Real);
+        names.into_iter().flatten().filter_map(record)
     }
 
     /// What is kept of a directory.

@@ -117,6 +117,8 @@ pub struct Found {
     pub behind: Vec<Change>,
     /// What the sandbox deleted and reality does not have either.
     pub gone: Vec<PathBuf>,
+    /// What the sandbox deleted in a head's directory without a mark that says so: a new view of the head would show it again.
+    pub unmarked: Vec<PathBuf>,
     /// Unchanged names of files that have several, until they are told to the changes.
     pub twins: Vec<Twin>,
 }
@@ -182,6 +184,7 @@ impl Found {
         self.agreed.extend(other.agreed);
         self.behind.extend(other.behind);
         self.gone.extend(other.gone);
+        self.unmarked.extend(other.unmarked);
         self.twins.extend(other.twins);
         self.bytes += other.bytes;
     }

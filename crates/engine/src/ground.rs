@@ -19,6 +19,7 @@ pub mod stack;
 pub(crate) mod still;
 pub(crate) mod stray_heads;
 pub(crate) mod unfinished;
+pub(crate) mod unmarked;
 pub mod usage;
 pub(crate) mod viewed;
 pub(crate) mod written_down;

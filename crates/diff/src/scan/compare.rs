@@ -225,7 +225,18 @@ impl Walk<'_> {
         let is_older = |than: Time| touched.is_none_or(|t| t <= than);
         match self.scope.arrived_at {
             Some(arrived) if is_older(arrived) => LONG_AGO,
-            _ => touched.filter(|t| *t > self.scope.made_at).unwrap_or(self.scope.made_at),
+            _ => touched.map(|t| self.just_before(t)).filter(|t| *t > self.scope.made_at).unwrap_or(self.scope.made_at),
+        }
+    }
+
+    /// The clock of files stands still for some milliseconds. What reality got in the moment in which the sandbox touched something,
+    /// it got before or after that; unless it is older than the present view, it is not known to have been seen.
+    pub(super) fn just_before(&self, touched: Time) -> Time {
+        let is_through_present_view = self.scope.seen.is_some_and(|seen| touched > seen.fresh_at);
+        match touched {
+            (seconds, 0) if is_through_present_view => (seconds - 1, 999_999_999),
+            (seconds, nanoseconds) if is_through_present_view => (seconds, nanoseconds - 1),
+            earlier => earlier,
         }
     }
 

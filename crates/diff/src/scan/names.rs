@@ -9,7 +9,7 @@ use whatif_sys::absence::OrAbsent;
 
 use super::directory::{gone_meanwhile, list};
 use super::stack::Part;
-use super::views::Views;
+use super::views::{Listing, Lower, Views};
 use super::walk::{Finding, Walk};
 use crate::copied::Copied;
 use crate::node::{Kind, Node, Time};
@@ -59,6 +59,26 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What an apply made real out of a directory that the sandbox made, and reality still has. Where the layers say nothing of it,
+    /// the sandbox deleted or moved it while a process kept the kernel from looking up that reality has the directory, too: then
+    /// there is nothing to hide, and no mark is left.
+    pub(super) fn made_real(&self, directory: &Path, views: &Views) -> Result<BTreeMap<OsString, Entry>, Errno> {
+        let mut made = BTreeMap::new();
+        let (Some(before), Lower::Plain, None) = (&views.before, &views.lower, &self.copied) else { return Ok(made) };
+        if matches!(views.listing, Listing::Unchanged(_)) || views.uppers.is_empty() {
+            return Ok(made);
+        }
+        for record in self.scope.bases.made_real_in(directory) {
+            let Some(name) = record.path.file_name() else { continue };
+            let file = |node: &Node| (node.dev, node.ino, node.btime, node.kind);
+            if Node::at(before, name).or_absent()?.is_some_and(|now| file(&now) == file(&record.node)) {
+                // It has not seen since what reality did to it.
+                made.insert(name.to_owned(), Entry { said: Said::Gone, touched: Some(record.node.ctime) });
+            }
+        }
+        Ok(made)
     }
 
     /// What one layer's directory, part of the one at `full`, says about the names `listed` in it; what a newer layer says about a

@@ -141,7 +141,7 @@ impl Walk<'_> {
         }
         let may_cover = visit.is_in_place && !self.tree.copied && !uppers.is_empty();
         if let (true, Lower::Nothing, Some(fd), Some(since)) = (may_cover, &lower, &before, visit.touched) {
-            let (path, node) = (full.clone(), Node::at(fd, ".")?);
+            let (path, node, since) = (full.clone(), Node::at(fd, ".")?, self.just_before(since));
             finding.found.covered.push(Covered { path, node, attributes: attributes::of_held(fd, Format::None)?, since });
         }
         if let Some((node, after)) = itself {

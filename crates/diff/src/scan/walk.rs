@@ -223,11 +223,12 @@ impl<'a> Walk<'a> {
         let is_plain = matches!(views.lower, Lower::Plain);
         let directory = self.tree.path.join(&visit.path);
         let mut names = Names::default();
+        let mut made_real = self.made_real(&directory, &views)?;
         for (position, part) in views.uppers.iter().enumerate() {
             let listed = match &views.listing {
                 Listing::Unchanged(directories) => directories.clone(),
                 // What else the older layers have was looked at when each of them was the head.
-                Listing::Head if position > 0 => names.said.keys().cloned().collect(),
+                Listing::Head if position > 0 => names.said.keys().chain(made_real.keys()).cloned().collect(),
                 _ => list(&part.directory)?,
             };
             self.list_layer(part, listed, position, &directory, &mut names, finding);
@@ -247,6 +248,11 @@ impl<'a> Walk<'a> {
                 }
             }
         }
+        made_real.retain(|name, _| !names.said.contains_key(name) && !names.unknown.contains(name));
+        if views.uppers.first().is_some_and(|part| self.layers[part.layer].is_head) {
+            finding.found.unmarked.extend(made_real.keys().map(|name| directory.join(name)));
+        }
+        names.said.extend(made_real.into_iter().map(|(name, gone)| (name, Some(gone))));
         let hidden = self.hidden.within(&directory);
         for (name, entry) in names.said {
             let is_unseen = match views.before.as_ref().map(|fd| said::is_hidden_in_reality(self.tree.marks, fd, &name)).transpose()

@@ -20,7 +20,7 @@ use whatif_types::{Backend, LayerId, Sandbox, Snapshot};
 use crate::git::Git;
 use crate::ground::intact::{expected_heads, is_directory};
 use crate::ground::still::Binding;
-use crate::ground::{Ground, viewed};
+use crate::ground::{Ground, unmarked, viewed};
 use crate::merge::written;
 use crate::owner::Owner;
 use crate::secrets::{Secrets, Unshown};
@@ -185,6 +185,9 @@ impl Ground {
         let _ = bases.keep(&found.changes);
         let _ = bases.keep_unchanged(&found.unchanged);
         let _ = bases.keep_covered(&found.covered, &found.changes);
+        if !found.unmarked.is_empty() {
+            unmarked::note(&self.directory(sandbox)?);
+        }
         Ok(found)
     }
 

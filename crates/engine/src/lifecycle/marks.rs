@@ -25,6 +25,7 @@ use whatif_types::{Backend, LayerId, Sandbox, SandboxId};
 use crate::EngineError;
 use crate::ids::{new_id, new_layer_id};
 use crate::lifecycle::Lifecycle;
+use crate::roots::in_tree;
 
 const FILE: &str = "repairs";
 /// Only overlays mounted by root have renamed directories.
@@ -269,12 +270,6 @@ fn mark_at(
 
 pub(crate) fn has_marks(sandbox: &Sandbox) -> bool {
     sandbox.details.backend == Backend::Overlay && sandbox.details.identity.started_by_root()
-}
-
-pub(crate) fn in_tree<'p>(sandbox: &Sandbox, path: &'p Path) -> Option<(usize, &'p Path)> {
-    let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
-    let (number, tree) = trees.max_by_key(|(_, tree)| tree.as_os_str().len())?;
-    Some((number, path.strip_prefix(tree).ok()?))
 }
 
 /// What is said at a path that leads through no link, if anything is there.

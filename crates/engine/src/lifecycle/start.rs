@@ -79,6 +79,7 @@ impl Lifecycle {
         sandbox.status.check_move_to(Status::Active).map_err(whatif_store::StoreError::from)?;
         self.ground.require_whole(&sandbox)?;
         self.drop_marks(&mut sandbox)?;
+        self.ground.mark_deleted(&sandbox)?;
         let directory = self.ground.directory(&sandbox)?;
         View::forget(&directory);
         forget_supervisor(&directory);

@@ -4,10 +4,11 @@
 //! Before each command it is told to forget that, which takes some microseconds (`sys/overlay.rs`); whoever serves an overlay from
 //! user space is told by the kernel, and forgets it, too. A process that is alive holds on to what it has open and to where it
 //! stands, so only a view that nobody uses meanwhile counts as fresh afterwards. A mount holds on to the directory that it was made
-//! of: where reality has put another in its place, the sandbox has to be mounted again.
+//! of: where reality has put another in its place, the sandbox has to be mounted again. So it has where something that it deleted
+//! would be seen again (`ground/unmarked.rs`).
 
 use std::iter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use whatif_apply::Plan;
 use whatif_keeper::Client;
@@ -16,6 +17,7 @@ use whatif_sys::overlay::Overlay;
 use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::{Backend, Sandbox, Status};
 
+use crate::ground::unmarked;
 use crate::ground::viewed::{note_fresh, viewed_now};
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::shift::Live;
@@ -26,7 +28,7 @@ use crate::{EngineError, roots};
 pub(crate) enum Freshened {
     /// What is in use stays as it was.
     AsFarAsPossible,
-    /// Nothing is in use, but reality has another directory where a tree is mounted.
+    /// Nothing is in use, but reality has another directory where a tree is mounted, or a mark is missing.
     NeedsOtherMounts,
 }
 
@@ -54,7 +56,7 @@ impl Lifecycle {
         // If nothing runs, nothing starts until everything was forgotten; what starts then looks it up again.
         let (overlays, is_held) = client.overlays()?;
         let fresh = viewed_now(&sandbox.project, iter::empty());
-        let is_outdated = is_held && sandbox.details.backend != Backend::Copy && roots::any_replaced(sandbox);
+        let is_outdated = is_held && sandbox.details.backend != Backend::Copy && is_outdated(sandbox, &directory);
         let forgotten = overlays.iter().try_for_each(Overlay::forget);
         if is_held {
             client.thaw()?;
@@ -74,7 +76,7 @@ impl Lifecycle {
     pub(crate) fn unmount_if_idle(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         let _lock = self.ground.lock(sandbox)?;
         let mut sandbox = self.ground.refresh(sandbox)?;
-        if sandbox.status == Status::Active && roots::any_replaced(&sandbox) {
+        if sandbox.status == Status::Active && is_outdated(&sandbox, &self.ground.directory(&sandbox)?) {
             self.rest_if_idle(&mut sandbox, Live::Refuse)?;
         }
         Ok(())
@@ -110,4 +112,9 @@ impl Lifecycle {
     fn is_wanted(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         Ok(self.ground.store.get(&sandbox.id)?.is_some() && !self.ground.state.is_being_deleted(&sandbox.id))
     }
+}
+
+/// Whether what is mounted cannot show what it should, however often it is looked up.
+fn is_outdated(sandbox: &Sandbox, directory: &Path) -> bool {
+    roots::any_replaced(sandbox) || unmarked::is_noted(directory)
 }

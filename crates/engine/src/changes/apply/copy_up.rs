@@ -32,7 +32,8 @@ use crate::caller::PROJECT_CONFIG;
 use crate::changes::Changes;
 use crate::ground::still::Still;
 use crate::ids::new_id;
-use crate::lifecycle::marks::{cut_off, has_marks, in_tree, is_renamed};
+use crate::lifecycle::marks::{cut_off, has_marks, is_renamed};
+use crate::roots::in_tree;
 
 /// A sandbox that stays as it is while reality changes under it.
 struct Held {
