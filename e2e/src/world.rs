@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 
-use crate::{Call, Outcome, wait_for};
+use crate::{Call, Outcome, eventually, wait_for};
 
 /// Whoever root becomes for the ordinary half of the tests.
 const ORDINARY: u32 = 65534;
@@ -198,6 +198,16 @@ impl World {
     pub fn transient(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.state.join("transient"));
         entries.map(|all| all.filter_map(Result::ok).map(|e| e.path()).collect()).unwrap_or_default()
+    }
+
+    /// Waits for what commands have left to the background: layers that are removed or merged by processes of their own, which begin
+    /// a moment later, and sandboxes that are being deleted.
+    #[track_caller]
+    pub fn settle(&self) {
+        // In this order: what such a process begins is in `transient` until it is done.
+        eventually("nothing is done in the background", || {
+            !self.processes().iter().any(|line| line.contains("/whatif tidy ")) && self.transient().is_empty()
+        });
     }
 
     /// Nothing of ours runs, is mounted, or is half done, or soon will not be.

@@ -37,6 +37,8 @@ fn made(w: &World) {
 }
 
 fn lose_database(w: &World) {
+    // What deletes layers in the background would go on with the database that it has open.
+    w.settle();
     for suffix in ["", "-wal", "-shm"] {
         let _ = fs::remove_file(w.state.join(format!("state.db{suffix}")));
     }

@@ -34,6 +34,9 @@ fn start_over(w: &World) {
     w.whatif(["run", "--quiet", "--name", "s", "--", "/bin/sh", "-c", CHANGES]).go().ok();
 }
 
+/// What a git that goes on may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 const COMMIT: [&str; 5] = ["apply", "s", "--yes", "--commit", "-msecond"];
 
 /// Branch, index, files.
@@ -61,7 +64,11 @@ fn again(w: &World) {
 /// Recovers, and says whether it is committed.
 #[track_caller]
 fn settled(w: &World, [before, after]: &[String; 2], context: &str) -> bool {
-    recovered(w, "");
+    // A git that takes no lock may be at work as well. And what was removed before is deleted by and by.
+    let _ = wait_for(PATIENCE, || {
+        w.whatif(["ls"]).go().ok();
+        (left(w).is_empty() && w.transient().is_empty()).then_some(())
+    });
     let now = everything(w);
     assert!(now == *before || now == *after, "{context}: neither before nor after, but\n{now}");
     assert_eq!(left(w), "", "{context}");
@@ -71,7 +78,7 @@ fn settled(w: &World, [before, after]: &[String; 2], context: &str) -> bool {
 
 /// A git that was at work when we were killed goes on to its end; until then nothing is decided. In the end this is what is left.
 fn recovered(w: &World, wanted: &str) {
-    let _ = wait_for(Duration::from_secs(20), || {
+    let _ = wait_for(PATIENCE, || {
         w.whatif(["ls"]).go().ok();
         (left(w) == wanted).then_some(())
     });

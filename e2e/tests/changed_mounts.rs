@@ -97,8 +97,9 @@ fn in_namespace(w: &World, caller: Caller, script: &str) -> Outcome {
     };
     // The world ends as root, in another namespace. What the caller removes in the background must be gone before it changes hands:
     // layers too, which a process of its own moves to `transient` a moment after all else is gone.
-    let settle = "left() { [ ! -d \"$WHATIF_HOME/layers\" ] || ls -A \"$WHATIF_HOME/layers\"; ls -A \"$WHATIF_HOME/transient\"; }; \
-                  for _ in $(seq 400); do [ -n \"$(left)\" ] || break; sleep 0.05; done";
+    let settle = "left() { pgrep -f \"^$0 tidy\" || :; [ ! -d \"$WHATIF_HOME/layers\" ] || ls -A \"$WHATIF_HOME/layers\"; \
+                  ls -A \"$WHATIF_HOME/transient\"; }; \
+                  for _ in $(seq 1200); do [ -n \"$(left)\" ] || break; sleep 0.05; done";
     let script = format!("{call}\n{script}\nW rm --all --yes >&2; {settle}; chown -R 0:0 \"$WHATIF_HOME\" || :");
     let unshare = ["--mount", "--propagation", "private", "/bin/sh", "-euc", &script];
     w.program("/usr/bin/unshare").args(unshare).args([&w.bin]).go().ok()
@@ -350,7 +351,7 @@ fn root_a_mount_that_goes_during_a_snapshot_is_told(w: &World) {
         let script = format!(
             "mkdir -p m; mount -t tmpfs m m; echo a > m/a; W new s >&2; W exec s -- sh -c 'echo x >> m/a'; \
              strace -f -o trace -e trace=open_tree -e inject=open_tree:delay_enter=3000000:when=1 \"$0\" snapshot s one >&2 & \
-             for _ in $(seq 500); do ls \"$WHATIF_HOME\"/transient/shift-* >&2 && break; sleep 0.01; done; {gone}; \
+             for _ in $(seq 3000); do ls \"$WHATIF_HOME\"/transient/shift-* >&2 && break; sleep 0.01; done; {gone}; \
              wait $! && echo taken; ls \"$WHATIF_HOME/transient\"; W exec s -- cat m/a; rm -rf m trace"
         );
         let outcome = in_namespace(w, Caller::Root, &script);

@@ -9,14 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use whatif_e2e::{Outcome, World, as_root_and_user, needs, wait_for};
+use whatif_e2e::{Outcome, World, as_root_and_user, eventually, needs, wait_for};
 
 as_root_and_user!(pairs_of_damaged_parts_lose_nothing);
 
 /// How many pairs each user tries by default.
 const SAMPLE: usize = 9;
 /// How long something may not be found before it is lost.
-const SEARCHED: Duration = Duration::from_secs(3);
+const SEARCHED: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -177,9 +177,13 @@ impl<'w> Scene<'w> {
 
     fn restore(&self) {
         // A sandbox that could be started and not be stopped any more would be in the way of the next.
-        for pid in self.w.own_process_ids() {
-            self.w.outside(&format!("kill -9 {pid}"));
-        }
+        eventually("nothing of it runs", || {
+            let running = self.w.own_process_ids();
+            for pid in &running {
+                self.w.outside(&format!("kill -9 {pid}"));
+            }
+            running.is_empty()
+        });
         let state = self.w.state.display();
         self.w.outside(&format!("chmod -R u+rwx {state}; rm -rf {state}; cp -a {} {state}", self.saved.display())).ok();
         self.w.outside(&format!("cp -a {}/../archive {state}/archive", self.w.project.display())).ok();
