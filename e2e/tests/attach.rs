@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use whatif_e2e::numbered::stream;
 use whatif_e2e::{Terminal, World, as_root_and_user, eventually, needs, on_other_backends, wait_for};
 
@@ -90,7 +92,7 @@ fn expect(output: &mut impl Read, text: &str) {
 
 /// The exit code, or -1 if a signal ended it.
 fn code_of(mut child: Child) -> i32 {
-    let ended = wait_for(Duration::from_secs(30), || child.try_wait().expect("it is our child"));
+    let ended = wait_for(Duration::from_secs(60), || child.try_wait().expect("it is our child"));
     let Some(status) = ended else {
         let _ = child.kill();
         panic!("it did not end");
@@ -469,7 +471,11 @@ fn a_lost_keeper_is_said(w: &World) {
     let id = start_script(w, &name, &[], "echo here; exec sleep 1000");
     let mut client = attach(w, &[&name, &id]);
     expect(client.stdout.as_mut().expect("it is piped"), "here\n");
-    kill_process(Pid::from_raw(w.keeper_pid(&name)).expect("a pid"), Signal::KILL).expect("we may");
+    let keeper = Pid::from_raw(w.keeper_pid(&name)).expect("a pid");
+    let dead = pidfd_open(keeper, PidfdFlags::empty()).expect("it runs");
+    kill_process(keeper, Signal::KILL).expect("we may");
+    // It lets go of its client before it lets go of everything else, and until then it is not known to be lost.
+    while poll(&mut [PollFd::new(&dead, PollFlags::IN)], None) == Err(Errno::INTR) {}
     let mut said = String::new();
     client.stderr.take().expect("it is piped").read_to_string(&mut said).expect("text");
     assert_eq!(code_of(client), 125);
