@@ -39,6 +39,9 @@ as_root!(
 );
 as_user!(one_processor_is_one_processor);
 
+/// How often a time is measured before it counts: a machine has other things to do, too.
+const TRIES: usize = 4;
+
 /// It was killed for this, and says so to people and to programs.
 #[track_caller]
 fn assert_hit(w: &World, sandbox: &str, program: &str, limit: &str, words: &str) {
@@ -135,8 +138,12 @@ fn a_fork_bomb_can_be_asked_about(w: &World) {
         times[2]
     };
     for verb in ["stats", "show", "ps"] {
-        let (quiet, bomb) = (answer(verb, "quiet"), answer(verb, "bomb"));
-        assert!(bomb < Duration::from_secs(2).max(quiet * 10), "{verb}: {bomb:?} instead of {quiet:?}");
+        // And more than once: those other things come and go between the two.
+        let mut seen = Vec::new();
+        while seen.last().is_none_or(|(quiet, bomb)| *bomb >= Duration::from_secs(2).max(*quiet * 10)) {
+            assert!(seen.len() < TRIES, "{verb}, without a bomb and with one: {seen:?}");
+            seen.push((answer(verb, "quiet"), answer(verb, "bomb")));
+        }
     }
     w.whatif(["stop", "--grace", "0s", "bomb"]).go().ok();
     assert_eq!(count(&name), 0);
@@ -279,7 +286,7 @@ fn what_lies_in_sockets_is_limited_too(w: &World) {
     let tcp = "l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(500)\nfor n in range(400):\n  a = socket.create_connection(l.getsockname()); b, _ = l.accept(); keep += [a, b]; fill(a); fill(b)";
     let udp = "for n in range(400):\n  a = socket.socket(type=socket.SOCK_DGRAM); a.bind(('127.0.0.1', 0)); b = socket.socket(type=socket.SOCK_DGRAM); b.connect(a.getsockname()); keep += [a, b]; fill(b)";
     // SO_MEMINFO: received, and waiting to be sent.
-    let end = "held = [struct.unpack('9I', s.getsockopt(1, 55, 36)) for s in keep]\nprint(sum(h[0] + h[5] for h in held) >> 20)\nimport time; time.sleep(1)";
+    let end = "held = [struct.unpack('9I', s.getsockopt(1, 55, 36)) for s in keep]\nprint(sum(h[0] + h[5] for h in held) >> 20)\nimport time; time.sleep(3)";
     for way in [tcp, udp] {
         let document = w.python_json("sockets", &format!("{begin}\n{way}\n{end}"));
         if document["exit_code"] == 137 {
@@ -299,7 +306,7 @@ fn what_a_command_leaves_behind_is_limited_too(w: &World) {
     needs!(w, "python3");
     let daemon = |program: &str| {
         format!(
-            "import os, time\nif os.fork(): os._exit(0)\nos.setsid()\n[os.close(fd) for fd in (0, 1, 2)]\ntime.sleep(0.3)\n{MIB}{program}\ntime.sleep(1000)"
+            "import os, time\nif os.fork(): os._exit(0)\nos.setsid()\n[os.close(fd) for fd in (0, 1, 2)]\nwhile not os.path.exists('/tmp/go'): time.sleep(0.01)\n{MIB}{program}\ntime.sleep(1000)"
         )
     };
     w.limited("left", &["--memory", "64M", "--disk", "16M"]);
@@ -307,8 +314,10 @@ fn what_a_command_leaves_behind_is_limited_too(w: &World) {
     for program in ["x = bytearray(400 * M)", "for n in range(400): open(f'f{n}', 'wb').write(b'x' * M)"] {
         w.python("left", &daemon(program)).ok();
         assert_eq!(running(), Some(1), "it goes on in the background");
+        // Whatever becomes of this one, which may be ended along with it.
+        let _ = w.exec("left", "touch /tmp/go");
         eventually("it is ended", || running() == Some(0));
-        w.exec("left", "rm -f f*").ok();
+        w.exec("left", "rm -f f* /tmp/go").ok();
     }
 }
 
@@ -339,7 +348,7 @@ fn processor_time_stays_near_its_limit(w: &World) {
     // Of one processor; the first period may be used up at once.
     let mut shares = Vec::new();
     while !shares.last().is_some_and(|share| (0.1..=0.65).contains(share)) {
-        assert!(shares.len() < 4, "{shares:?}");
+        assert!(shares.len() < TRIES, "{shares:?}");
         shares.push(measured());
     }
 }
@@ -352,9 +361,18 @@ fn one_processor_is_one_processor(w: &World) {
     }
     w.limited("single", &["--cpus", "1"]);
     let script = "for n in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done' & done; wait";
-    let document = w.whatif(["--json", "exec", "single", "--", "/bin/sh", "-c", script]).go().json();
-    let number = |key: &str| document["usage"][key].as_f64().unwrap_or_else(|| panic!("{document}"));
-    assert!((number("wall_ms") * 0.2..=number("wall_ms") * 1.2).contains(&number("cpu_ms")), "{document}");
+    let measured = || {
+        let document = w.whatif(["--json", "exec", "single", "--", "/bin/sh", "-c", script]).go().json();
+        let number = |key: &str| document["usage"][key].as_f64().unwrap_or_else(|| panic!("{document}"));
+        number("cpu_ms") / number("wall_ms")
+    };
+    // It is shared with all others who run there, so at times they get little of it.
+    let mut shares = Vec::new();
+    while !shares.last().is_some_and(|share| (0.2..=1.2).contains(share)) {
+        assert!(shares.len() < TRIES, "{shares:?}");
+        shares.push(measured());
+    }
+    assert!(shares.iter().all(|share| *share <= 1.2), "{shares:?}");
     let enforced = w.show("single")["details"]["enforced"].to_string();
     assert!(enforced.contains("affinity"), "it is said by what: {enforced}");
 }
@@ -510,7 +528,7 @@ fn every_process_is_in_its_group_before_it_runs(w: &World) {
     let prefix = w.prefix();
     let keeper = w.show("grouped")["keeper_pid"].as_i64().expect("it runs");
     let marker = w.project.join("first").display().to_string();
-    for start in [vec!["exec", "-d", "grouped", "--"], vec!["exec", "--timeout", "1s", "grouped", "--"]] {
+    for start in [vec!["exec", "-d", "grouped", "--"], vec!["exec", "--timeout", "100s", "grouped", "--"]] {
         let call = w.whatif(start).args([&marker]);
         let running = std::thread::spawn(move || call.go());
         let all = || -> Vec<i32> { w.own_process_ids().into_iter().filter(|pid| is_program(*pid, &marker)).collect() };
@@ -523,8 +541,8 @@ fn every_process_is_in_its_group_before_it_runs(w: &World) {
                 assert!(line.is_some_and(|l| l.contains(&prefix)), "process {pid} is elsewhere for {controller}:\n{groups}");
             }
         }
-        running.join().expect("no panic");
         w.exec("grouped", "kill -9 -1");
+        running.join().expect("no panic");
         eventually("they are gone", || all().is_empty());
     }
     let groups = fs::read_to_string(format!("/proc/{keeper}/cgroup")).unwrap_or_default();

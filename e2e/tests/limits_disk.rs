@@ -146,7 +146,7 @@ fn a_part_of_the_disk_is_left_for_others(w: &World) {
     let few_bytes = ("size=40m", "while head -c 262144 /dev/zero >> big; do sleep 0.005; done; sleep 60", "stat -f -c %f");
     // A file takes fuse-overlayfs many times as long as the kernel.
     let options = if w.backend() == "fuse" { "nr_inodes=4000" } else { "nr_inodes=20000" };
-    let few_files = (options, "seq 100000 | xargs touch; sleep 60", "stat -f -c %d");
+    let few_files = (options, "seq 100000 | xargs -n 100 sh -c \"touch \\$*; sleep 0.005\" -; sleep 60", "stat -f -c %d");
     for (options, fill, free) in [few_bytes, few_files] {
         let script = format!(
             "mount -t tmpfs -o mode=700,{options} none {state}; {free} {state}; \
@@ -221,7 +221,7 @@ fn output_of_background_commands_ends_somewhere(w: &World) {
         let entries = fs::read_dir(&logs).into_iter().flatten().filter_map(Result::ok);
         entries.filter_map(|e| e.metadata().ok()).map(|m| m.len()).sum()
     };
-    let settled = wait_for(Duration::from_secs(30), || {
+    let settled = wait_for(Duration::from_secs(120), || {
         let over = w.whatif(["ps", "loud"]).go().stdout.contains("sleep 1000")
             || w.json(["ps", "loud"]).as_array().is_none_or(Vec::is_empty);
         over.then_some(())
