@@ -96,8 +96,10 @@ fn a_terminal_is_one_at_the_other_end_of_the_stream(w: &World) {
     needs!(w, "busybox", "unshare");
     let root = EmptyRoot::start(w);
     let mut client = root.connect();
-    let exec =
-        Exec { terminal: Some((80, 24)), ..busybox(&["sh", "-c", "/busybox stty size; read x; /busybox stty size; exit 9"]) };
+    // What is typed may overtake the new size on its way.
+    let script = "/busybox stty size; read x; until [ \"$(/busybox stty size)\" = '30 100' ]; do /busybox usleep 5000; done; \
+                  /busybox stty size; exit 9";
+    let exec = Exec { terminal: Some((80, 24)), ..busybox(&["sh", "-c", script]) };
     let (pid, master) = client.exec(exec, &[]).expect("it starts");
     let mut master = File::from(master.expect("it has a terminal"));
     expect(&mut master, "24 80\r\n");
@@ -319,7 +321,7 @@ fn an_init_ends_with_its_stream(w: &World) {
     let mut hello = [0; 8];
     output.read_exact(&mut hello).expect("it greets");
     drop(input);
-    let ended = wait_for(Duration::from_secs(20), || process.try_wait().expect("it is our child"));
+    let ended = wait_for(Duration::from_secs(60), || process.try_wait().expect("it is our child"));
     assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
     let refused = w.whatif(["keeper-init"]).go().exits(1);
     assert!(refused.stderr.contains("only PID 1 is an init"), "{}", refused.stderr);
@@ -332,6 +334,6 @@ fn something_else_than_a_client_is_told_so(w: &World) {
     let mut told = Vec::new();
     output.read_to_end(&mut told).expect("it says something and ends");
     assert!(String::from_utf8_lossy(&told).ends_with("the other side does not speak the keeper's stream"));
-    let ended = wait_for(Duration::from_secs(20), || process.try_wait().expect("it is our child"));
+    let ended = wait_for(Duration::from_secs(60), || process.try_wait().expect("it is our child"));
     assert!(ended.is_some(), "it ends");
 }
