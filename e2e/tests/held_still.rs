@@ -172,7 +172,7 @@ fn a_copy_of_a_living_sandbox_holds_nothing_from_elsewhere(w: &World) {
         }
         w.whatif(["rm", &name, "--yes"]).go().ok();
         // Each round has left layers behind that are deleted in the background.
-        let patience = Duration::from_secs(30 + rounds(2) as u64);
+        let patience = Duration::from_secs(60 + rounds(2) as u64);
         let is_tidy = || w.transient().is_empty() && !w.processes().iter().any(|process| process.contains(" tidy "));
         assert!(wait_for(patience, || is_tidy().then_some(())).is_some(), "{backend}: {:?} {:?}", w.transient(), w.processes());
         tell(&format!("fork and export, {backend}: {copied} copied of {}", 2 * rounds(2)));
@@ -183,6 +183,7 @@ fn a_killed_look_leaves_nothing_held(w: &World) {
     let name = w.new_sandbox("k");
     w.exec(&name, "mkdir many && for n in $(seq 300); do echo $n > many/$n; done").ok();
     w.whatif(["exec", &name, "-d", "--", "sh", "-c", "n=0; while :; do n=$((n + 1)); echo $n > /tmp/n; done"]).go().ok();
+    eventually("it counts", || w.exec(&name, "test -s /tmp/n").code == 0);
     let count = || w.exec(&name, "cat /tmp/n").ok().stdout;
     for milliseconds in [5, 10, 20, 40, 80] {
         let mut look = w.whatif(["diff", &name]).streams(Stdio::null(), Stdio::null(), Stdio::null()).spawn();
