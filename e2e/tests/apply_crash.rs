@@ -99,7 +99,7 @@ impl<'a> Sweep<'a> {
             now.assert_is(&self.after, &format!("{context}: neither before nor after"));
         }
         // What was removed before is deleted by and by.
-        let is_done = wait_for(Duration::from_secs(40), || self.w.transient().is_empty().then_some(()));
+        let is_done = wait_for(Duration::from_secs(60), || self.w.transient().is_empty().then_some(()));
         assert!(is_done.is_some(), "{context}: a recovery leaves {:?}", self.w.transient());
         self.w.whatif(["ls"]).go().ok();
         self.now().assert_is(&now, &format!("{context}: a second recovery changed something"));

@@ -92,7 +92,7 @@ impl<'a> Arena<'a> {
 
     /// Swaps there and back at odd moments, and leaves everything under its own name.
     fn swap_until_the_end(&mut self, mut apply: Child, target: &Path, thing: &Path) -> i32 {
-        let deadline = Instant::now() + Duration::from_secs(40);
+        let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             let swapped = renameat_with(CWD, target, CWD, thing, RenameFlags::EXCHANGE).is_ok();
             pause(self.random.below(400));

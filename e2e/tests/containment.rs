@@ -176,7 +176,7 @@ fn a_supervisor_does_not_take_orders_from_a_sandbox(w: &World) {
     let marker = w.dir.join("command").display().to_string();
     w.whatif(["exec", "-d", "ruled", "--", "/bin/sh", "-c", "sleep 1000; true", &marker]).go().ok();
     let pid = || w.processes().iter().find(|p| p.contains(&marker)).and_then(|p| p.split(' ').next().map(str::to_owned));
-    let target = wait_for(Duration::from_secs(10), pid).expect("it runs");
+    let target = wait_for(Duration::from_secs(60), pid).expect("it runs");
     let directory = w.directory("ruled").display().to_string();
     let sockets = w.outside(&format!("find {directory}/network -type s")).stdout;
     let socket = sockets.lines().next().expect("its supervisor listens");

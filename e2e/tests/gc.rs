@@ -400,7 +400,7 @@ mounted=$(grep -o "[^ ]*/d/e " /proc/self/mountinfo | tr -d ' ')
 ls "$mounted" >&2
 umount "$mounted"
 "$0" ls >&2
-n=0; while [ -n "$(ls "$WHATIF_HOME/transient")" ]; do n=$((n + 1)); [ $n -lt 200 ]; sleep 0.05; done
+n=0; while [ -n "$(ls "$WHATIF_HOME/transient")" ]; do n=$((n + 1)); [ $n -lt 1200 ]; sleep 0.05; done
 cat ../precious/x ../precious/sub/y
 "#;
     let outcome = in_namespace(w, script);

@@ -243,7 +243,7 @@ fn a_full_disk_is_counted(w: &World) {
     // The keeper would rather end the command than let it fill the disk; here somebody else does.
     w.configure("[disk]\nkeep_free = 0\n");
     let script = r#"
-wait_for() { n=0; until eval "$1"; do n=$((n + 1)); [ $n -lt 400 ]; sleep 0.05; done; }
+wait_for() { n=0; until eval "$1"; do n=$((n + 1)); [ $n -lt 1200 ]; sleep 0.05; done; }
 "$0" new full >&2
 "$0" exec full -d -- /bin/sh -c 'echo first; until [ -e /tmp/go ]; do sleep 0.02; done; head -c 3000000 /dev/zero; echo > /tmp/written; \
 until [ -e /tmp/on ]; do sleep 0.02; done; echo last' >&2
