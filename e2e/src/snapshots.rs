@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::Value;
 
-use crate::{Canary, World, canary, eventually};
+use crate::{Canary, World, canary, eventually, kill_wholly};
 
 /// A python program that lists its working directory.
 pub const LISTING: &str = include_str!("../tests/snapshots/listing.py");
@@ -111,11 +108,8 @@ impl World {
     #[track_caller]
     pub fn kill_keeper(&self, sandbox: &str) -> bool {
         let pid = self.json(["show", sandbox])["keeper_pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
-        let Some(pid) = pid.and_then(Pid::from_raw) else { return false };
-        let keeper = pidfd_open(pid, PidfdFlags::empty()).expect("it runs");
-        kill_process(pid, Signal::KILL).expect("it is ours");
-        // It lets go of its files before the kernel has ended all that it started.
-        while poll(&mut [PollFd::new(&keeper, PollFlags::IN)], None) == Err(Errno::INTR) {}
+        let Some(pid) = pid else { return false };
+        kill_wholly(&[pid]);
         eventually("a lost keeper is noticed", || {
             // While it dies it can be reached but does not answer.
             let shown = self.whatif(["--json", "show", sandbox]).go();
