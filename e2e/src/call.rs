@@ -13,8 +13,8 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
-/// Nothing in this suite may take longer.
-const DEADLINE: Duration = Duration::from_secs(40);
+/// Nothing in this suite may take longer, on a machine that is busy with much else either.
+const DEADLINE: Duration = Duration::from_secs(120);
 /// What the children of a program may take to finish their output after it has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn whoever_goes_on_writing_does_not_notice_that_nobody_listens() {
         let written = std::env::temp_dir().join(format!("whatif-call-{}", std::process::id()));
-        let script = format!("(sleep 1.5; echo unheard && echo written > {}) & echo first", written.display());
+        let script = format!("(sleep 4; echo unheard && echo written > {}) & echo first", written.display());
         assert_eq!(shell(&script).ok().stdout, "first\n");
         crate::eventually("it went on", || std::fs::read_to_string(&written).is_ok_and(|text| text == "written\n"));
         let _ = std::fs::remove_file(&written);

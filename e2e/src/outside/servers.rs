@@ -169,7 +169,7 @@ impl Outside {
         let child = command.stdin(Stdio::null()).stdout(file).spawn().expect("it is installed");
         let server = PythonServer { log, child: Arc::new(Mutex::new(Running(child))) };
         assert!(
-            wait_for(Duration::from_secs(20), || server.said().contains(READY).then_some(())).is_some(),
+            wait_for(Duration::from_secs(60), || server.said().contains(READY).then_some(())).is_some(),
             "a server did not start"
         );
         others.push(server.clone());

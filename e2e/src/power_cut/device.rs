@@ -9,6 +9,9 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::wait_for;
 
+/// For what a busy machine still does with a disk.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
     Ext4,
@@ -63,7 +66,7 @@ impl Device {
     #[must_use]
     pub fn over(file: &Path) -> Self {
         // Another test may take the same free one.
-        let attached = wait_for(Duration::from_secs(20), || {
+        let attached = wait_for(PATIENCE, || {
             let tried = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok()?;
             tried.status.success().then(|| String::from_utf8_lossy(&tried.stdout).trim().to_owned())
         });
@@ -88,7 +91,7 @@ impl Drop for Device {
         // Mounts in namespaces of sandboxes that are just ending keep it.
         let name = self.path.file_name().unwrap_or_default();
         let backing = Path::new("/sys/block").join(name).join("loop/backing_file");
-        let _ = wait_for(Duration::from_secs(10), || (!backing.exists()).then_some(()));
+        let _ = wait_for(PATIENCE, || (!backing.exists()).then_some(()));
     }
 }
 
@@ -109,7 +112,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         // Sandboxes that were just removed may hold it for a moment.
-        let gone = wait_for(Duration::from_secs(10), || unmount(&self.at, UnmountFlags::empty()).ok());
+        let gone = wait_for(PATIENCE, || unmount(&self.at, UnmountFlags::empty()).ok());
         if gone.is_none() {
             let _ = unmount(&self.at, UnmountFlags::DETACH);
         }
