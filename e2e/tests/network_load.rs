@@ -109,13 +109,18 @@ fn handshakes_are_paced(w: &World, o: &Outside) {
     needs!(w, "python3");
     let server = names_and_servers(o);
     with_secret(w, "fast", &[]);
-    let begun = Instant::now();
-    let sent = o.try_in(w, "fast", &format!("{FLOOD}\nshow(flood('api.test', socket.gethostbyname('api.test'), 2))"));
-    let took = begun.elapsed().as_secs_f64();
-    // By the name in the hello that the supervisor sends.
-    let handshakes = server.log().matches("api.test").count();
-    assert!(sent.as_u64() > Some(400), "there was no flood: {sent}");
-    assert!(handshakes > 0 && handshakes as f64 <= 128.0 + 100.0 * took + 50.0, "{handshakes} of {sent} in {took} s");
+    // A busy machine may be too slow for a flood, but not each time.
+    let is_flood = (0..5).any(|_| {
+        // By the name in the hello that the supervisor sends.
+        let handshakes = || server.log().matches("api.test").count();
+        let (begun, before) = (Instant::now(), handshakes());
+        let sent = o.try_in(w, "fast", &format!("{FLOOD}\nshow(flood('api.test', socket.gethostbyname('api.test'), 2))"));
+        let (took, handshakes) = (begun.elapsed().as_secs_f64(), handshakes() - before);
+        let most = 128.0 + 100.0 * took + 50.0;
+        assert!(handshakes > 0 && handshakes as f64 <= most, "{handshakes} of {sent} in {took} s");
+        sent.as_f64() > Some(most)
+    });
+    assert!(is_flood, "there was no flood");
     eventually("the next one is served as usual", || o.hello_in(w, "fast", "shop.test", 80).is_hello());
 }
 

@@ -34,7 +34,7 @@ fn decisions_are_shown(w: &World, o: &Outside) {
         r#"
 with socket.create_connection(('shop.test', 80)) as s:
     s.sendall(b'GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n'); s.recv(4096)
-    time.sleep(0.5)
+    time.sleep(2)
 hello('evil.test', 5432); hello('{METADATA}', 80); hello('inner.test', 80)
 "#
     );
@@ -88,7 +88,7 @@ fn decisions_can_be_followed(w: &World, o: &Outside) {
     let mut following = call.streams(std::process::Stdio::null(), file().into(), file().into()).spawn();
     eventually("what was is shown", || w.read("followed").contains("before.test:80"));
     o.hello_in(w, "watched", "after.test", 80);
-    let shown = wait_for(Duration::from_secs(20), || w.read("followed").contains("after.test:80").then_some(()));
+    let shown = wait_for(Duration::from_secs(60), || w.read("followed").contains("after.test:80").then_some(()));
     let _ = following.kill();
     let _ = following.wait();
     assert!(shown.is_some(), "{}", w.read("followed"));
