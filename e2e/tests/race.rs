@@ -201,7 +201,7 @@ fn all_start_from_the_same_dirty_state(w: &World) {
 fn attempts_do_not_see_each_other(w: &World) {
     broken_adder(w);
     let look = "echo $0 > mine-$0; echo $0 > /tmp/mine-$0; n=0; \
-                while [ $n -lt 40 ]; do n=$((n+1)); ls | grep mine-; ls /tmp | grep mine-; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -o 'spy-[a-z][a-z]*'; sleep 0.02; done | sort -u > /tmp/seen; \
+                while [ $n -lt 40 ]; do n=$((n+1)); ls | grep mine-; ls /tmp | grep mine-; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -o 'spy-[a-z][a-z]*'; sleep 0.05; done | sort -u > /tmp/seen; \
                 cp /tmp/seen seen; sed -i s/-/+/ add.sh";
     let one = format!("one=sh -c '{}' 1 spy-one", look.replace('\'', "'\\''"));
     let two = format!("two=sh -c '{}' 2 spy-two", look.replace('\'', "'\\''"));
@@ -226,7 +226,7 @@ fn checks_leave_nothing_in_what_is_applied(w: &World) {
 /// Otherwise it could do later what nobody looks at.
 fn what_an_attempt_leaves_running_is_gone_when_it_is_checked(w: &World) {
     broken_adder(w);
-    let stay = "sed -i s/-/+/ add.sh; (setsid sh -c 'while :; do echo late >> late; sleep 0.01; done' spy-left >/dev/null 2>&1 &); sleep 0.1";
+    let stay = "sed -i s/-/+/ add.sh; (setsid sh -c 'while :; do echo late >> late; sleep 0.01; done' spy-left >/dev/null 2>&1 &); until test -s late; do sleep 0.01; done";
     let check = "--check=quiet=! cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep 'spy-[l]eft' && wc -l < late > a && sleep 0.3 && wc -l < late | cmp - a";
     let race = w.race([TEST, check, stay]).exits(0);
     assert_eq!(race.verdict("1"), "passed", "{:#}", race.outcome("1"));

@@ -93,7 +93,7 @@ fn kill_at(w: &World, point: &Point, command: &[&str]) {
     let runs = || w.processes().iter().any(|line| !line.contains("strace") && is_child(line, &parent));
     for is_awaited in [true, false] {
         let mut is_over = || strace.try_wait().expect("it is our child").is_some();
-        let _ = wait_for(Duration::from_secs(10), || (is_over() || runs() == is_awaited).then_some(()));
+        let _ = wait_for(Duration::from_secs(60), || (is_over() || runs() == is_awaited).then_some(()));
     }
     let _ = strace.kill();
     let _ = strace.wait();

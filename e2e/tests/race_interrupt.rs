@@ -158,11 +158,11 @@ fn what_was_done_is_not_done_again_if_only_its_checks_are_missing(w: &World) {
 
 fn a_budget_ends_set_up_and_judge_too(w: &World) {
     let wait = w.endless();
-    let attempts = ["--check=true", "--budget=2s", "echo 1 > f", "echo 2 > f"];
-    let setup = w.race([&["--setup", &wait], attempts.as_slice()].concat());
+    let attempts = ["--check=true", "echo 1 > f", "echo 2 > f"];
+    let setup = w.race([&["--setup", &wait, "--budget=2s"], attempts.as_slice()].concat());
     assert_ne!(setup.code, 0, "nothing was tried: {:#?}", setup.events);
     w.assert_nothing_runs();
-    let judged = w.race([&["--judge", &wait], attempts.as_slice()].concat()).exits(0);
+    let judged = w.race([&["--judge", &wait, "--budget=10s"], attempts.as_slice()].concat()).exits(0);
     assert_eq!(judged.winner(), Some("1"), "without a word from the judge: {:#}", judged.ranking());
     w.assert_nothing_runs();
 }

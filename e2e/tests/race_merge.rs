@@ -100,7 +100,7 @@ fn what_was_set_up_is_there_in_a_merge(w: &World) {
 /// The budget was for the race.
 fn a_merge_has_time_of_its_own(w: &World) {
     let attempts = ["--attempt=one=echo a > a", "--attempt=two=echo b > b", "--attempt=slow=sleep 1000"];
-    let race = w.race([&["--check=true", "--budget=2s", "--jobs=1"], attempts.as_slice()].concat()).exits(0);
+    let race = w.race([&["--check=true", "--budget=10s", "--jobs=1"], attempts.as_slice()].concat()).exits(0);
     assert_eq!(race.verdict("slow"), "cancelled");
     w.whatif(["race", "merge", "one", "two"]).go().ok();
 }

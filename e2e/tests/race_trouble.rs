@@ -30,7 +30,7 @@ fn assert_told(w: &World, attempt: &str, words: &str) {
 
 fn an_attempt_without_end_is_ended(w: &World) {
     let race = w
-        .race(["--check=true", "--timeout=1s", "--attempt=endless=echo begun; exec sleep 1000", "--attempt=quick=echo x > x"])
+        .race(["--check=true", "--timeout=4s", "--attempt=endless=echo begun; exec sleep 1000", "--attempt=quick=echo x > x"])
         .exits(0);
     race.assert_makes_sense();
     assert_eq!((race.winner(), race.verdict("endless")), (Some("quick"), "failed"));
@@ -42,7 +42,7 @@ fn an_attempt_without_end_is_ended(w: &World) {
 fn a_check_without_end_is_ended(w: &World) {
     w.write(
         "experiment.toml",
-        "check_timeout = \"1s\"\n[[attempt]]\nname = \"hangs\"\nrun = \"echo 1000 > time\"\n[[attempt]]\nname = \"quick\"\nrun = \"echo 0 > time\"\n\
+        "check_timeout = \"4s\"\n[[attempt]]\nname = \"hangs\"\nrun = \"echo 1000 > time\"\n[[attempt]]\nname = \"quick\"\nrun = \"echo 0 > time\"\n\
          [[check]]\nname = \"wait\"\nrun = \"sleep $(cat time)\"\n",
     );
     let race = w.race([]).exits(0);
@@ -143,10 +143,22 @@ fn fifty_attempts_wait_for_their_turn(w: &World) {
 
 fn a_reality_that_moves_is_told(w: &World) {
     w.outside("echo old > f; mkdir d").ok();
-    let attempts = ["--attempt=first=cat f; sleep 1; echo x > x", "--attempt=second=cat f; echo x > x"];
-    let mut running = w.begin_race([&["--check=true", "--jobs=1"], attempts.as_slice()].concat());
+    // The first one waits until it is told to go on, and longer than until reality is looked at again.
+    let wait = "--attempt=first=cat f; sleep 1; until test -e /tmp/go; do sleep 0.05; done; echo x > x";
+    let attempts = [wait, "--attempt=second=cat f; echo x > x"];
+    let is_running = |race: &str| {
+        let is_it = |s: &Value| s["name"] == format!("{race}.first").as_str() && s["status"] == "active";
+        eventually("it runs", || w.json(["ls"]).as_array().is_some_and(|all| all.iter().any(is_it)));
+    };
+    let go_on = |race: &str| {
+        // Whatever it says: the race may be done with the sandbox before this command is.
+        w.whatif(["exec", "-d", &format!("{race}.first"), "--", "touch", "/tmp/go"]).go();
+    };
+    let mut running = w.begin_race([&["--check=true", "--jobs=1", "--name=one"], attempts.as_slice()].concat());
     running.has_said("attempt_began", 1);
+    is_running("one");
     w.outside("echo new > f; echo new > d/new").ok();
+    go_on("one");
     let race = running.ends().exits(0);
     let moved = race.only("reality_moved");
     assert!(moved["paths"].to_string().contains("\"f\""), "{moved:#}");
@@ -157,11 +169,11 @@ fn a_reality_that_moves_is_told(w: &World) {
     w.outside("echo old > f").ok();
     let output = w.write(w.dir.join("people"), "");
     let file = || std::fs::File::options().append(true).open(&output).expect("it is ours");
-    let call = w.whatif(["race", "--check=true", "--jobs=1"]).args(attempts);
+    let call = w.whatif(["race", "--check=true", "--jobs=1", "--name=two"]).args(attempts);
     let mut people = call.streams(std::process::Stdio::null(), file().into(), file().into()).spawn();
-    let is_active = |all: &Value| all.as_array().is_some_and(|all| all.iter().any(|s| s["status"] != "stopped"));
-    eventually("it runs", || is_active(&w.json(["ls"])));
+    is_running("two");
     w.outside("echo new > f").ok();
+    go_on("two");
     assert!(people.wait().is_ok_and(|status| status.success()));
     let said = w.read(&output);
     assert!(said.contains("reality") && said.contains('f'), "{said}");
@@ -196,7 +208,7 @@ fn a_full_disk_is_told_and_can_be_emptied(w: &World) {
     let race = "race --check true '--attempt=fills=dd if=/dev/zero of=big bs=64k' '--attempt=modest=echo x > x' --jobs 1";
     let text = format!(
         "mount -t tmpfs -o mode=700,size=6m none {state} && W={bin}; $W {race}; echo code $?; $W race show; $W race rm --all; echo removed $?; $W ls -q; \
-         i=0; while [ -n \"$(ls -A {state}/transient)\" ] && [ $i -lt 500 ]; do i=$((i+1)); sleep 0.01; done; $W run --rm -q -- echo again",
+         i=0; while [ -n \"$(ls -A {state}/transient)\" ] && [ $i -lt 3000 ]; do i=$((i+1)); sleep 0.01; done; $W run --rm -q -- echo again",
         state = w.state.display(),
         bin = w.bin.display(),
     );
