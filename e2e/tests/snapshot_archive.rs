@@ -45,7 +45,7 @@ fn prepare(w: &World) {
 /// What was removed just before may take a moment to be gone.
 fn assert_nothing_arrived(w: &World, context: &str) {
     let layers = || fs::read_dir(w.layers()).map_or(0, Iterator::count);
-    let is_gone = wait_for(Duration::from_secs(5), || (layers() == 0 && w.transient().is_empty()).then_some(()));
+    let is_gone = wait_for(Duration::from_secs(60), || (layers() == 0 && w.transient().is_empty()).then_some(()));
     assert!(is_gone.is_some(), "{context}: {} layers, half done: {:?}", layers(), w.transient());
 }
 

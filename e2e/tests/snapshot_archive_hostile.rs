@@ -79,7 +79,7 @@ impl<'w> Forged<'w> {
         let before = layers(self.w);
         let refused = self.import(options).fails_with_hint(125);
         let is_gone =
-            wait_for(Duration::from_secs(5), || (layers(self.w) <= before && self.w.transient().is_empty()).then_some(()));
+            wait_for(Duration::from_secs(60), || (layers(self.w) <= before && self.w.transient().is_empty()).then_some(()));
         assert!(is_gone.is_some(), "layers {before} → {}, half done: {:?}", layers(self.w), self.w.transient());
         refused
     }

@@ -293,9 +293,9 @@ fn a_database_is_what_it_was(w: &World) {
     w.exec("s", "sqlite3 db 'pragma journal_mode=wal; create table t(n); insert into t values (1);'").ok();
     w.snapshot("s", "one");
     w.exec("s", "sqlite3 db 'insert into t select value from generate_series(2, 1000);'").ok();
-    // A transaction under way: it is in no snapshot.
+    // A transaction under way: it is in no snapshot. It waits for those who look whether it has begun.
     let script = "(echo 'begin; insert into t values (5000);'; while [ ! -e /tmp/go ]; do sleep 0.02; done; echo 'commit; \
-        select count(*) from t;') | sqlite3 db > /tmp/out";
+        select count(*) from t;') | sqlite3 -cmd '.timeout 60000' db > /tmp/out";
     w.whatif(["exec", "s", "-d", "--", "/bin/sh", "-c", &format!("{script}; touch /tmp/done")]).go().ok();
     eventually("it has begun", || w.exec("s", "sqlite3 db 'begin immediate; rollback'").code != 0);
     let taken = w.snapshot("s", "busy");

@@ -116,7 +116,7 @@ impl<'a> Scene<'a> {
             }
         }
         assert!(!needed.is_empty(), "{context}: records name their layers");
-        let settled = wait_for(Duration::from_secs(5), || (existing() == needed).then_some(()));
+        let settled = wait_for(Duration::from_secs(60), || (existing() == needed).then_some(()));
         assert!(settled.is_some(), "{context}: layers {:?}, needed {needed:?}", existing());
     }
 
@@ -127,7 +127,7 @@ impl<'a> Scene<'a> {
         let active = || w.json(["ls"]).as_array().into_iter().flatten().filter(|s| s["status"] == "active").count();
         // Whoever runs in the background may have somebody who waits for it to want the network.
         let running = || w.processes().into_iter().filter(|p| !p.contains("/whatif attend ")).collect::<Vec<_>>();
-        let quiet = wait_for(Duration::from_secs(5), || (running().len() == active()).then_some(()));
+        let quiet = wait_for(Duration::from_secs(60), || (running().len() == active()).then_some(()));
         assert!(quiet.is_some(), "{context}: {} active, running: {:?}", active(), running());
         let listed = w.json(["ps", "s"]);
         assert!(!listed.to_string().contains("\"state\":\"T\""), "{context}: somebody is still held: {listed}");

