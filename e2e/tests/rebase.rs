@@ -129,7 +129,7 @@ fn lines_appended_meanwhile_are_not_lost(w: &World) {
         w.whatif(["rebase", "s"]).go();
     }
     outside(w, "touch ../stop");
-    wait_for(std::time::Duration::from_secs(10), || writer.try_wait().ok().flatten()).expect("it ends");
+    wait_for(std::time::Duration::from_secs(60), || writer.try_wait().ok().flatten()).expect("it ends");
     rebase(w);
     let reality = outside(w, "sed s/^2$/two/ f");
     w.apply(&["s"]).ok();

@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-use whatif_e2e::{Outcome, World, as_root_and_user, assert_same, canary, eventually, needs, skip};
+use whatif_e2e::{Outcome, World, as_root_and_user, assert_same, canary, eventually, kill_wholly, needs, skip};
 
 as_root_and_user!(
     every_head_is_there_after_a_reboot,
@@ -64,7 +63,7 @@ fn every_head_is_there_after_a_reboot(w: &World) {
 /// The sandbox's time is by the calendar then; it cannot be known how long the machine was off otherwise.
 fn a_time_that_ran_out_meanwhile_has_run_out(w: &World) {
     needs_root!();
-    w.whatif(["new", "short", "--ttl", "1500ms"]).go().ok();
+    w.whatif(["new", "short", "--ttl", "8s"]).go().ok();
     w.exec("short", "echo kept > made").ok();
     w.reboot();
     let refused = |outcome: &Outcome| outcome.code == 125 && outcome.stderr.contains("\"expired\"");
@@ -101,10 +100,7 @@ fn what_a_boot_left_is_not_taken_for_what_another_has(w: &World) {
     w.new_sandbox("left");
     w.exec("left", "echo kept > made").ok();
     let mut stranger = w.program("/bin/sleep").args(["1000"]).spawn();
-    let keeper =
-        w.json(["show", "left"])["keeper_pid"].as_i64().and_then(|p| Pid::from_raw(i32::try_from(p).ok()?)).expect("it runs");
-    kill_process(keeper, Signal::KILL).expect("it is ours");
-    eventually("it is dead", || w.processes().iter().all(|p| !p.contains(" keeper ")));
+    kill_wholly(&[w.keeper_pid("left")]);
     let program = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], isolation_level=None)\ndb.execute(\"UPDATE sandboxes SET status = 'active', details = json_set(details, '$.keeper_pid', \" + sys.argv[2] + \")\")";
     let database = w.state.join("state.db").display().to_string();
     w.program("/usr/bin/python3").args(["-c", program, &database, &stranger.id().to_string()]).go().ok();
@@ -135,7 +131,7 @@ fn a_reboot_in_the_middle_of_things_is_repaired(w: &World) {
                 .spawn()
         })
         .collect();
-    assert!(whatif_e2e::wait_for(Duration::from_secs(10), || (w.own_process_ids().len() > 4).then_some(())).is_some());
+    assert!(whatif_e2e::wait_for(Duration::from_secs(60), || (w.own_process_ids().len() > 4).then_some(())).is_some());
     w.reboot();
     for mut child in children {
         let _ = child.wait();

@@ -68,6 +68,7 @@ fn a_lock_on_the_records_that_never_ends_is_an_error_and_no_hang(w: &World) {
     needs!(w, "python3");
     w.new_sandbox("one");
     w.exec("one", "echo kept > made").ok();
+    wait_for_others(w);
     let before = w.inventory();
     let holder = hold_records(w);
     let calls = [
@@ -136,14 +137,19 @@ fn try_everything(w: &World) {
     }
 }
 
+/// Until there are only keepers left, which use no records.
+fn wait_for_others(w: &World) {
+    eventually("nobody uses the records", || w.processes().iter().all(|p| p.contains(" keeper ")));
+}
+
 /// Puts the records aside, waiting for who still writes to them.
 fn put_aside(w: &World, name: &str) {
-    eventually("nobody uses the records", || w.processes().iter().all(|p| p.contains(" keeper ")));
+    wait_for_others(w);
     w.outside(&format!("cd {state} && mkdir {name} && cp -p state.db* {name}/ && rm state.db*", state = w.state.display())).ok();
 }
 
 fn put_back(w: &World, name: &str) {
-    eventually("nobody uses the records", || w.processes().iter().all(|p| p.contains(" keeper ")));
+    wait_for_others(w);
     w.outside(&format!("cd {state} && rm -f state.db* && mv {name}/* . && rmdir {name}", state = w.state.display())).ok();
 }
 
@@ -202,7 +208,7 @@ fn a_lost_log_of_the_records_loses_no_head(w: &World) {
     w.new_sandbox("forgotten");
     w.exec("forgotten", "echo kept > made").ok();
     let place = w.directory("forgotten");
-    eventually("nobody uses the records", || w.processes().iter().all(|p| p.contains(" keeper ")));
+    wait_for_others(w);
     w.outside(&format!("cd {} && rm state.db-wal state.db-shm", w.state.display())).ok();
     assert_eq!(w.exec("recorded", "cat made").ok().text(), "kept");
     let collected = w.json(["gc"]);
@@ -223,7 +229,7 @@ fn a_lost_log_of_the_records_loses_no_head(w: &World) {
 /// DR-07 and "a read-only state directory", for whoever owns it.
 fn a_state_directory_that_cannot_be_written_can_be_read_and_used(w: &World) {
     two_sandboxes(w);
-    eventually("nobody uses the records", || w.processes().iter().all(|p| p.contains(" keeper ")));
+    wait_for_others(w);
     let state = w.state.display();
     w.outside(&format!("chmod u-w {state} {state}/* {state}/sandboxes/*")).ok();
     assert_eq!(w.whatif(["ls", "-q"]).go().ok().stdout.lines().count(), 2);

@@ -7,7 +7,8 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use whatif_e2e::{
-    Fault, Point, Random, World, as_root, as_root_and_user, assert_same, canary, eventually, needs, sample, skip, wait_for,
+    Fault, Point, Random, World, as_root, as_root_and_user, assert_same, canary, eventually, kill_wholly, needs, sample, skip,
+    wait_for,
 };
 
 as_root_and_user!(
@@ -93,7 +94,7 @@ fn killing_commands_disturbs_none_of_fifty_sandboxes(w: &World) {
     w.json(["ls"]);
     for name in &all {
         assert_eq!(w.show(name)["status"], "active", "{name}");
-        w.exec(name, "test -s started && touch end").ok();
+        w.exec(name, "until test -s started; do sleep 0.05; done; touch end").ok();
     }
     for name in &all {
         eventually(&format!("what {name} was doing ends by itself"), || w.whatif(["logs", name]).go().ok().stdout == "over\n");
@@ -118,7 +119,7 @@ fn kill_at(w: &World, point: &Point, command: &[&str]) {
         let killed = fs::read_to_string(&trace).is_ok_and(|t| t.contains("killed by SIGKILL"));
         (killed && !w.processes().iter().any(is_command)).then_some(())
     };
-    let ended = wait_for(Duration::from_secs(20), || is_over().or_else(|| tracer.try_wait().expect("it is our child").map(|_| ())));
+    let ended = wait_for(Duration::from_secs(60), || is_over().or_else(|| tracer.try_wait().expect("it is our child").map(|_| ())));
     let _ = tracer.kill();
     let _ = tracer.wait();
     let _ = fs::remove_file(&trace);
@@ -195,8 +196,7 @@ fn a_recorded_process_number_that_is_somebody_elses_is_never_signalled(w: &World
     for command in commands {
         w.new_sandbox("reused");
         w.exec("reused", "echo kept > made").ok();
-        kill_by_id(w.keeper_pid("reused"));
-        eventually("it is dead", || w.processes().iter().all(|p| !p.contains(" keeper ")));
+        kill_wholly(&[w.keeper_pid("reused")]);
         let forged = format!("UPDATE sandboxes SET details = json_set(details, '$.keeper_pid', {})", stranger.id());
         sql(w, &forged);
         let done = w.whatif(command.iter().copied()).go();
@@ -230,8 +230,7 @@ fn a_process_number_of_another_namespace_is_never_signalled(w: &World) {
         let outcome = w.program("/usr/bin/unshare").args(nested).go();
         assert!(outcome.stdout.contains(&format!("alive {pid}")), "{command}: {} {}", outcome.stdout, outcome.stderr);
         assert!(outcome.stdout.contains("code 0"), "{command}: {} {}", outcome.stdout, outcome.stderr);
-        let ended = wait_for(Duration::from_secs(10), || w.processes().is_empty().then_some(()));
-        assert!(ended.is_some(), "{command}: the keeper has ended all the same: {:?}", w.processes());
+        eventually(&format!("{command}: the keeper has ended all the same"), || w.processes().is_empty());
         let _ = w.whatif(["rm", "elsewhere"]).go();
     }
 }
@@ -295,8 +294,10 @@ fn a_machine_that_slept_for_a_year_keeps_its_sandboxes(w: &World) {
 /// DR-09: `WHATIF_SANDBOXES=2000` for that many.
 fn many_sandboxes_leave_nothing_when_they_go(w: &World) {
     let before = w.inventory();
-    let mounts = || fs::read_to_string("/proc/self/mountinfo").map_or(0, |t| t.lines().count());
+    let mounts = || fs::read_to_string("/proc/self/mountinfo").expect("there is a mount table");
     let mounted = mounts();
+    // What other tests mount goes again.
+    let is_nothing_mounted = || mounts().lines().all(|line| mounted.lines().any(|mount| mount == line));
     let many = number_from("WHATIF_SANDBOXES", 60);
     let names: Vec<String> = (0..many).map(|n| format!("m{n}")).collect();
     for name in &names {
@@ -304,14 +305,15 @@ fn many_sandboxes_leave_nothing_when_they_go(w: &World) {
     }
     assert_eq!(w.json(["ls"]).as_array().map(Vec::len), Some(many));
     let descriptors = |name: &str| fs::read_dir(format!("/proc/{}/fd", w.keeper_pid(name))).map_or(0, Iterator::count);
-    assert!(descriptors(&names[many - 1]) <= descriptors(&names[0]), "a keeper inherits nothing of the others");
+    // One that was just asked has the connection of who asked for a moment.
+    eventually("a keeper inherits nothing of the others", || descriptors(&names[many - 1]) <= descriptors(&names[0]));
     for name in names.iter().step_by(10) {
         w.exec(name, "true").ok();
     }
-    assert_eq!(mounts(), mounted, "sandboxes mount nothing out here");
+    eventually("sandboxes mount nothing out here", is_nothing_mounted);
     w.whatif(["rm", "--all", "--yes"]).go().ok();
     w.assert_inventory_is(&before, "after they all went");
-    assert_eq!(mounts(), mounted);
+    eventually("and leave nothing mounted", is_nothing_mounted);
 }
 
 /// DR-12: a descriptor and a working directory of somebody outside, in the head.
@@ -351,7 +353,7 @@ fn a_view_somebody_entered_can_be_removed(w: &World) {
     let marker = w.dir.join("command").display().to_string();
     w.whatif(["exec", "-d", "entered", "--", "/bin/sh", "-c", "sleep 1000; true", &marker]).go().ok();
     let pid = || w.processes().iter().find(|p| p.contains(&marker)).and_then(|p| p.split(' ').next().map(str::to_owned));
-    let target = wait_for(Duration::from_secs(10), pid).expect("it runs");
+    let target = wait_for(Duration::from_secs(60), pid).expect("it runs");
     let user: &[&str] = if w.is_root() { &[] } else { &["--user", "--preserve-credentials"] };
     let sleeping = ["--target", &target, "--mount", "--root", "--", "/bin/sleep", "1000"];
     let mut visitor = w.program("/usr/bin/nsenter").args(user).args(sleeping).spawn();
@@ -403,7 +405,7 @@ $W exec one -- sh -c 'echo more > more' && echo wrote || echo refused
 $W ls -q | sort | tr '\n' ' '; echo listed
 $W stop two >/dev/null; echo stopped $?
 $W rm two >/dev/null; echo removed $?
-i=0; while [ -n "$(ls -A $WHATIF_HOME/transient)" ] && [ $i -lt 500 ]; do i=$((i+1)); sleep 0.01; done
+i=0; while [ -n "$(ls -A $WHATIF_HOME/transient)" ] && [ $i -lt 3000 ]; do i=$((i+1)); sleep 0.01; done
 $W exec one -- sh -c 'echo again > again; cat precious again'; echo code $?
 $W new three >/dev/null 2>&1; echo made $?
 $W rm --all --yes >/dev/null; echo all $?
@@ -483,7 +485,8 @@ fn everything_at_once_ends_and_leaves_a_whole_sandbox(w: &World) {
             let expected = [0, 124, 137, 143].contains(&outcome.code) || (arguments[0] == "exec" && outcome.code < 125);
             assert!(excused || expected, "round {round}, {arguments:?}: {} {}", outcome.code, outcome.stderr);
         }
-        let _ = w.whatif(["start", "one"]).go().ok();
+        // A keeper that was killed may be about to end still.
+        eventually("it starts", || w.whatif(["start", "one"]).go().code == 0);
         assert_eq!(w.exec("one", "cat precious d/1").ok().stdout, "precious\n1\n", "round {round}");
         // Whatever went wrong, it does not stay so.
         w.exec("one", "echo z >> grows").ok();
@@ -492,7 +495,5 @@ fn everything_at_once_ends_and_leaves_a_whole_sandbox(w: &World) {
     assert_same(&reality, &canary(&[&w.project]));
     w.whatif(["rm", "--all", "--yes"]).go().ok();
     w.whatif(["gc"]).go().ok();
-    let clean = wait_for(Duration::from_secs(10), || w.transient().is_empty().then_some(()));
-    assert!(clean.is_some(), "half done: {:?}", w.transient());
     w.assert_inventory_is(&before, "after all of it");
 }

@@ -128,7 +128,7 @@ fn a_decision_lapses_with_the_content(w: &World) {
     let mut terminal = review(w, "s");
     terminal.type_in("aa");
     let both = |w: &World| w.json(["review", "s"])["decisions"].as_array().map_or(0, Vec::len) == 2;
-    assert!(wait_for(Duration::from_secs(10), || both(w).then_some(())).is_some(), "stored as they are made");
+    assert!(wait_for(Duration::from_secs(60), || both(w).then_some(())).is_some(), "stored as they are made");
     w.exec("s", "echo changed > b").ok();
     let stored = w.json(["review", "s"]);
     assert_eq!((verdict(&stored, "a"), &stored["lapsed"]), (json!("accepted"), &json!(["b"])), "{stored}");
@@ -259,7 +259,7 @@ fn the_terminal_is_given_back_after_a_signal(w: &World) {
     let mut terminal = review(w, "s");
     terminal.type_in("a");
     let stored = || w.json(["review", "s"])["decisions"] == json!([{"path": "a", "verdict": "accepted"}]);
-    assert!(wait_for(Duration::from_secs(10), || stored().then_some(())).is_some(), "stored at once");
+    assert!(wait_for(Duration::from_secs(60), || stored().then_some(())).is_some(), "stored at once");
     terminal.signal(rustix::process::Signal::TERM);
     terminal.expect("\u{1b}[?1049l");
     terminal.expect("1 accepted");

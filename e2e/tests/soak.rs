@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use whatif_e2e::{Random, World, as_root_and_user, wait_for};
+use whatif_e2e::{Random, World, as_root_and_user, eventually, wait_for};
 
 as_root_and_user!(an_inventory_sees_what_a_sandbox_is, nothing_is_left_over_after_many_lives);
 
@@ -36,13 +36,15 @@ fn an_inventory_sees_what_a_sandbox_is(w: &World) {
     // Without a network, so that nobody waits for its use.
     w.whatif(["new", "seen", "--pids", "50", "--net", "none"]).go().ok();
     w.whatif(["exec", "-d", "seen", "--", "sleep", "1000"]).go().ok();
-    let seen = before.differences(&w.inventory());
+    let seen = || before.differences(&w.inventory());
+    let processes = || seen().iter().filter(|d| d.starts_with("+ process")).count();
+    eventually("the keeper and the command", || processes() == 2);
+    let seen = seen();
     let mut kinds = vec!["+ process", "+ namespace", "+ socket", "+ file"];
     kinds.extend(w.is_root().then_some("+ control group"));
     for kind in kinds {
         assert!(seen.iter().any(|difference| difference.starts_with(kind)), "no '{kind}' in {seen:#?}");
     }
-    assert_eq!(seen.iter().filter(|d| d.starts_with("+ process")).count(), 2, "the keeper and the command: {seen:#?}");
     w.whatif(["rm", "seen"]).go().ok();
     w.assert_inventory_is(&before, "after it is gone");
 }
@@ -129,7 +131,7 @@ fn interrupted(w: &World, random: &mut Random, arguments: &[&str]) {
 }
 
 fn ended(child: &mut Child, arguments: &[&str]) {
-    let ended = wait_for(Duration::from_secs(40), || child.try_wait().expect("it is our child"));
+    let ended = wait_for(Duration::from_secs(120), || child.try_wait().expect("it is our child"));
     if ended.is_none() {
         let _ = child.kill();
         let _ = child.wait();

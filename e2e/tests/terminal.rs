@@ -122,7 +122,7 @@ fn programs_work_in_tmux(w: &World) {
     tmux(&format!("new-session -d -x 90 -y 30 '{} shell tmux'", w.bin.display())).ok();
     tmux("send-keys 'stty size; echo in-$((20+3))' Enter").ok();
     let screen = || tmux("capture-pane -p").stdout;
-    let seen = whatif_e2e::wait_for(std::time::Duration::from_secs(10), || screen().contains("in-23").then(&screen));
+    let seen = whatif_e2e::wait_for(std::time::Duration::from_secs(60), || screen().contains("in-23").then(&screen));
     tmux("kill-server").ok();
     let seen = seen.unwrap_or_else(|| panic!("nothing came back: {}", screen()));
     assert!(seen.contains("90"), "the size is tmux's: {seen}");

@@ -50,7 +50,7 @@ fn work_that_began_before_the_record_says_so_is_kept(w: &World) {
     let mut kept = 0;
     for point in sample(&points, 6, 0) {
         let stopped = Stopped::at(w, &point, &run);
-        let written = wait_for(Duration::from_millis(300), || is_written().then_some(())).is_some();
+        let written = wait_for(Duration::from_secs(1), || is_written().then_some(())).is_some();
         let mut tracer = stopped.kill_alone();
         // Its keeper may be alive still: then nobody can tell yet.
         if written {
