@@ -183,9 +183,11 @@ pub fn odd_name() -> OsString {
 pub fn as_ordinary_user(child: &str) {
     let scene = Scene::new();
     fs::set_permissions(&scene.base, fs::Permissions::from_mode(0o755)).unwrap();
-    // The build directory may be out of the user's reach.
+    // The build directory may be out of the user's reach. Copied by another process: while we have it open for writing, what another
+    // thread starts has it, too, and then it cannot be executed.
     let program = scene.base.join("test");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let copied = std::process::Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap();
+    assert!(copied.success());
     let mut command = if is_root() {
         let mut command = std::process::Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
