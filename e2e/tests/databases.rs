@@ -14,6 +14,7 @@ as_root_and_user!(
     one_whose_journal_is_applied_again_and_again_is_no_conflict,
     a_rebase_puts_no_other_database_under_a_journal,
     nothing_is_put_under_a_running_server,
+    two_clusters_are_not_mixed,
 );
 
 const CREATE: &str = "import sqlite3; db = sqlite3.connect('db'); db.execute('CREATE TABLE t (x, y)')";
@@ -155,18 +156,31 @@ fn server(w: &World) -> Child {
     server
 }
 
-fn nothing_is_put_under_a_running_server(w: &World) {
+/// A directory for a server, or false if there is none to be had.
+fn has_cluster(w: &World) -> bool {
     if !Path::new("/usr/lib/postgresql").exists() {
         skip("PostgreSQL is not installed");
-        return;
+        return false;
     }
     w.outside("mkdir -m 700 data").ok();
     if w.is_root() {
         w.outside("chown 65534:65534 data").ok();
     }
     w.outside(&format!("{} --no-sync -A trust -U suite -D data", postgres(w, "initdb"))).ok();
+    true
+}
+
+/// Lets a server do one thing.
+fn single(w: &World, statement: &str) -> String {
+    format!("echo '{statement};' | {} --single -D data postgres", postgres(w, "postgres"))
+}
+
+fn nothing_is_put_under_a_running_server(w: &World) {
+    if !has_cluster(w) {
+        return;
+    }
     w.new_sandbox("s");
-    let inside = format!("echo 'CREATE TABLE t (x int);' | {} --single -D data postgres", postgres(w, "postgres"));
+    let inside = single(w, "CREATE TABLE t (x int)");
     w.exec("s", &format!("{inside} && echo '# inside' >> data/pg_hba.conf && echo x > x")).ok();
 
     let mut server = server(w);
@@ -183,4 +197,22 @@ fn nothing_is_put_under_a_running_server(w: &World) {
     w.outside("echo 2 > data/postmaster.pid").ok();
     w.apply(&["s", "--files", "data/pg_hba.conf"]).ok();
     assert!(w.read("data/pg_hba.conf").contains("inside"));
+}
+
+fn two_clusters_are_not_mixed(w: &World) {
+    if !has_cluster(w) {
+        return;
+    }
+    w.new_sandbox("s");
+    w.exec("s", &format!("{} && echo x > x", single(w, "CREATE TABLE t (x int)"))).ok();
+    w.outside(&single(w, "CREATE TABLE u (x int)")).ok();
+
+    let said = w.apply(&["s", "--all"]).exits(1).says("the two cannot be mixed").stderr;
+    assert!(!said.contains("--theirs"), "it is of no use: {said}");
+    w.apply(&["s", "--all", "--theirs", "data"]).exits(1).says("the two cannot be mixed");
+    w.apply(&["s", "--files", "data/base/**"]).exits(1).says("the two cannot be mixed");
+    w.apply(&["s", "--all", "--ours", "data"]).ok();
+    assert_eq!(w.read("x"), "x\n");
+    // Reality's is as it was, and goes on: the very next statement finds its table.
+    w.outside(&format!("{} | grep -qv ERROR", single(w, "DROP TABLE u"))).ok();
 }

@@ -24,6 +24,7 @@ as_root_and_user!(
     a_crash_leaves_no_core_file,
     escape_sequences_in_logs_do_not_reach_a_terminal,
     escape_sequences_in_arguments_do_not_reach_a_terminal,
+    signals_that_its_maker_ignores_are_not_ignored_inside,
 );
 on_other_backends!(
     no_process_outside_can_be_signalled,
@@ -467,4 +468,10 @@ fn escape_sequences_in_arguments_do_not_reach_a_terminal(w: &World) {
         let screen = terminal.screen();
         assert!(!screen.contains("\u{1b}]52"), "{command:?}: {screen:?}");
     }
+}
+
+/// A sandbox that a script made in the background has to hear Ctrl-C when a person works in it.
+fn signals_that_its_maker_ignores_are_not_ignored_inside(w: &World) {
+    w.outside(&format!("trap '' HUP INT QUIT USR1; exec {} new deaf", w.bin.display())).ok();
+    assert_eq!(w.exec("deaf", "grep SigIgn /proc/self/status").ok().stdout, "SigIgn:\t0000000000000000\n");
 }

@@ -3,7 +3,7 @@
 pub mod apply;
 pub mod checks;
 pub mod commit;
-mod database;
+pub(crate) mod database;
 pub mod diff;
 pub mod gate;
 pub mod history;

@@ -162,12 +162,11 @@ fn become_keeper(shared: &Shared<'_>) -> Result<std::convert::Infallible, (Step,
     }
 
     // 5. Its own session, so that no terminal signal of the caller reaches it; default signals, empty mask.
+    signals::restore_all_defaults();
     let none = signals::set_of(&[]);
     // SAFETY: plain system calls on valid values; `argv` ends with a null pointer and its strings outlive the call.
     unsafe {
         libc::setsid();
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         let no_environment = [std::ptr::null::<libc::c_char>()];
         libc::syscall(libc::SYS_execveat, executable, c"".as_ptr(), shared.argv, no_environment.as_ptr(), libc::AT_EMPTY_PATH);

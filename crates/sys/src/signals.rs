@@ -54,6 +54,18 @@ pub fn restore_default_sigpipe() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
+/// Lets every signal do what it does by default. Whoever started us may have had some ignored, as a shell has for what it runs in
+/// the background, and what ignores a signal hands that down.
+pub(crate) fn restore_all_defaults() {
+    /// Handler, flags, restorer and mask as the kernel has them.
+    const DEFAULT: [u64; 4] = [0; 4];
+    // Those that cannot be changed are refused, and are at their defaults. The C library keeps two for itself.
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: setting a signal to its default action installs no handler; the kernel reads what is there to be read.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT.as_ptr(), std::ptr::null_mut::<u8>(), size_of::<u64>()) };
+    }
+}
+
 /// Makes a write beyond the limit on file sizes an error, rather than the end of the process in the middle of something. What we
 /// start has it too, except commands in sandboxes.
 pub fn ignore_file_size_signal() {

@@ -1,6 +1,7 @@
 //! Databases consist of several files, and belong to whoever has them open. What was written to an SQLite database last is in a
 //! journal beside it, and is brought into whatever file has its name then: one that was exchanged meanwhile would be damaged, or
-//! lose what it brought. A server of PostgreSQL writes what it has in memory over whatever lies in its directory.
+//! lose what it brought. A server of PostgreSQL writes what it has in memory over whatever lies in its directory, and has all that
+//! belongs together in many files.
 
 mod postgres;
 
@@ -32,6 +33,11 @@ const WITHOUT_DATABASE: &str = "it is the journal of a database that is not appl
 const OTHER_DATABASE: &str =
     "it is the journal of a database that reality changed since: close the database inside, then choose one of the two";
 
+/// Whether this is why something would damage a database: nobody can choose that.
+pub(crate) fn says(why: &str) -> bool {
+    [IN_USE, WITHOUT_JOURNAL, WITHOUT_DATABASE, OTHER_DATABASE, postgres::RUNS, postgres::MOVED].contains(&why)
+}
+
 /// What an apply would do to databases, of all changes and those that it takes.
 pub(super) struct Databases<'a> {
     changes: HashMap<&'a Path, &'a Change>,
@@ -45,14 +51,14 @@ impl<'a> Databases<'a> {
         let owners: HashSet<PathBuf> = changes.iter().filter_map(|c| owner_of(&c.path)).collect();
         let is_of_one = |c: &&Change| !owners.is_empty() && (owners.contains(&c.path) || owner_of(&c.path).is_some());
         let of_databases = changes.iter().filter(is_of_one).map(|c| (c.path.as_path(), c)).collect();
-        Ok(Self { changes: of_databases, taken, bases, clusters: Clusters::running(changes)? })
+        Ok(Self { changes: of_databases, taken, bases, clusters: Clusters::of(changes)? })
     }
 
     /// Why a change that is taken would damage a database.
     pub(super) fn damage(&self, change: &Change, now: Option<&State>) -> io::Result<Option<&'static str>> {
         let path = &change.path;
-        if self.clusters.hold(path) {
-            return Ok(Some(postgres::RUNS));
+        if let Some(why) = self.damage_to_cluster(path) {
+            return Ok(Some(why));
         }
         if let Some(now) = now
             && now.node.kind == Kind::File
@@ -67,6 +73,11 @@ impl<'a> Databases<'a> {
             Some(owner) => self.fits_database(change, &owner),
             None => Ok(None),
         }
+    }
+
+    /// The same for whatever is done to one file of a cluster.
+    pub(super) fn damage_to_cluster(&self, path: &Path) -> Option<&'static str> {
+        self.clusters.damage(path)
     }
 
     /// Whether it is a database of which the sandbox has a journal that stays behind.

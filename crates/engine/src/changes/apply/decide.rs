@@ -133,9 +133,14 @@ impl Decider {
     fn spare_databases(&self, decided: &mut [Decided<'_>], changes: &[Change], bases: &Bases) -> Result<(), EngineError> {
         let taken = decided.iter().filter(|d| d.changes_content()).map(|d| d.change.path.as_path()).collect();
         let databases = Databases::new(changes, taken, bases)?;
-        for one in decided.iter_mut().filter(|d| d.changes_content()) {
+        for one in decided {
             let path = &one.change.path;
-            let damage = databases.damage(one.change, one.now.as_ref());
+            let damage = match &one.result {
+                // What cannot be chosen shall not be offered.
+                Result3::Conflict(_) => Ok(databases.damage_to_cluster(path)),
+                _ if one.changes_content() => databases.damage(one.change, one.now.as_ref()),
+                _ => continue,
+            };
             let Some(why) = damage.map_err(|e| EngineError::io("look at", path, e))? else { continue };
             // Nobody can want the sandbox's version of what would be damaged with it.
             one.result = match self.settled(path) {

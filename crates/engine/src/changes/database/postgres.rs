@@ -1,42 +1,72 @@
-//! Directories that a server of PostgreSQL runs on in reality.
+//! Directories that a server of PostgreSQL works on. All files in one belong together: some of reality's beside some of a sandbox's
+//! are no database.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
-use whatif_diff::{Change, content};
-use whatif_sys::absence::{MeansAbsent, OrAbsent};
+use whatif_diff::{Base, Change, content};
+use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 
 use crate::EngineError;
 
 pub(super) const RUNS: &str =
     "a PostgreSQL server runs on this directory in reality: stop it first (the version of the sandbox would damage it)";
 
-/// What every server writes to when it starts.
+pub(super) const MOVED: &str = "a PostgreSQL server worked on this directory in reality since, and the two cannot be mixed: take the data out of the sandbox with pg_dump, or leave all of the directory out";
+
+/// By this a directory of a server is recognized.
 const CONTROL: &str = "global/pg_control";
+
+/// Some of these change with whatever a server does.
+const DATA: [&str; 5] = ["base", "global", "pg_wal", "pg_xact", "pg_multixact"];
 
 /// A server's file has a few lines, the first of which is its number.
 const LONGEST: u64 = 64 << 10;
 
-pub(super) struct Clusters(HashSet<PathBuf>);
+#[derive(Default)]
+pub(super) struct Clusters {
+    /// A server of reality's runs on them.
+    running: HashSet<PathBuf>,
+    /// One ran on them since the sandbox's started from them.
+    moved: HashSet<PathBuf>,
+}
 
 impl Clusters {
-    /// Among those that the sandbox ran a server on.
-    pub(super) fn running(changes: &[Change]) -> Result<Self, EngineError> {
-        let directories = changes.iter().filter(|c| c.path.ends_with(CONTROL)).filter_map(|c| c.path.ancestors().nth(2));
-        let mut running = HashSet::new();
-        for directory in directories {
-            if is_running(directory).map_err(|e| EngineError::io("look at", directory, e))? {
-                running.insert(directory.to_owned());
+    /// Those that the sandbox changed the data of.
+    pub(super) fn of(changes: &[Change]) -> Result<Self, EngineError> {
+        let mut all: HashMap<&Path, bool> = HashMap::new();
+        for change in changes {
+            let is_data = |part: &&Path| part.file_name().is_some_and(|name| DATA.iter().any(|data| name == *data));
+            let Some(cluster) = change.path.ancestors().skip(1).find(is_data).and_then(Path::parent) else { continue };
+            *all.entry(cluster).or_default() |= change.base != Base::Reality;
+        }
+        let mut clusters = Self::default();
+        for (directory, is_moved) in all {
+            let look = || Ok((absence::is_file(&directory.join(CONTROL))?, is_running(directory)?));
+            let (is_cluster, is_running) = look().map_err(|e| EngineError::io("look at", directory, e))?;
+            if is_cluster && is_running {
+                clusters.running.insert(directory.to_owned());
+            }
+            if is_cluster && is_moved {
+                clusters.moved.insert(directory.to_owned());
             }
         }
-        Ok(Self(running))
+        Ok(clusters)
     }
 
-    pub(super) fn hold(&self, path: &Path) -> bool {
-        !self.0.is_empty() && path.ancestors().skip(1).any(|directory| self.0.contains(directory))
+    /// Why nothing of the sandbox's may be put at a path.
+    pub(super) fn damage(&self, path: &Path) -> Option<&'static str> {
+        let is_in = |clusters: &HashSet<PathBuf>, depth| {
+            !clusters.is_empty() && path.ancestors().skip(depth).any(|directory| clusters.contains(directory))
+        };
+        if is_in(&self.running, 1) {
+            return Some(RUNS);
+        }
+        // What lies in the directory itself is configuration.
+        is_in(&self.moved, 2).then_some(MOVED)
     }
 }
 
