@@ -24,11 +24,16 @@ use whatif_keeper::protocol::Process;
 use whatif_sys::holder::Holder;
 use whatif_types::{Handle, Identity, NetMode, SandboxId};
 
-use crate::LaunchError;
+use crate::{Finding, LaunchError, Verdict};
 
 /// One way of isolating processes.
 pub trait Provider: Debug + Send + Sync {
     fn name(&self) -> &'static str;
+
+    /// Whether this user can have sandboxes of it here, and if not, why and what helps. Only looks: nothing is started.
+    fn probe(&self, uid: u32) -> Probe;
+
+    fn capabilities(&self) -> Capabilities;
 
     /// Who the sandboxes of this user are outside, if nothing forbids the better one.
     fn identity_of(&self, uid: u32, gid: u32) -> Identity;
@@ -77,6 +82,34 @@ pub trait Instance: Debug + Send + Sync {
 
     /// Whether its keeper is of a program that was replaced since.
     fn is_outdated(&self) -> bool;
+}
+
+/// What a provider found out about the machine it is on.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// Of what it is made with.
+    pub version: String,
+    /// What it looked at, whether that will do, and what helps.
+    pub findings: Vec<Finding>,
+}
+
+impl Probe {
+    /// Whether nothing is in the way as far as one can see. Only a sandbox that stands is a proof.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        self.findings.iter().all(|finding| finding.verdict != Verdict::Fail)
+    }
+}
+
+/// What can be done with an instance besides running commands in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// It can be put on other layers while it lives.
+    pub restack: bool,
+    /// Everything in it can be held still.
+    pub pause: bool,
+    /// Its processes can be saved as they are, and go on in another one.
+    pub checkpoint: bool,
 }
 
 /// What a provider needs to know to start a keeper.

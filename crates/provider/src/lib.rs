@@ -7,11 +7,13 @@
 
 pub mod contract;
 mod error;
+mod finding;
 pub mod inside;
 mod native;
 
-pub use self::contract::{Entrance, Instance, Launch, Launched, Orphan, Prepared, Provider, Whereabouts};
+pub use self::contract::{Capabilities, Entrance, Instance, Launch, Launched, Orphan, Prepared, Probe, Provider, Whereabouts};
 pub use self::error::{LaunchError, UnknownProvider};
+pub use self::finding::{Finding, Verdict};
 pub use self::native::KEEPER_COMMAND;
 
 /// All there are, the usual one first.

@@ -7,6 +7,7 @@ mod ids;
 mod instance;
 mod launch;
 mod orphans;
+mod probe;
 
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use whatif_types::Identity;
 use whatif_types::boot::COMMON_IDS;
 
 use self::instance::Keeper;
-use crate::{Instance, Launch, LaunchError, Launched, Orphan, Provider, Whereabouts};
+use crate::{Capabilities, Instance, Launch, LaunchError, Launched, Orphan, Probe, Provider, Whereabouts};
 
 const NAME: &str = "native";
 /// How the command line of a keeper begins after the program: `whatif keeper <id> <network>`.
@@ -29,6 +30,15 @@ pub(crate) struct Native;
 impl Provider for Native {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn probe(&self, uid: u32) -> Probe {
+        probe::probe(uid)
+    }
+
+    /// The kernel has nothing to save a running process with that could be relied on.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { restack: true, pause: true, checkpoint: false }
     }
 
     fn identity_of(&self, uid: u32, gid: u32) -> Identity {

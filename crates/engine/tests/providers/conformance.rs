@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use whatif_engine::{CommandSpec, Engine, NewSandbox, Stdio};
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Access;
-use whatif_provider::{Instance, Launch, Provider, Whereabouts};
+use whatif_provider::{Capabilities, Finding, Instance, Launch, Provider, Verdict, Whereabouts};
 use whatif_types::{Handle, NetMode, Sandbox, SandboxId};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,17 +24,26 @@ pub struct Ground<'a> {
 }
 
 pub fn check(ground: &Ground<'_>) {
+    ground.it_says_that_it_can_be_used_here();
     ground.what_is_launched_waits_and_can_be_ended();
     ground.what_cannot_be_launched_leaves_nothing();
     ground.a_record_leads_to_the_instance_and_dropping_it_ends_nothing();
     ground.another_handle_or_another_id_leads_nowhere();
     ground.the_view_is_that_of_the_inside();
     ground.processes_are_told_with_their_command_lines();
+    ground.it_can_what_it_says();
     ground.all_of_a_state_directory_are_listed();
     ground.what_is_killed_is_gone_with_everything();
 }
 
 impl Ground<'_> {
+    fn it_says_that_it_can_be_used_here(&self) {
+        let probe = self.provider.probe(rustix::process::geteuid().as_raw());
+        assert!(probe.is_available() && !probe.version.is_empty(), "{probe:?}");
+        let is_explained = |finding: &Finding| finding.verdict == Verdict::Ok || finding.fix.is_some();
+        assert!(probe.findings.iter().all(is_explained), "whatever is missing comes with what helps: {probe:?}");
+    }
+
     fn what_is_launched_waits_and_can_be_ended(&self) {
         let (id, directory, alive) = self.bare_directory();
         let launched = self.provider.launch(&self.launch(&id, &directory, &alive)).expect("a keeper can be started");
@@ -61,7 +70,6 @@ impl Ground<'_> {
         let instance = self.instance(&sandbox);
         assert!(instance.hold() && !instance.wait(Some(Duration::ZERO)) && !instance.is_outdated());
         assert!(instance.connect().expect("it listens").list().expect("it answers").is_empty(), "nothing runs in it");
-        assert!(instance.entrance().is_ok(), "it can be put on other layers");
         drop(instance);
         assert!(self.instance(&sandbox).connect().is_ok(), "an instance belongs to nobody");
         self.remove(&sandbox);
@@ -117,6 +125,17 @@ impl Ground<'_> {
             instance.complete(&mut processes);
             processes.iter().any(|process| process.command == "sleep 1000").then_some(())
         });
+        self.remove(&sandbox);
+    }
+
+    fn it_can_what_it_says(&self) {
+        let Capabilities { restack, pause, checkpoint } = self.provider.capabilities();
+        let sandbox = self.create("able");
+        let instance = self.instance(&sandbox);
+        assert_eq!(instance.entrance().is_ok(), restack);
+        assert_eq!(instance.connect().expect("it listens").freeze().is_ok(), pause);
+        assert!(instance.connect().expect("it goes on when the first has left").list().is_ok());
+        assert!(!checkpoint, "the contract has no way to ask for one yet");
         self.remove(&sandbox);
     }
 
