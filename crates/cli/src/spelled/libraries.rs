@@ -14,7 +14,7 @@ const EXCEPTIONS: [(&str, &str); 20] = [
     ("engine/src/changes/commit/reference.rs", "whatif apply"),
     // Notes about a path, and what helps against what the doctor finds.
     ("engine/src/changes/rebase.rs", "choose a side with apply --ours or --theirs"),
-    ("engine/src/doctor/kernel.rs", "even with --net host"),
+    ("provider/src/native/probe.rs", "even with --net host"),
     ("engine/src/doctor/sandboxes.rs", "whatif gc"),
     ("engine/src/doctor/sandboxes.rs", "whatif stop {0} && whatif start {0}"),
     ("engine/src/doctor/sandboxes.rs", "'whatif rm NAME' gives up what is left"),
