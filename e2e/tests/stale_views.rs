@@ -10,6 +10,8 @@ as_root_and_user!(
     an_undo_of_another_sandbox_is_seen,
     an_edit_by_hand_is_not_lost,
     an_edit_by_hand_is_not_lost_over_fuse,
+    what_reality_appends_is_not_lost_over_fuse,
+    what_reality_appends_is_copied_inside,
     an_edit_by_hand_is_seen_by_the_next_command,
     an_edit_by_hand_is_seen_through_layers,
     a_swapped_directory_is_not_lost,
@@ -124,6 +126,31 @@ fn an_edit_by_hand_is_not_lost_over_fuse(w: &World) {
     if w.outside("exec 3<>/dev/fuse").code == 0 {
         edited_by_hand(w, "fuse");
     }
+}
+
+/// What a running command has looked at it may go on seeing as it was.
+fn what_reality_appends_is_not_lost_over_fuse(w: &World) {
+    needs!(w, "fuse-overlayfs");
+    if w.outside("exec 3<>/dev/fuse").code != 0 {
+        return;
+    }
+    for edit in ["echo eleven >> a.txt", BY_RENAME, "cp a.txt copy; echo eleven >> copy; mv copy a.txt"] {
+        seen(w, "fuse");
+        meanwhile(w, "echo theirs >> a.txt", edit);
+        let outcome = w.apply(&["b"]);
+        assert!(w.read("a.txt").contains("theirs"), "{edit}: {} {}", w.read("a.txt"), outcome.stdout);
+        w.whatif(["rm", "b", "--yes"]).go().ok();
+    }
+}
+
+/// An overlay goes by the size that it remembers where it is asked to copy.
+fn what_reality_appends_is_copied_inside(w: &World) {
+    seen(w, "overlay");
+    meanwhile(w, "echo theirs >> a.txt", "cp a.txt copy");
+    assert_eq!(w.exec("b", "tail -n 1 copy").ok().stdout, "theirs\n");
+    assert_eq!(w.exec("b", "echo more >> copy; mv copy a.txt; tail -n 2 a.txt").ok().stdout, "theirs\nmore\n");
+    w.apply(&["b"]);
+    assert!(w.read("a.txt").contains("theirs"));
 }
 
 /// Whether `sed -i` inside renamed nothing. Its new file can get the number of the inode that reality just gave up; fuse-overlayfs takes

@@ -160,6 +160,10 @@ impl<'a> Seen<'a> {
         if touched.now.kind == Kind::Directory {
             return self.is_same_directory(place, touched.path, since);
         }
+        // Through what a process serves, a file may be seen as it was before reality wrote to it.
+        if place.tree.marks == Format::Fuse {
+            return touched.now.ctime < since && self.is_same_directory(place, directory, since);
+        }
         let stayed = touched.now.ctime < since || changed_at(directory).is_some_and(|ctime| ctime < since);
         (stayed && self.is_same_directory(place, directory, since)) || self.was_copied_from(place.tree, touched)
     }

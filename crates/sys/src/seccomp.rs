@@ -118,6 +118,9 @@ const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_io_setup,
     // Pages that the keeper cannot tell from those of programs, and as long as there are any the machine cannot hibernate.
     libc::SYS_memfd_secret,
+    // An overlay copies as much of a file as it remembers it to have, without what reality has appended since. Programs that are told
+    // that there is no such call read and write instead, which an overlay passes on.
+    libc::SYS_copy_file_range,
 ];
 
 /// Builds and installs the filter for the calling thread and everything it will start. Needs `no_new_privs`.
