@@ -3,7 +3,7 @@
 pub mod apply;
 pub mod checks;
 pub mod commit;
-pub(crate) mod database;
+mod database;
 pub mod diff;
 pub mod gate;
 pub mod history;

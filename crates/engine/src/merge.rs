@@ -1,6 +1,7 @@
 //! Three sides of one path: what the sandbox started from, what reality has, what the sandbox has. The same for an apply, which
 //! brings the result to reality, and a rebase, which brings it to the sandbox.
 
+pub(crate) mod damage;
 mod give;
 mod left_out;
 mod looks;

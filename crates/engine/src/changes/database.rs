@@ -17,6 +17,7 @@ use whatif_sys::direct;
 
 use self::postgres::Clusters;
 use crate::EngineError;
+use crate::merge::damage::{IN_USE, OTHER_DATABASE, WITHOUT_DATABASE, WITHOUT_JOURNAL};
 
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
 /// A database consists of pages that are multiples of this.
@@ -24,19 +25,6 @@ const PAGE: u64 = 512;
 const JOURNALS: [&str; 2] = ["-wal", "-journal"];
 /// What SQLite locks in the file of a database: whoever reads, all the time where there is a write-ahead log, has the shared bytes.
 const LOCKED: (u64, u64) = (0x4000_0000, 512);
-
-const IN_USE: &str =
-    "reality has the database open, or a journal of it is left: close it first (the version of the sandbox would damage it)";
-const WITHOUT_JOURNAL: &str =
-    "what the sandbox wrote to the database last is in a journal that is not applied with it: take both, or neither";
-const WITHOUT_DATABASE: &str = "it is the journal of a database that is not applied with it: take both, or neither";
-const OTHER_DATABASE: &str =
-    "it is the journal of a database that reality changed since: close the database inside, then choose one of the two";
-
-/// Whether this is why something would damage a database: nobody can choose that.
-pub(crate) fn says(why: &str) -> bool {
-    [IN_USE, WITHOUT_JOURNAL, WITHOUT_DATABASE, OTHER_DATABASE, postgres::RUNS, postgres::MOVED].contains(&why)
-}
 
 /// What an apply would do to databases, of all changes and those that it takes.
 pub(super) struct Databases<'a> {

@@ -13,9 +13,8 @@ use whatif_types::text::Text;
 use whatif_types::{Backend, Explain, Remedy, remedy};
 
 use super::EngineError;
-use crate::changes::database;
 use crate::git_directory::Fault;
-use crate::merge::{Conflict, MARKERS, NOT_SEEN};
+use crate::merge::{Conflict, MARKERS, NOT_SEEN, damage};
 use crate::owner::Owner;
 
 /// So many paths get a remedy of their own.
@@ -357,7 +356,7 @@ fn of_conflicts(name: &str, conflicts: &[Conflict], is_stopped: bool) -> Vec<Rem
     let (marked, others): (Vec<&Conflict>, Vec<&Conflict>) = conflicts.iter().partition(|c| c.why == MARKERS);
     let (in_git, others): (Vec<&Conflict>, Vec<&Conflict>) = others.into_iter().partition(|c| Fault::says(c.why));
     let (not_seen, others): (Vec<&Conflict>, Vec<&Conflict>) = others.into_iter().partition(|c| c.why == NOT_SEEN);
-    let (of_databases, others): (Vec<&Conflict>, Vec<&Conflict>) = others.into_iter().partition(|c| database::says(c.why));
+    let (of_databases, others): (Vec<&Conflict>, Vec<&Conflict>) = others.into_iter().partition(|c| damage::says(c.why));
     let mut remedies = Vec::new();
     if !of_databases.is_empty() {
         let before = "nothing was written. Do what is said of each database, or choose for it: ";

@@ -11,11 +11,7 @@ use whatif_diff::{Base, Change, content};
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 
 use crate::EngineError;
-
-pub(super) const RUNS: &str =
-    "a PostgreSQL server runs on this directory in reality: stop it first (the version of the sandbox would damage it)";
-
-pub(super) const MOVED: &str = "a PostgreSQL server worked on this directory in reality since, and the two cannot be mixed: take the data out of the sandbox with pg_dump, or leave all of the directory out";
+use crate::merge::damage::{MIXED, RUNS};
 
 /// By this a directory of a server is recognized.
 const CONTROL: &str = "global/pg_control";
@@ -66,7 +62,7 @@ impl Clusters {
             return Some(RUNS);
         }
         // What lies in the directory itself is configuration.
-        is_in(&self.moved, 2).then_some(MOVED)
+        is_in(&self.moved, 2).then_some(MIXED)
     }
 }
 
