@@ -129,7 +129,9 @@ fn in_own_namespace(w: &World, script: &str) -> Outcome {
     w.program("/usr/bin/unshare").args(unshare).args([&w.bin]).go().ok()
 }
 
-/// Where a mount lies in a directory that an ordinary user may write, each of its subdirectories is put in place by itself.
+/// Where a mount lies in a directory that an ordinary user may write, each of its subdirectories is put in place by itself. One that
+/// comes or goes in the very moment may have a command refused (docs/internals/open-questions.md), which does nothing then; the
+/// next try is another moment.
 fn directories_beside_a_mount_may_come_and_go(w: &World) {
     needs!(w, "setpriv");
     let script = r#"
@@ -138,7 +140,12 @@ fn directories_beside_a_mount_may_come_and_go(w: &World) {
         while :; do mkdir shared/one shared/two; rmdir shared/one shared/two; done & churn=$!
         trap 'kill $churn' EXIT
         as_them() {
-            setpriv --reuid=65534 --regid=65534 --clear-groups env -C theirs/project HOME="$PWD/theirs" WHATIF_HOME="$PWD/theirs/state" "$@"
+            for _ in 1 2 3; do
+                code=0
+                setpriv --reuid=65534 --regid=65534 --clear-groups env -C theirs/project HOME="$PWD/theirs" WHATIF_HOME="$PWD/theirs/state" "$@" || code=$?
+                [ $code = 125 ] || break
+            done
+            return $code
         }
         as_them "$0" new --backend overlay s
         for round in 1 2 3 4 5 6 7 8; do
