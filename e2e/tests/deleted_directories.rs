@@ -16,6 +16,7 @@ as_root_and_user!(
     what_a_link_in_its_place_leads_to_does_not_matter,
     nor_where_reality_has_such_a_link,
     what_is_deleted_where_a_process_stands_is_deleted,
+    where_no_mark_can_be_made_the_sandbox_starts_all_the_same,
 );
 
 fn what_reality_made_of_a_directory_in_a_deleted_one_is_not_lost(w: &World) {
@@ -194,4 +195,19 @@ fn what_is_deleted_where_a_process_stands_is_deleted(w: &World) {
     w.apply(&["s"]).ok();
     assert_eq!(w.outside("find c | sort").ok().stdout, "c\nc/d\nc/d/k\nc/d/w\n");
     assert_eq!(w.exec("s", "find c | sort").ok().stdout, "c\nc/d\nc/d/k\nc/d/w\n");
+}
+
+fn where_no_mark_can_be_made_the_sandbox_starts_all_the_same(w: &World) {
+    w.new_sandbox("s");
+    w.exec("s", "mkdir c; echo w > c/w; echo z > c/z").ok();
+    let apply = format!("{} apply s --yes", w.bin.display());
+    // Root may write in a closed directory, and makes its mark.
+    w.exec_around("s", "cd c; ls", &apply, "rm z; chmod 555 .");
+    w.outside("echo added > c/new").ok();
+    w.whatif(["stop", "s"]).go().ok();
+    w.whatif(["start", "s"]).go().ok();
+    assert_eq!(w.exec("s", "cat c/w c/new").ok().stdout, "w\nadded\n");
+    assert!(w.whatif(["diff", "s"]).go().ok().stdout.contains("D  c/z"));
+    w.apply(&["s"]).ok();
+    assert_eq!(w.outside("ls c").ok().stdout, "new\nw\n");
 }

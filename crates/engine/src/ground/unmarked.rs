@@ -7,13 +7,10 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::io::Errno;
 use whatif_overlay::whiteout;
-use whatif_sys::absence::{self, OrAbsent};
-use whatif_sys::direct;
+use whatif_sys::{absence, direct};
 use whatif_types::Sandbox;
 
-use crate::EngineError;
 use crate::ground::Ground;
 use crate::roots::in_tree;
 
@@ -31,24 +28,21 @@ pub(crate) fn is_noted(directory: &Path) -> bool {
 }
 
 impl Ground {
-    /// Makes the marks. Nothing of the sandbox is mounted, and the caller holds its lock.
-    pub(crate) fn mark_deleted(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
-        let directory = self.directory(sandbox)?;
-        if !is_noted(&directory) {
-            return Ok(());
+    /// Makes the marks. Nothing of the sandbox is mounted, and the caller holds its lock. What gets none, as in a directory that the
+    /// sandbox closed, or on a full disk, is seen inside again and known to be deleted all the same: nothing to refuse a start for.
+    pub(crate) fn mark_deleted(&self, sandbox: &Sandbox, directory: &Path) {
+        if !is_noted(directory) {
+            return;
         }
+        let Ok(found) = self.look(sandbox) else { return };
         let head = directory.join("head");
-        for path in self.look(sandbox)?.unmarked {
+        for path in found.unmarked {
             let Some((tree, inside)) = in_tree(sandbox, &path) else { continue };
             let place = head.join(tree.to_string()).join(inside);
-            let (Some(above), Some(name)) = (place.parent(), place.file_name()) else { continue };
-            match direct::hold(above).and_then(|above| whiteout::make(above, name)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(EngineError::io("mark as deleted", &place, errno.into())),
+            if let (Some(above), Some(name)) = (place.parent(), place.file_name()) {
+                let _ = direct::hold(above).and_then(|above| whiteout::make(above, name));
             }
         }
-        let note = directory.join(FILE);
-        fs::remove_file(&note).or_absent().map_err(|e| EngineError::io("remove", &note, e))?;
-        Ok(())
+        let _ = fs::remove_file(directory.join(FILE));
     }
 }

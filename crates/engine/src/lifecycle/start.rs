@@ -79,8 +79,8 @@ impl Lifecycle {
         sandbox.status.check_move_to(Status::Active).map_err(whatif_store::StoreError::from)?;
         self.ground.require_whole(&sandbox)?;
         self.drop_marks(&mut sandbox)?;
-        self.ground.mark_deleted(&sandbox)?;
         let directory = self.ground.directory(&sandbox)?;
+        self.ground.mark_deleted(&sandbox, &directory);
         View::forget(&directory);
         forget_supervisor(&directory);
         let (mounted, stack) = (&sandbox.details.mounted_trees, &sandbox.details.position.stack);
