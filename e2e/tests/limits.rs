@@ -336,20 +336,22 @@ fn who_runs_out_of_memory_takes_nobody_else_along(w: &World) {
     w.assert_alive("crowded");
 }
 
+/// How much of one processor a script gets.
+fn share(w: &World, sandbox: &str, script: &str) -> f64 {
+    let document = w.whatif(["--json", "exec", sandbox, "--", "/bin/sh", "-c", script]).go().json();
+    let number = |key: &str| document["usage"][key].as_f64().unwrap_or_else(|| panic!("{document}"));
+    number("cpu_ms") / number("wall_ms")
+}
+
 /// CG-04: twice as many loops as there are processors, for about a second.
 fn processor_time_stays_near_its_limit(w: &World) {
     w.limited("half", &["--cpus", "0.5"]);
     let script = "for n in 1 2 3 4; do timeout 1.5 sh -c 'while :; do :; done' & done; wait";
-    let measured = || {
-        let document = w.whatif(["--json", "exec", "half", "--", "/bin/sh", "-c", script]).go().json();
-        let number = |key: &str| document["usage"][key].as_f64().unwrap_or_else(|| panic!("{document}"));
-        number("cpu_ms") / number("wall_ms")
-    };
     // Of one processor; the first period may be used up at once.
     let mut shares = Vec::new();
     while !shares.last().is_some_and(|share| (0.1..=0.65).contains(share)) {
         assert!(shares.len() < TRIES, "{shares:?}");
-        shares.push(measured());
+        shares.push(share(w, "half", script));
     }
 }
 
@@ -361,16 +363,11 @@ fn one_processor_is_one_processor(w: &World) {
     }
     w.limited("single", &["--cpus", "1"]);
     let script = "for n in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done' & done; wait";
-    let measured = || {
-        let document = w.whatif(["--json", "exec", "single", "--", "/bin/sh", "-c", script]).go().json();
-        let number = |key: &str| document["usage"][key].as_f64().unwrap_or_else(|| panic!("{document}"));
-        number("cpu_ms") / number("wall_ms")
-    };
     // It is shared with all others who run there, so at times they get little of it.
     let mut shares = Vec::new();
     while !shares.last().is_some_and(|share| (0.2..=1.2).contains(share)) {
         assert!(shares.len() < TRIES, "{shares:?}");
-        shares.push(measured());
+        shares.push(share(w, "single", script));
     }
     assert!(shares.iter().all(|share| *share <= 1.2), "{shares:?}");
     let enforced = w.show("single")["details"]["enforced"].to_string();

@@ -86,6 +86,7 @@ fn now(tree: usize, path: &Path) -> Result<Option<Root>, Errno> {
     Ok(Some(Root { tree, id: (makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino), is_mount }))
 }
 
+/// The number of the tree that a path lies in, and where in it.
 pub(crate) fn in_tree<'p>(sandbox: &Sandbox, path: &'p Path) -> Option<(usize, &'p Path)> {
     let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
     let (number, tree) = trees.max_by_key(|(_, tree)| tree.as_os_str().len())?;

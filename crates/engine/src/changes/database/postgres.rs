@@ -41,12 +41,15 @@ impl Clusters {
         }
         let mut clusters = Self::default();
         for (directory, is_moved) in all {
-            let look = || Ok((absence::is_file(&directory.join(CONTROL))?, is_running(directory)?));
-            let (is_cluster, is_running) = look().map_err(|e| EngineError::io("look at", directory, e))?;
-            if is_cluster && is_running {
+            let failed = |e| EngineError::io("look at", directory, e);
+            // Other directories are called like these, too.
+            if !absence::is_file(&directory.join(CONTROL)).map_err(failed)? {
+                continue;
+            }
+            if is_running(directory).map_err(failed)? {
                 clusters.running.insert(directory.to_owned());
             }
-            if is_cluster && is_moved {
+            if is_moved {
                 clusters.moved.insert(directory.to_owned());
             }
         }
