@@ -1,6 +1,10 @@
 //! Reality is replaced under a living sandbox, whose kernel remembers what it looked up before. Whatever the sandbox saw, no change
 //! of reality may be lost: what comes out is a merge or a conflict.
 
+use std::fs::File;
+use std::io::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use whatif_e2e::{World, as_root_and_user, eventually, needs};
 
 as_root_and_user!(
@@ -12,6 +16,7 @@ as_root_and_user!(
     an_edit_by_hand_is_not_lost_over_fuse,
     what_reality_appends_is_not_lost_over_fuse,
     what_reality_appends_is_copied_inside,
+    what_reality_appends_in_the_moment_of_a_first_write_is_in_doubt,
     an_edit_by_hand_is_seen_by_the_next_command,
     an_edit_by_hand_is_seen_through_layers,
     a_swapped_directory_is_not_lost,
@@ -158,6 +163,28 @@ fn what_reality_appends_is_copied_inside(w: &World) {
 fn kept_its_temporary_name(w: &World, backend: &str, edit: &str) -> bool {
     let is_there = || w.outside("grep -q nine sed?????? && grep -q one a.txt && rm sed??????").code == 0;
     backend == "fuse" && edit == BY_RENAME && is_there()
+}
+
+/// The kernel takes the size of what it copies up some time before it makes the copy. About one of a thousand at random moments was
+/// lost by that; a fixed distance of two steps of the clock of files must be in doubt, too.
+fn what_reality_appends_in_the_moment_of_a_first_write_is_in_doubt(w: &World) {
+    const FILES: u64 = 20;
+    w.outside(&format!("for n in $(seq {FILES}); do echo start > $n; done")).ok();
+    w.new_sandbox("b");
+    let first = SystemTime::now() + Duration::from_secs(2);
+    let program = "import sys, time\nfor n in range(1, int(sys.argv[2]) + 1):\n\
+                   \x20   while time.time_ns() < int(sys.argv[1]) + n * 100_000_000 + 8_000_000: pass\n\
+                   \x20   with open(str(n), 'r+') as f: f.write('S')\n";
+    let start = first.duration_since(UNIX_EPOCH).expect("it is later").as_nanos().to_string();
+    let running = w.whatif(["exec", "b", "--", "/usr/bin/python3", "-c", program, &start, &FILES.to_string()]).spawn();
+    for n in 1..=FILES {
+        let at = first + Duration::from_millis(n * 100);
+        std::thread::sleep(at.duration_since(SystemTime::now()).unwrap_or_default());
+        let mut file = File::options().append(true).open(w.project.join(n.to_string())).expect("it is there");
+        file.write_all(b"appended\n").expect("it can be written to");
+    }
+    assert!(running.wait_with_output().expect("it ends").status.success());
+    w.apply(&["b"]).exits(1).says("not known");
 }
 
 fn an_edit_by_hand_is_seen_by_the_next_command(w: &World) {
