@@ -17,6 +17,10 @@ as_root_and_user!(
     an_approval_whose_content_changed_is_open,
     an_approved_rename_deletes_no_other_file,
     hunks_are_taken_once,
+    a_rejected_hunk_outlives_the_apply_of_the_others,
+    a_rejected_hunk_that_moved_is_still_rejected,
+    a_rejected_hunk_that_changed_is_an_open_question,
+    a_yes_to_a_directory_takes_nothing_rejected,
     what_was_carried_out_is_no_open_question,
     what_nobody_decided_about_stays_open,
     who_takes_what_was_rejected_is_told,
@@ -223,6 +227,70 @@ fn hunks_are_taken_once(w: &World) {
     let again = w.json(["apply", "s", "--yes"]);
     assert_eq!(left_out(&again, "f"), "lapsed", "{again}");
     assert!(!w.read("f").contains("fiftyfive"), "what is now the first hunk is not the approved one");
+}
+
+fn a_rejected_hunk_outlives_the_apply_of_the_others(w: &World) {
+    w.outside("seq 90 > f; echo o > other").ok();
+    w.sandbox_with("s", "sed -i 's/^5$/five\\nand more/; s/^40$/forty/; s/^80$/eighty/' f; echo O > other");
+    decide(w, "\raxaq", "1 in part");
+    w.apply(&["s"]).ok();
+    let has = |text: &str| w.read("f").contains(text);
+    assert!(has("and more\n") && has("eighty\n") && !has("forty"), "{}", w.read("f"));
+    let again = w.json(["apply", "s", "--yes"]);
+    assert_eq!((left_out(&again, "f"), &again["lapsed"]), (json!("rejected"), &json!([])), "{again}");
+    assert_eq!(verdict(&w.json(["review", "s"]), "f"), "rejected");
+    // Nor does a yes to everything mean it.
+    decide(w, "Aq", "1 accepted, 1 rejected");
+    w.apply(&["s"]).ok();
+    assert!(w.read("other") == "O\n" && !has("forty"));
+    w.apply(&["s", "--all", "--dry-run"]).ok().says("rejected in the review, and taken all the same: f");
+    // After an undo, what was approved is approved again, and what was rejected is not.
+    w.whatif(["undo", "--yes"]).go().ok();
+    w.whatif(["undo", "--yes"]).go().ok();
+    assert!(!has("eighty"));
+    w.apply(&["s"]).ok();
+    assert!(has("eighty") && !has("forty"));
+    // A person can change their mind.
+    decide(w, "aq", "accepted, 0 rejected");
+    w.apply(&["s"]).ok();
+    assert!(has("forty\n"));
+}
+
+fn a_rejected_hunk_that_moved_is_still_rejected(w: &World) {
+    w.outside("seq 90 > f").ok();
+    w.new_sandbox("s");
+    w.exec("s", "sed -i 's/^40$/forty/; s/^80$/eighty/' f").ok();
+    decide(w, "\rxaq", "1 in part");
+    w.exec("s", "sed -i '1i zero' f").ok();
+    let planned = w.json(["apply", "s", "--dry-run"]);
+    assert_eq!(left_out(&planned, "f"), "lapsed", "the first line is a question: {planned}");
+    decide(w, "Aq", "1 in part");
+    w.apply(&["s"]).ok();
+    let now = w.read("f");
+    assert!(now.starts_with("zero\n") && now.contains("eighty\n") && !now.contains("forty"), "{now}");
+}
+
+fn a_rejected_hunk_that_changed_is_an_open_question(w: &World) {
+    w.outside("seq 90 > f").ok();
+    w.new_sandbox("s");
+    w.exec("s", "sed -i 's/^40$/forty/; s/^80$/eighty/' f").ok();
+    decide(w, "\rxaq", "1 in part");
+    w.apply(&["s"]).ok();
+    w.exec("s", "sed -i 's/^forty$/FORTY/' f").ok();
+    let applied = w.json(["apply", "s", "--yes"]);
+    assert_eq!((left_out(&applied, "f"), &applied["lapsed"]), (json!("lapsed"), &json!(["f"])), "{applied}");
+    assert!(!w.read("f").contains("FORTY"), "never a yes");
+    decide(w, "Aq", "1 accepted, 0 rejected");
+}
+
+fn a_yes_to_a_directory_takes_nothing_rejected(w: &World) {
+    w.outside("mkdir d; echo a > d/a; echo b > d/b").ok();
+    w.sandbox_with("s", "echo A > d/a; echo B > d/b");
+    decide(w, "xq", "0 accepted, 1 rejected");
+    // From the first file up to its directory.
+    decide(w, "kaq", "1 accepted, 1 rejected");
+    w.apply(&["s"]).ok();
+    assert_eq!((w.read("d/a"), w.read("d/b")), ("a\n".into(), "B\n".into()));
 }
 
 fn what_was_carried_out_is_no_open_question(w: &World) {

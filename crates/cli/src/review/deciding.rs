@@ -22,7 +22,7 @@ impl App {
 
     pub(super) fn accept_safe(&mut self) {
         let safe = self.decisions.safe(&self.facts);
-        let done = self.decisions.decide(&self.subject.changes, &safe, Some(&Verdict::Accepted)) as u64;
+        let done = self.decisions.accept_but_rejected(&self.subject.changes, &safe) as u64;
         self.tree.count(&self.decisions);
         let left = self.decisions.tally().undecided;
         let rest = if left > 0 { format!("; {left} left to be looked at") } else { String::new() };
@@ -61,13 +61,19 @@ impl App {
             return;
         }
         let changes = self.tree.changes_in(node);
+        if accept == Some(true) {
+            return self.accept_all_of(&changes);
+        }
         let done = self.decisions.decide(&self.subject.changes, &changes, verdict(accept).as_ref()) as u64;
-        let words = match accept {
-            Some(true) => "accepted",
-            Some(false) => "rejected",
-            None => "undecided again",
-        };
+        let words = if accept.is_some() { "rejected" } else { "undecided again" };
         self.say(Tone::Plain, format!("{} {words}", counted(done, "change")));
+    }
+
+    fn accept_all_of(&mut self, changes: &[usize]) {
+        let done = self.decisions.accept_but_rejected(&self.subject.changes, changes) as u64;
+        let stays = changes.iter().filter(|change| self.decisions.mark(**change) == Mark::Rejected).count();
+        let rest = if stays > 0 { format!("; {stays} rejected before: accept each itself, or u first") } else { String::new() };
+        self.say(Tone::Plain, format!("{} accepted{rest}", counted(done, "change")));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What was decided, and what follows from it.
 
 use whatif_engine::Change;
-use whatif_engine::changes::review::{Review, Verdict};
+use whatif_engine::changes::review::{RejectedHunks, Review, Verdict};
 
 use super::facts::{Facts, Group};
 use super::implied::{self, Implied};
@@ -122,32 +122,70 @@ impl Decisions {
 
     /// Decides about those of the changes that can be decided about, and says how many these were.
     pub fn decide(&mut self, changes: &[Change], indices: &[usize], verdict: Option<&Verdict>) -> usize {
-        let is_open = |i: &&usize| !matches!(self.marks[**i], Mark::Blocked | Mark::Implied);
-        let open: Vec<usize> = indices.iter().filter(is_open).copied().collect();
+        let open = self.decidable(indices);
         for index in &open {
-            self.review.decide(&changes[*index], verdict.cloned());
-            self.marks[*index] = verdict.map_or(Mark::Undecided, mark_of);
+            self.note(&changes[*index], *index, verdict.cloned(), None);
         }
-        if !open.is_empty() {
+        self.end(changes, &open)
+    }
+
+    /// Accepts all of them at once, and says how many these were. A rejection is taken back only by an answer to what it is about:
+    /// rejected files and hunks stay out.
+    pub fn accept_but_rejected(&mut self, changes: &[Change], indices: &[usize]) -> usize {
+        let mut open = self.decidable(indices);
+        open.retain(|index| self.marks[*index] != Mark::Rejected);
+        for index in &open {
+            let change = &changes[*index];
+            let rejected = self.review.rejected_hunks(&change.path).filter(|hunks| !hunks.numbers.is_empty()).cloned();
+            let verdict = rejected.as_ref().map_or(Verdict::Accepted, |hunks| Verdict::Hunks(hunks.others()));
+            self.note(change, *index, Some(verdict), rejected);
+        }
+        self.end(changes, &open)
+    }
+
+    fn decidable(&self, indices: &[usize]) -> Vec<usize> {
+        indices.iter().filter(|i| !matches!(self.marks[**i], Mark::Blocked | Mark::Implied)).copied().collect()
+    }
+
+    fn note(&mut self, change: &Change, index: usize, verdict: Option<Verdict>, rejected: Option<RejectedHunks>) {
+        self.marks[index] = verdict.as_ref().map_or(Mark::Undecided, mark_of);
+        self.review.decide_hunks(change, verdict, rejected);
+    }
+
+    fn end(&mut self, changes: &[Change], decided: &[usize]) -> usize {
+        if !decided.is_empty() {
             self.is_unsaved = true;
-            self.follow(changes, &open);
+            self.follow(changes, decided);
         }
-        open.len()
+        decided.len()
     }
 
     /// Accepts or rejects one of the `count` hunks of a change, counted from 0.
     pub fn decide_hunk(&mut self, changes: &[Change], index: usize, hunk: usize, count: usize, accept: bool) {
-        let verdict = with_hunk(self.review.verdict(&changes[index].path), hunk, count, accept);
-        self.decide(changes, &[index], Some(&verdict));
+        let change = &changes[index];
+        let before = self.review.verdict(&change.path);
+        let rejected = match (self.review.rejected_hunks(&change.path), before) {
+            (Some(rejected), _) => rejected.clone(),
+            (None, Some(Verdict::Rejected)) => RejectedHunks { numbers: (1..=count).collect(), count },
+            (None, _) => RejectedHunks { count, ..RejectedHunks::default() },
+        };
+        let verdict = with_hunk(before, hunk, count, accept);
+        let rejected = with_answer(rejected, hunk, accept);
+        for index in self.decidable(&[index]) {
+            self.note(change, index, Some(verdict.clone()), Some(rejected.clone()));
+            self.end(changes, &[index]);
+        }
     }
 
     /// Whether a hunk, counted from 0, is accepted; nothing if nobody decided yet.
     #[must_use]
     pub fn hunk(&self, change: &Change, hunk: usize) -> Option<bool> {
-        match self.review.verdict(&change.path)? {
-            Verdict::Accepted => Some(true),
-            Verdict::Rejected => Some(false),
-            Verdict::Hunks(numbers) => Some(numbers.contains(&(hunk + 1))),
+        let is_rejected = |hunks: &RejectedHunks| hunks.numbers.contains(&(hunk + 1));
+        match self.review.verdict(&change.path) {
+            Some(Verdict::Accepted) => Some(true),
+            Some(Verdict::Rejected) => Some(false),
+            Some(Verdict::Hunks(numbers)) => Some(numbers.contains(&(hunk + 1))),
+            None => self.review.rejected_hunks(&change.path).is_some_and(is_rejected).then_some(false),
         }
     }
 
@@ -200,6 +238,15 @@ pub fn with_hunk(verdict: Option<&Verdict>, hunk: usize, count: usize, accept: b
         all if all == count => Verdict::Accepted,
         _ => Verdict::Hunks(numbers),
     }
+}
+
+fn with_answer(mut rejected: RejectedHunks, hunk: usize, accept: bool) -> RejectedHunks {
+    if accept {
+        rejected.numbers.remove(&(hunk + 1));
+    } else {
+        rejected.numbers.insert(hunk + 1);
+    }
+    rejected
 }
 
 #[cfg(test)]

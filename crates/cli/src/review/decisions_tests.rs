@@ -19,6 +19,20 @@ fn rejecting_a_hunk_never_accepts_another() {
 }
 
 #[test]
+fn a_yes_to_many_takes_back_no_rejection() {
+    let changes = sample::changes(&["M file", "M hunks", "M open"]);
+    let mut decisions = Decisions::new(Review::default(), &changes, &mut sample::facts(&changes, &[]));
+    decisions.decide(&changes, &[0], Some(&Verdict::Rejected));
+    decisions.decide_hunk(&changes, 1, 1, 3, false);
+    decisions.decide_hunk(&changes, 1, 0, 3, true);
+    assert_eq!(decisions.accept_but_rejected(&changes, &[0, 1, 2]), 2);
+    assert_eq!((decisions.mark(0), decisions.mark(2)), (Mark::Rejected, Mark::Accepted));
+    assert_eq!(decisions.review().verdict(&changes[1].path), Some(&Verdict::Hunks(vec![1, 3])));
+    decisions.decide(&changes, &[1], Some(&Verdict::Accepted));
+    assert_eq!(decisions.hunk(&changes[1], 1), Some(true), "one to the file itself does");
+}
+
+#[test]
 fn decisions_are_counted_and_taken_back() {
     let changes = sample::changes(&["M a", "M b", "A c"]);
     let mut decisions = Decisions::new(Review::default(), &changes, &mut sample::facts(&changes, &[]));

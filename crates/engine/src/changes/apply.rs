@@ -38,9 +38,9 @@ pub(crate) use self::parents::{filled, is_in_doubt};
 pub(crate) use self::plan::root_of;
 pub use self::select::{HunkChoice, LeftOut, Options};
 pub(crate) use self::staged::Staged;
+use crate::changes::Changes;
 use crate::changes::commit::Coming;
 use crate::changes::turn::Turn;
-use crate::changes::{Changes, review};
 use crate::git_directory::{GitDirectories, Repository};
 use crate::ground::still::Still;
 use crate::lifecycle::marks::Mark;
@@ -374,7 +374,7 @@ impl Changes {
         let mut left_out = selection.left_out;
         left_out.retain(|l| !has_settled.contains(&l.path) && !has_step.contains(&l.path));
         for step in &mut planned.steps {
-            step.was_rejected = review.verdict(&step.path) == Some(&review::Verdict::Rejected);
+            step.was_rejected = review.has_rejected(&step.path, step.what == What::Part);
         }
         let settled = planned.steps.iter().filter(|s| s.what != What::Part).count() + planned.settled.len();
         let settled = settled as u64;

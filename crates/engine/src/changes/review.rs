@@ -2,7 +2,8 @@
 //!
 //! They are kept with the sandbox. Each is bound to what was looked at. What the sandbox does afterwards can only ask the question
 //! again, never answer it: an approval whose content changed is open, a rejection stays one until a person decides again, and as
-//! long as there is any decision that was not carried out, what has none is not taken.
+//! long as there is any decision that was not carried out, what has none is not taken. A rejected hunk is told by its lines, so the
+//! rejection outlives an apply of the other hunks of its file, and what the sandbox does elsewhere in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,10 @@ use whatif_types::text::Text;
 
 use crate::changes::Changes;
 use crate::{EngineError, private_file};
+
+mod rejected;
+
+pub use rejected::RejectedHunks;
 
 const FILE: &str = "review.json";
 
@@ -33,6 +38,9 @@ pub struct Decision {
     /// Of what was decided about.
     stamp: String,
     pub verdict: Verdict,
+    /// The hunks that were rejected one by one, each by its lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rejected: Vec<String>,
     /// An apply has made it real. It counts again only if an undo brings exactly this change back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     applied: bool,
@@ -47,6 +55,8 @@ pub struct Review {
     decisions: BTreeMap<PathBuf, Decision>,
     /// Paths whose content changed after they were decided about.
     pub lapsed: BTreeSet<PathBuf>,
+    /// Where hunks were rejected one by one, those that are still there.
+    rejected: BTreeMap<PathBuf, RejectedHunks>,
     /// Left out by an apply of what was approved because nobody had decided about them, and nobody has since.
     open: BTreeSet<PathBuf>,
 }
@@ -63,13 +73,22 @@ impl Review {
     /// What holds for a path as it is now.
     #[must_use]
     pub fn verdict(&self, path: &Path) -> Option<&Verdict> {
+        if self.has_only_rejected_hunks(path) {
+            return Some(&Verdict::Rejected);
+        }
         let verdict = self.decisions.get(path).map(|d| &d.verdict)?;
         (*verdict == Verdict::Rejected || !self.lapsed.contains(path)).then_some(verdict)
     }
 
     /// Decides about a change as it is now; `None` takes a decision back.
     pub fn decide(&mut self, change: &Change, verdict: Option<Verdict>) {
+        self.decide_hunks(change, verdict, None);
+    }
+
+    /// The same, with the hunks that were rejected one by one.
+    pub fn decide_hunks(&mut self, change: &Change, verdict: Option<Verdict>, rejected: Option<RejectedHunks>) {
         self.lapsed.remove(&change.path);
+        self.rejected.remove(&change.path);
         self.open.remove(&change.path);
         // Of a rename, both halves are decided about.
         if let Some(old) = change.old_path() {
@@ -77,8 +96,10 @@ impl Review {
         }
         match verdict {
             Some(verdict) => {
-                let decision = Decision { stamp: stamp(change, &verdict, form(change)), verdict, applied: false };
-                self.decisions.insert(change.path.clone(), decision);
+                let stamp = stamp(change, &verdict, form(change));
+                let lines = rejected.as_ref().map(|rejected| rejected.by_lines(change)).unwrap_or_default();
+                self.decisions.insert(change.path.clone(), Decision { stamp, verdict, rejected: lines, applied: false });
+                self.rejected.extend(rejected.map(|rejected| (change.path.clone(), rejected)));
             }
             None => {
                 self.decisions.remove(&change.path);
@@ -94,16 +115,30 @@ impl Review {
 
     /// Finds out which decisions lapsed, and leaves out those that were carried out.
     fn compared_with(mut self, set: &ChangeSet) -> Self {
-        let mut lapsed = BTreeSet::new();
+        let (mut lapsed, mut rejected) = (BTreeSet::new(), BTreeMap::new());
         self.decisions.retain(|path, decision| {
             let Some(change) = set.find(path) else { return !decision.applied };
             let holds = stamp(change, &decision.verdict, Form::of(&decision.stamp)) == decision.stamp;
             if !holds && !decision.applied {
                 lapsed.insert(path.clone());
             }
-            holds || !decision.applied
+            let is_kept = holds || !decision.applied;
+            if is_kept && !decision.rejected.is_empty() {
+                let mut found = RejectedHunks::found(change, &decision.rejected);
+                // One that looks the same may have been accepted.
+                if let Verdict::Hunks(accepted) = &decision.verdict
+                    && holds
+                {
+                    found.numbers.retain(|number| !accepted.contains(number));
+                }
+                rejected.insert(path.clone(), found);
+            }
+            is_kept
         });
-        self.lapsed = lapsed;
+        (self.lapsed, self.rejected) = (lapsed, rejected);
+        // What is left of such a file is no question: it was answered.
+        let answered: Vec<PathBuf> = self.lapsed.iter().filter(|path| self.has_only_rejected_hunks(path)).cloned().collect();
+        answered.iter().for_each(|path| _ = self.lapsed.remove(path));
         self.open.retain(|path| set.find(path).is_some());
         self.digest.clone_from(&set.digest);
         self
@@ -131,7 +166,7 @@ impl Changes {
         let Some(stored) = self.stored_review(sandbox)? else { return Ok(Review::default()) };
         let decisions = stored.decisions.into_iter().map(|(path, decision)| (path.to_path(), decision)).collect();
         let open = stored.open.iter().map(Text::to_path).collect();
-        Ok(Review { digest: stored.digest, decisions, lapsed: BTreeSet::new(), open }.compared_with(set))
+        Ok(Review { digest: stored.digest, decisions, open, ..Review::default() }.compared_with(set))
     }
 
     pub fn save_review(&self, sandbox: &Sandbox, review: &Review) -> Result<(), EngineError> {
