@@ -1,11 +1,11 @@
 //! An apply from its beginning to its end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use whatif_sys::random;
 
 use crate::backup::Store;
 use crate::check::{Wanted, open_roots, survey};
@@ -132,7 +132,7 @@ fn moved_once(plan: &Plan) -> Plan {
 
 fn attempt(plan: &Plan, directory: &Path, conduct: &mut Conduct<'_>, wanted: Wanted) -> Result<Applied, ApplyError> {
     // 1. Nobody else applies in these roots, and nothing stands against the plan.
-    let id = random_id().map_err(on("name", directory))?;
+    let id = random::word::<8>().map_err(on("name", directory))?;
     let layout = Layout::of(plan, &id).map_err(ApplyError::Problems)?;
     let mut held = open_roots(plan)?;
     held.lock(conduct.turn)?;
@@ -219,13 +219,4 @@ fn give_up(tx: &mut Transaction, journal: &mut Journal, fault: Fault, reached: R
             ApplyError::Interrupted { why, unreachable: Vec::new() }
         }
     }
-}
-
-fn random_id() -> io::Result<String> {
-    let mut bytes = [0_u8; 8];
-    let filled = rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()))?;
-    if filled < bytes.len() {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }

@@ -20,6 +20,7 @@ use whatif_types::remedy;
 use whatif_types::remedy::Choice;
 
 use crate::EngineError;
+use crate::ids::random_word;
 
 /// A repository, and how to ask git about it safely.
 #[derive(Clone, Debug)]
@@ -340,10 +341,7 @@ impl Git {
     /// are not, there is nothing to look at.
     fn change_index(&self, index: &Path, how: &[&str], lines: &[u8]) -> Result<(), EngineError> {
         let directory = self.read(&["rev-parse", "--absolute-git-dir"])?;
-        let mut random = [0_u8; 8];
-        rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())
-            .map_err(|e| EngineError::io("read randomness from", Path::new("the kernel"), e.into()))?;
-        let nowhere = std::env::temp_dir().join(format!("whatif-{}", whatif_diff::digest::hex(&random)));
+        let nowhere = std::env::temp_dir().join(format!("whatif-{}", random_word()?));
         // Made new or not at all, so it is empty and ours.
         let made = std::fs::DirBuilder::new().mode(0o711).create(&nowhere);
         made.map_err(|e| EngineError::io("create", &nowhere, e))?;

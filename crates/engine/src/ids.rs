@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use whatif_sys::random;
 use whatif_types::{LayerId, SandboxId};
 
 use crate::EngineError;
@@ -13,9 +14,16 @@ pub(crate) fn new_id() -> Result<SandboxId, EngineError> {
 }
 
 pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<(), EngineError> {
-    rustix::rand::getrandom(bytes, rustix::rand::GetRandomFlags::empty())
-        .map(|_| ())
-        .map_err(|e| EngineError::io("read randomness from", Path::new("the kernel"), e.into()))
+    random::fill(bytes).map_err(no_randomness)
+}
+
+/// For the name of something that must be new.
+pub(crate) fn random_word() -> Result<String, EngineError> {
+    random::word::<8>().map_err(no_randomness)
+}
+
+fn no_randomness(error: std::io::Error) -> EngineError {
+    EngineError::io("read randomness from", Path::new("the kernel"), error)
 }
 
 pub(crate) fn new_layer_id() -> Result<LayerId, EngineError> {

@@ -1,7 +1,8 @@
 //! What a sandbox has in the place of a secret.
 
-use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
+use std::io;
+
+use whatif_sys::random;
 
 const PREFIX: &str = "whatif-placeholder-";
 /// Nobody guesses these, so nobody can have a secret put where only its placeholder's owner would.
@@ -14,17 +15,8 @@ const LONGEST: usize = 256;
 ///
 /// # Errors
 /// If the system has no random bytes.
-pub fn placeholder() -> Result<String, Errno> {
-    let mut bytes = [0; RANDOM_BYTES];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
-            Ok(count) => filled += count,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(bytes.iter().fold(PREFIX.to_owned(), |text, byte| format!("{text}{byte:02x}")))
+pub fn placeholder() -> io::Result<String> {
+    Ok(format!("{PREFIX}{}", random::word::<RANDOM_BYTES>()?))
 }
 
 /// Only what base64, URLs, shells and header fields leave as it is.

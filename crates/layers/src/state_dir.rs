@@ -21,10 +21,11 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, XattrFlags, renameat_with};
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
+use whatif_sys::patience;
 use whatif_types::{LayerId, SandboxId};
 
 pub use self::lock::{AliveLock, SandboxLock};
@@ -342,16 +343,11 @@ impl StateDir {
     /// may hold the lock for a moment longer; that moment is waited for.
     pub fn inherit(&self, id: &SandboxId) -> Result<Option<SandboxLock>, PathError> {
         let path = self.transient_path(id);
-        let deadline = Instant::now() + LAST_MOMENTS;
-        loop {
-            if let Some(lock) = SandboxLock::take(&path)? {
-                return Ok(Some(lock));
-            }
-            if !has_dead_owner(&path) || Instant::now() >= deadline {
-                return Ok(None);
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let look = || match SandboxLock::take(&path)? {
+            None if has_dead_owner(&path) => Ok(None),
+            other => Ok(Some(other)),
+        };
+        Ok(patience::try_until(LAST_MOMENTS, look)?.flatten())
     }
 
     /// What is in `transient/`. Normally nothing.

@@ -2,12 +2,13 @@
 //!
 //! Others on this machine can connect to it as well, so it has a password, and only who knows that is listened to.
 
-use std::fmt::Write as _;
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
+
+use whatif_sys::random;
 
 const USER: &str = "whatif";
 const LONGEST_HEAD: usize = 4096;
@@ -91,12 +92,7 @@ fn base64(bytes: &[u8]) -> String {
 
 /// Nobody can guess it.
 pub(crate) fn random_word() -> io::Result<String> {
-    let mut random = [0_u8; 16];
-    rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
-    Ok(random.iter().fold(String::new(), |mut word, byte| {
-        let _ = write!(word, "{byte:02x}");
-        word
-    }))
+    random::word::<16>()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{Mode, OFlags};
 use whatif_inject::Injector;
 use whatif_netpolicy::synthetic::{SyntheticTable, USUAL_CAPACITY};
+use whatif_sys::random;
 use whatif_types::limits::Cpus;
 use whatif_types::network::{Instructions, Role};
 
@@ -146,7 +147,7 @@ fn begin(supervisor: &Arc<Supervisor>, given: Given) -> io::Result<()> {
 /// A private network that nothing else uses: its 56 free bits are drawn by lot.
 fn random_base() -> io::Result<Ipv6Addr> {
     let mut octets = [0_u8; 16];
-    rustix::rand::getrandom(&mut octets[..8], rustix::rand::GetRandomFlags::empty())?;
+    random::fill(&mut octets[..8])?;
     octets[0] = 0xfd;
     Ok(octets.into())
 }

@@ -1,11 +1,11 @@
 //! One apply at a time in a tree: the others wait, and what a killed one left there is finished first.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use whatif_apply::{ApplyError, Progress, Stage};
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
-use whatif_sys::absence;
+use whatif_sys::{absence, patience};
 use whatif_types::Sandbox;
 
 use crate::EngineError;
@@ -82,17 +82,12 @@ enum Awaited {
 
 /// Whoever has the tree's lock is the only one at work in it, so the lock of an apply in it is given up soon.
 fn await_lock(directory: &Path) -> Result<Awaited, EngineError> {
-    let deadline = Instant::now() + LAST_MOMENTS;
-    loop {
+    let look = || -> Result<_, EngineError> {
         if let Some(lock) = SandboxLock::take(directory)? {
-            return Ok(Awaited::Lock(lock));
+            return Ok(Some(Awaited::Lock(lock)));
         }
-        if !absence::exists(directory).map_err(|e| EngineError::io("examine", directory, e))? {
-            return Ok(Awaited::Gone);
-        }
-        if Instant::now() >= deadline {
-            return Ok(Awaited::Nothing);
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        let is_there = absence::exists(directory).map_err(|e| EngineError::io("examine", directory, e))?;
+        Ok((!is_there).then_some(Awaited::Gone))
+    };
+    Ok(patience::try_until(LAST_MOMENTS, look)?.unwrap_or(Awaited::Nothing))
 }

@@ -14,6 +14,7 @@ use std::process::{Command, Output, Stdio};
 use whatif_apply::Change as Act;
 use whatif_sys::absence::OrAbsent;
 use whatif_sys::programs::{Programs, USUAL};
+use whatif_sys::random;
 use whatif_sys::run_to_end::run_to_end;
 
 use super::locks::entries;
@@ -127,9 +128,7 @@ struct Scratch {
 
 impl Scratch {
     fn new() -> io::Result<Self> {
-        let mut random = [0_u8; 8];
-        rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
-        let path = std::env::temp_dir().join(format!("whatif-{}", whatif_diff::digest::hex(&random)));
+        let path = std::env::temp_dir().join(format!("whatif-{}", random::word::<8>()?));
         // Made new or not at all, so it is empty and ours.
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self { path })

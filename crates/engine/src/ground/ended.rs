@@ -1,10 +1,11 @@
 //! What became of a sandbox whose keeper left in the middle of a question: another command stopped or removed it meanwhile.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::AliveLock;
+use whatif_sys::patience;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
@@ -39,15 +40,13 @@ impl Ground {
 
     /// A keeper that exits closes its connections a moment before it gives up its lock.
     fn await_last_moment(&self, sandbox: &Sandbox) {
-        let deadline = Instant::now() + LAST_MOMENT;
-        while let Ok(Some(directory)) = self.state.find(&sandbox.id)
-            && let Ok(instance) = instance_in(sandbox, &directory)
-            && matches!(instance.connect(), Err(ClientError::NotRunning))
-            && matches!(AliveLock::is_held(&directory), Ok(true))
-            && Instant::now() < deadline
-        {
-            std::thread::sleep(LAST_MOMENT / 1000);
-        }
+        let is_ending = || {
+            self.state.find(&sandbox.id).ok().flatten().is_some_and(|directory| {
+                instance_in(sandbox, &directory).is_ok_and(|i| matches!(i.connect(), Err(ClientError::NotRunning)))
+                    && matches!(AliveLock::is_held(&directory), Ok(true))
+            })
+        };
+        patience::until(LAST_MOMENT, || (!is_ending()).then_some(()));
     }
 
     /// Says why the keeper of a command that had begun is not there any more.

@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use whatif_layers::parts;
+use whatif_sys::patience;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{LayerId, Plan, Sandbox, Status};
 
@@ -216,10 +217,7 @@ impl Ground {
     /// The record of a sandbox whose layers change, or changed since the record was read; `None` if they did not.
     pub(crate) fn record_after_move(&self, sandbox: &Sandbox) -> Result<Option<Sandbox>, EngineError> {
         let note = self.state.shift_note(&sandbox.id);
-        let deadline = Instant::now() + PATIENCE;
-        while is_there(&note)? && Instant::now() < deadline {
-            std::thread::sleep(PATIENCE / 5000);
-        }
+        patience::try_until(PATIENCE, || is_there(&note).map(|is_there| (!is_there).then_some(())))?;
         let now = self.store.get(&sandbox.id)?;
         Ok(now.filter(|now| now.details.position != sandbox.details.position))
     }

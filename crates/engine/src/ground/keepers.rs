@@ -1,11 +1,12 @@
 //! Ends the keepers of sandboxes, with or without a record that leads to them.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use whatif_layers::state_dir::AliveLock;
 use whatif_provider::{Instance, Orphan, Whereabouts};
+use whatif_sys::patience;
 use whatif_types::{Sandbox, SandboxId};
 
 use crate::EngineError;
@@ -35,15 +36,9 @@ pub(crate) fn end_keeper_in(directory: &Path, id: &SandboxId) {
 
 /// Waits for a keeper that is about to end. False: it is still there.
 pub(crate) fn await_end(directory: &Path) -> bool {
-    let deadline = Instant::now() + LAST_MOMENTS;
     // One that cannot be asked about may live.
-    while AliveLock::is_held(directory).unwrap_or(true) {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        std::thread::sleep(LAST_MOMENTS / 10_000);
-    }
-    true
+    let is_gone = || !AliveLock::is_held(directory).unwrap_or(true);
+    patience::until(LAST_MOMENTS, || is_gone().then_some(())).is_some()
 }
 
 /// All instances of this state directory.

@@ -2,9 +2,10 @@
 //! keeper that does not answer) says nothing to anybody.
 
 use std::cell::RefCell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use whatif_layers::state_dir::SandboxLock;
+use whatif_sys::patience;
 use whatif_types::explain::shortage;
 use whatif_types::{Sandbox, SandboxId};
 
@@ -13,7 +14,6 @@ use crate::ground::Ground;
 
 /// How long it is waited for a command that may be removing the sandbox, and how often it is looked.
 const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(10);
 
 thread_local! {
     /// The sandbox that the call on this thread was last found to be about.
@@ -68,14 +68,11 @@ impl Ground {
 
     /// A command that removes a sandbox ends its keeper first, and has the lock until the record is gone.
     pub(crate) fn await_other_command(&self, id: &SandboxId) {
-        let deadline = Instant::now() + PATIENCE;
-        while let Ok(Some(directory)) = self.state.find(id)
-            && matches!(SandboxLock::take(&directory), Ok(None))
-            && !self.state.is_being_deleted(id)
-            && Instant::now() < deadline
-        {
-            std::thread::sleep(PAUSE);
-        }
+        let is_at_work = || {
+            let directory = self.state.find(id).ok().flatten();
+            directory.is_some_and(|d| matches!(SandboxLock::take(&d), Ok(None))) && !self.state.is_being_deleted(id)
+        };
+        patience::until(PATIENCE, || (!is_at_work()).then_some(()));
     }
 
     fn missing_project(&self) -> Option<EngineError> {

@@ -1,10 +1,11 @@
 //! From what a user types to a sandbox whose record is true.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_store::{Found, StoreError};
+use whatif_sys::patience;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status, Template, experiment};
 
@@ -19,8 +20,6 @@ const SHORTEST_PREFIX: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the holder of a lock tries again to write a record that another command has just written.
 const MOST_CONFLICTS: usize = 5;
-/// Whoever finishes a snapshot has the lock for less than a millisecond more.
-const SHORTEST_PAUSE: Duration = Duration::from_micros(100);
 
 impl Ground {
     /// By name, by a unique prefix of the id, or the latest of this project.
@@ -134,17 +133,8 @@ impl Ground {
 
     /// The same for those who only end things, which must be possible whatever state they are in.
     pub(crate) fn lock_as_it_is(&self, sandbox: &Sandbox) -> Result<SandboxLock, EngineError> {
-        let deadline = Instant::now() + PATIENCE;
-        let mut pause = SHORTEST_PAUSE;
-        loop {
-            let directory = self.directory(sandbox)?;
-            match SandboxLock::take(&directory)? {
-                Some(lock) => return Ok(lock),
-                None if Instant::now() >= deadline => return Err(EngineError::Busy { name: sandbox.name.clone() }),
-                None => std::thread::sleep(pause),
-            }
-            pause = (pause * 2).min(PATIENCE / 2000);
-        }
+        let take = || -> Result<_, EngineError> { Ok(SandboxLock::take(&self.directory(sandbox)?)?) };
+        patience::try_until(PATIENCE, take)?.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })
     }
 
     pub fn template(&self, name: &str) -> Result<Template, EngineError> {

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use whatif_diff::base;
 use whatif_layers::shift::{self, LayerOrigin};
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
 use whatif_layers::{PathError, additions, measure, parts, remove, squash};
-use whatif_sys::absence;
+use whatif_sys::{absence, patience};
 use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId};
 
 use crate::EngineError;
@@ -26,7 +26,6 @@ const DEEPEST: usize = 480;
 const MOST_AT_ONCE: usize = 200;
 /// How long another merge is waited for, and how often it is looked.
 const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// What becomes of layers that no record ever knew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -190,28 +189,19 @@ impl Ground {
         take: fn(&Path) -> Result<Option<SandboxLock>, PathError>,
         name: &str,
     ) -> Result<SandboxLock, EngineError> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match take(&self.state.layers())? {
-                Some(lock) => return Ok(lock),
-                None if Instant::now() < deadline => std::thread::sleep(PAUSE),
-                None => return Err(EngineError::Busy { name: name.to_owned() }),
-            }
-        }
+        let layers = self.state.layers();
+        patience::try_until(PATIENCE, || take(&layers))?.ok_or_else(|| EngineError::Busy { name: name.to_owned() })
     }
 
     /// A place for merged layers of this sandbox. Whoever merges some of them already has it until it is done, for which it needs the
     /// sandbox's lock.
     fn await_squash(&self, sandbox: &Sandbox, is_locked: bool) -> Result<(PathBuf, SandboxLock), EngineError> {
-        let deadline = Instant::now() + if is_locked { Duration::ZERO } else { PATIENCE };
-        loop {
-            match self.state.begin_squash(&sandbox.id) {
-                Err(error) if !is_taken(&error.source) => return Err(error.into()),
-                Err(_) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-                Err(_) => return Err(EngineError::Busy { name: sandbox.name.clone() }),
-                Ok(begun) => return Ok(begun),
-            }
-        }
+        let patience = if is_locked { Duration::ZERO } else { PATIENCE };
+        let begin = || match self.state.begin_squash(&sandbox.id) {
+            Err(error) if is_taken(&error.source) => Ok(None),
+            begun => begun.map(Some),
+        };
+        patience::try_until(patience, begin)?.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })
     }
 
     fn merge(&self, sandbox: &Sandbox, layers: &[LayerId], place: &Path) -> Result<LayerId, EngineError> {

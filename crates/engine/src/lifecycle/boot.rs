@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
@@ -20,6 +20,7 @@ use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{durable, masks, remove, veil};
 use whatif_provider::{Instance, Launch, LaunchError, Launched, Prepared, Provider};
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
+use whatif_sys::patience;
 use whatif_types::boot::{Boot, Masks, PROTOCOL_VERSION, Protection, Work};
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::Viewed;
@@ -455,14 +456,8 @@ fn clear_heads(directory: &Path) -> Result<(), EngineError> {
 
 /// A keeper that was told to end may take a moment to let go of its mounts.
 fn alive_lock(directory: &Path) -> Result<AliveLock, EngineError> {
-    let deadline = Instant::now() + LAST_MOMENTS;
-    loop {
-        match AliveLock::take(directory)? {
-            Some(lock) => return Ok(lock),
-            None if Instant::now() >= deadline => return Err(EngineError::Unreachable { directory: directory.to_owned() }),
-            None => std::thread::sleep(LAST_MOMENTS / 2000),
-        }
-    }
+    let taken = patience::try_until(LAST_MOMENTS, || AliveLock::take(directory))?;
+    taken.ok_or_else(|| EngineError::Unreachable { directory: directory.to_owned() })
 }
 
 const LAST_MOMENTS: Duration = Duration::from_secs(4);

@@ -100,7 +100,7 @@ fn one_wish(secret: &str, host: &str, cwd: &Path) -> Result<SecretWish, EngineEr
         other => other,
     };
     let placeholder =
-        whatif_inject::placeholder().map_err(|e| EngineError::io("read randomness from", Path::new("the kernel"), e.into()))?;
+        whatif_inject::placeholder().map_err(|e| EngineError::io("read randomness from", Path::new("the kernel"), e))?;
     Ok(SecretWish { name, source, host: host.to_owned(), placeholder, fields: Vec::new() })
 }
 

@@ -3,13 +3,13 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use whatif_diff::Summary;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_race::rank;
 use whatif_store::StoreError;
-use whatif_sys::absence;
+use whatif_sys::{absence, patience};
 use whatif_types::experiment::{Attempt, AttemptState, Experiment, Kind, LABEL, Outcome, Ranking};
 use whatif_types::{ExperimentId, Sandbox, SandboxId};
 
@@ -361,13 +361,7 @@ fn drop_merged(experiment: &mut Experiment, ids: &mut Vec<SandboxId>) {
 
 /// A process that was started while the lock was held has it until it is another program, and so does whoever only looked.
 fn take_soon(place: &Path, patience: Duration) -> Result<Option<SandboxLock>, EngineError> {
-    let deadline = Instant::now() + patience;
-    loop {
-        match SandboxLock::take(place)? {
-            None if Instant::now() < deadline => std::thread::sleep(patience / 20),
-            other => return Ok(other),
-        }
-    }
+    Ok(patience::try_until(patience, || SandboxLock::take(place))?)
 }
 
 /// Those that ended, with their numbers.

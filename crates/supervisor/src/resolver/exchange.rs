@@ -7,11 +7,11 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use whatif_netpolicy::HostName;
 use whatif_netpolicy::dns::{Family, Found, Lookup};
+use whatif_sys::random;
 
 use super::resolv_conf::FirstTry;
 
@@ -37,8 +37,7 @@ pub(super) async fn ask(server: SocketAddr, first: FirstTry, name: &HostName, fa
 
 fn lookup(name: &HostName, family: Family) -> io::Result<Lookup> {
     let mut id = [0; 2];
-    // Two bytes come whole.
-    getrandom(&mut id[..], GetRandomFlags::empty())?;
+    random::fill(&mut id)?;
     Ok(Lookup::new(u16::from_ne_bytes(id), name, family))
 }
 
