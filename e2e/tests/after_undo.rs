@@ -105,7 +105,7 @@ fn what_was_kept_in_a_layer_is_known_again_after_an_undo(w: &World) {
     w.exec("s", "sed -i 's/^30$/thirty/' f").ok();
     w.apply(&["s"]).ok();
     w.json(["rollback", "s", "first"]);
-    w.outside("sed -i 's/^20$/reality/' f").ok();
+    w.outside("sed -i 's/^five$/5/; s/^20$/reality/' f").ok();
     w.apply(&["s"]).ok();
     let applied = w.read("f");
     for word in ["five", "thirty", "reality"] {

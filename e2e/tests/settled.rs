@@ -11,6 +11,8 @@ as_root_and_user!(
     a_directory_in_the_place_of_a_file_is_settled,
     what_was_settled_stays_so_after_an_undo,
     a_rebase_leaves_the_sandbox_its_version_of_what_was_settled,
+    what_reality_made_as_well_is_left_alone,
+    hunks_that_reality_made_as_well_are_left_alone,
     a_deletion_that_was_applied_and_taken_back_by_hand_is_no_conflict,
 );
 
@@ -31,6 +33,43 @@ fn is_settled(w: &World, sandbox: &str) {
     assert_eq!(document["changes"].as_array().map(Vec::len), Some(0), "{sandbox}: {document:#}");
     w.apply(&[sandbox]).ok();
     w.apply(&[sandbox, "--all"]).ok();
+}
+
+/// The merge of both is what reality has: nothing is written, and nothing is left to apply.
+fn what_reality_made_as_well_is_left_alone(w: &World) {
+    each(w, |s, run| {
+        w.outside("seq 60 > f").ok();
+        run("sed -i s/^5$/five/ f");
+        w.outside("sed -i 's/^5$/five/; s/^50$/fifty/' f").ok();
+        let file = || w.outside("stat -c '%i %y' f; cat f").ok().text().to_owned();
+        let (before, applies) = (file(), w.json(["history"]));
+        let applied = w.json(["apply", s, "--yes"]);
+        assert_eq!((&applied["apply"]["id"], &applied["applied"], &applied["skipped"]), (&json!(null), &json!([]), &json!(["f"])));
+        assert_eq!((file(), w.json(["history"])), (before, applies), "{s}");
+        is_settled(w, s);
+        // What both do later is merged as ever, and so is the rest of what reality did.
+        w.whatif(["rebase", s]).go().ok();
+        w.exec(s, "grep fifty f").ok();
+        w.exec(s, "sed -i s/^30$/thirty/ f").ok();
+        w.outside("sed -i s/^fifty$/FIFTY/ f").ok();
+        w.apply(&[s]).ok();
+        assert_eq!(w.outside("grep -v '^[0-9]' f").ok().text(), "five\nthirty\nFIFTY", "{s}");
+    });
+}
+
+fn hunks_that_reality_made_as_well_are_left_alone(w: &World) {
+    each(w, |s, run| {
+        w.outside("seq 60 > f").ok();
+        run("sed -i 's/^5$/five/; s/^30$/thirty/' f");
+        w.outside("sed -i 's/^5$/five/; s/^50$/fifty/' f").ok();
+        let file = || w.outside("stat -c '%i %y' f; cat f").ok().text().to_owned();
+        let before = file();
+        w.apply(&[s, "--hunks", "f:1"]).ok();
+        assert_eq!(file(), before, "{s}");
+        w.apply(&[s]).ok();
+        assert_eq!(w.outside("grep -v '^[0-9]' f").ok().text(), "five\nthirty\nfifty", "{s}");
+        is_settled(w, s);
+    });
 }
 
 fn a_deletion_in_reality_that_was_chosen_stays(w: &World) {

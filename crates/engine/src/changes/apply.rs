@@ -92,6 +92,8 @@ pub struct Prepared {
     pub left_out: Vec<LeftOut>,
     /// Already real, or taken back by the sandbox itself.
     pub unchanged: Vec<PathBuf>,
+    /// What reality had made as well, among other changes: nothing is written there, but the sandbox starts from it.
+    pub(crate) already: Vec<PathBuf>,
     /// Changed since they were decided about in a review.
     pub lapsed: Vec<PathBuf>,
     /// Added and deleted, if a policy wants to know and all of it has lines.
@@ -197,6 +199,9 @@ pub(crate) enum BaseAfter {
         /// Reality's, if there are none.
         #[serde(default)]
         looks: Option<Looks>,
+        /// What reality has there, if nothing is written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        there: Option<Node>,
     },
     /// Reality's bytes with these attributes, or, as long as the sandbox has not touched it since, what it has.
     Looks { path: Text, looks: Looks, reconciled: bool, equal_to: Option<(u64, whatif_diff::Time)> },
@@ -376,7 +381,8 @@ impl Changes {
         for step in &mut planned.steps {
             step.was_rejected = review.has_rejected(&step.path, step.what == What::Part);
         }
-        let settled = planned.steps.iter().filter(|s| s.what != What::Part).count() + planned.settled.len();
+        let already = planned.already.iter().filter(|path| planned.unchanged.contains(path)).count();
+        let settled = planned.steps.iter().filter(|s| s.what != What::Part).count() + planned.settled.len() + already;
         let settled = settled as u64;
         Ok(Prepared {
             digest: set.digest.clone(),
@@ -384,6 +390,7 @@ impl Changes {
             conflicts: planned.conflicts,
             left_out: [left_out, planned.left_out].concat(),
             unchanged: planned.unchanged,
+            already: planned.already,
             lapsed: review.lapsed.into_iter().collect(),
             lines,
             counts: (raw, settled),
@@ -559,6 +566,6 @@ impl Prepared {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let has_settled = self.left_out.iter().any(|l| l.reason.is_settled());
-        self.steps.is_empty() && self.conflicts.is_empty() && !has_settled
+        self.steps.is_empty() && self.conflicts.is_empty() && self.already.is_empty() && !has_settled
     }
 }

@@ -35,6 +35,10 @@ pub(crate) enum Result3 {
     Remove,
     /// Reality is as it is to be.
     Nothing,
+    /// The same, because it made the sandbox's change as well, among others.
+    Already {
+        base: NewBase,
+    },
     /// It stays a change of the sandbox.
     LeaveOut(Reason),
     /// Reality's version was chosen; the sandbox's change is settled.
@@ -242,7 +246,13 @@ fn merged(
         Content::Sandbox => taken(looks, sandbox),
         Content::Both { bytes, sandbox: theirs } => {
             let reconciled = bytes != theirs || looks != sandbox;
-            Result3::Bytes { bytes, looks, base: NewBase { bytes: Some(theirs), looks: sandbox, reconciled } }
+            let (is_real, has_looks) = (bytes == self::bytes(now)?, looks == Looks::of(now)?);
+            let base = NewBase { bytes: Some(theirs), looks: sandbox, reconciled };
+            match (is_real, has_looks) {
+                (true, true) => Result3::Already { base },
+                (true, false) => Result3::Looks { looks, base },
+                (false, _) => Result3::Bytes { bytes, looks, base },
+            }
         }
     })
 }

@@ -18,7 +18,7 @@ pub(crate) fn written(change: &Change) -> Option<State> {
             Some(with(State::read_once(node, after.at.clone(), looks.xattrs(), bytes), &looks))
         }
         Ok(Result3::Conflict(_)) | Err(_) => Some(after.clone()),
-        Ok(Result3::Remove | Result3::Nothing | Result3::LeaveOut(_) | Result3::KeepReality) => None,
+        Ok(Result3::Remove | Result3::Nothing | Result3::Already { .. } | Result3::LeaveOut(_) | Result3::KeepReality) => None,
     }
 }
 

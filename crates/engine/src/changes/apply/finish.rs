@@ -253,6 +253,10 @@ impl Changes {
             }
             let attributes = if node.is_some() { Some(attributes::of(&one.path, Format::None)?) } else { None };
             let list = if paths.contains(&path) || in_place.contains_key(&path) { &mut new } else { &mut for_good };
+            let node = match special.get(&one.path) {
+                Some(BaseAfter::Content { there: Some(there), .. }) => Some(there.clone()),
+                _ => node,
+            };
             list.push(match (special.get(&one.path), node) {
                 (Some(BaseAfter::Restored(record)), node) => {
                     let there = node.filter(|node| one.is_there(Some(node)) && is_as_known(record, node));

@@ -55,7 +55,11 @@ pub(super) fn share(decided: &[Decided<'_>], uid: u32) -> Result<Shares, EngineE
 }
 
 fn becomes_real(result: &Result3) -> bool {
-    matches!(result, Result3::Take { .. } | Result3::Bytes { .. } | Result3::Looks { .. } | Result3::Nothing)
+    matches!(result, Result3::Take { .. } | Result3::Bytes { .. } | Result3::Looks { .. }) || is_real(result)
+}
+
+fn is_real(result: &Result3) -> bool {
+    matches!(result, Result3::Nothing | Result3::Already { .. })
 }
 
 /// A name that the sandbox did not change, or at which reality has come to the same already.
@@ -66,7 +70,7 @@ fn anchor(decided: &[Decided<'_>], members: &[usize], uid: u32) -> Result<Option
             (Some(Linked::Unchanged(twin)), ..) => {
                 (State::new(twin.reality.clone(), twin.path.clone(), Format::None), twin.is_behind)
             }
-            (_, Result3::Nothing, Some(now)) => (now.clone(), true),
+            (_, result, Some(now)) if is_real(result) => (now.clone(), true),
             _ => continue,
         };
         let Some(after) = one.change.after.as_ref().filter(|_| is_allowed(&now.node)) else { continue };
@@ -92,9 +96,9 @@ fn to_existing(decided: &[Decided<'_>], members: &[usize], anchor: &Anchor, shar
 
 /// The first is the one that reality has: what reality did to it is merged into it, and has to be in all of them.
 fn to_first(decided: &[Decided<'_>], members: &[usize], shares: &mut Shares) -> Result<(), EngineError> {
-    let is_put = |n: &&usize| !matches!(decided[**n].result, Result3::Nothing);
-    let is_real = |n: &&usize| decided[**n].now.as_ref().is_some_and(|now| now.node.kind == Kind::File);
-    let Some(first) = members.iter().filter(is_put).find(is_real).or_else(|| members.iter().find(is_put)) else { return Ok(()) };
+    let is_put = |n: &&usize| !is_real(&decided[**n].result);
+    let is_there = |n: &&usize| decided[**n].now.as_ref().is_some_and(|now| now.node.kind == Kind::File);
+    let Some(first) = members.iter().filter(is_put).find(is_there).or_else(|| members.iter().find(is_put)) else { return Ok(()) };
     let is_same = match (&decided[*first].result, &decided[*first].change.after) {
         (Result3::Take { looks, .. }, Some(after)) => *looks == Looks::of(after)?,
         _ => false,

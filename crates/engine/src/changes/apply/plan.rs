@@ -43,6 +43,8 @@ pub(super) struct Planned {
     pub conflicts: Vec<Conflict>,
     pub left_out: Vec<LeftOut>,
     pub unchanged: Vec<PathBuf>,
+    /// Those of them whose change reality made as well, and parts of files where it made just these.
+    pub already: Vec<PathBuf>,
     /// All paths that are written.
     pub paths: Vec<PathBuf>,
     /// Paths where reality's version was chosen.
@@ -81,6 +83,7 @@ pub(super) fn plan<'a>(scope: &'a Scope<'a>, decided: Vec<Decided<'a>>) -> Resul
         conflicts: Vec::new(),
         left_out: Vec::new(),
         unchanged: Vec::new(),
+        already: Vec::new(),
         paths: Vec::new(),
         settled: Vec::new(),
         bases: Vec::new(),
@@ -140,6 +143,13 @@ impl<'a> Planner<'a> {
             Result3::LeaveOut(reason) => self.leave_out(path, reason),
             Result3::KeepReality => self.keep_reality(decided.change)?,
             Result3::Nothing => self.planned.unchanged.push(path.clone()),
+            Result3::Already { base } => {
+                self.base_as_it_is(decided.change, base);
+                self.planned.already.push(path.clone());
+                if !decided.is_part {
+                    self.planned.unchanged.push(path.clone());
+                }
+            }
             _ => match self.above(path)? {
                 Standing::Stands => self.write(decided)?,
                 Standing::LeftOut(Reason::KeptReality) => self.keep_reality(decided.change)?,
@@ -192,7 +202,9 @@ impl<'a> Planner<'a> {
         let share = self.shares.remove(path);
         let is_first = matches!(share, Some(Share::First));
         let act = match result {
-            Result3::Conflict(_) | Result3::LeaveOut(_) | Result3::KeepReality | Result3::Nothing => return Ok(()),
+            Result3::Conflict(_) | Result3::LeaveOut(_) | Result3::KeepReality | Result3::Nothing | Result3::Already { .. } => {
+                return Ok(());
+            }
             Result3::Remove => {
                 if !self.removed.contains(path) {
                     self.leave_out(path, Reason::NotEmpty);
@@ -410,13 +422,21 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Where nothing is written: reality may move on before this is noted, and is known as it was looked at.
+    fn base_as_it_is(&mut self, change: &Change, base: NewBase) {
+        self.base(change, base);
+        if let Some(BaseAfter::Content { there, .. }) = self.planned.bases.last_mut() {
+            there.clone_from(&change.reality);
+        }
+    }
+
     fn base(&mut self, change: &Change, base: NewBase) {
         let path = Text::from(&change.path);
         let NewBase { bytes, looks, reconciled } = base;
         self.planned.bases.push(match bytes {
             Some(bytes) => {
                 let bytes = Text::from(&OsString::from_vec(bytes));
-                BaseAfter::Content { path, bytes, reconciled, looks: Some(looks) }
+                BaseAfter::Content { path, bytes, reconciled, looks: Some(looks), there: None }
             }
             None => {
                 let equal_to = change.after.as_ref().map(|a| (a.node.ino, a.node.ctime));
