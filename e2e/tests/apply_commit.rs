@@ -14,6 +14,7 @@ as_root_and_user!(
     uncommitted_edits_of_the_same_file_stay_uncommitted,
     what_cannot_be_told_apart_is_not_applied,
     what_the_last_commit_has_is_not_committed_again,
+    a_change_among_the_users_own_edits_stays_uncommitted,
     marks_of_the_index_stay,
     a_linked_worktree_gets_the_commit,
     a_subdirectory_and_a_first_commit_are_fine,
@@ -207,6 +208,25 @@ fn what_the_last_commit_has_is_not_committed_again(w: &World) {
     w.apply(&["s", "--commit"]).ok().says("nothing was committed");
     assert_eq!(git(w, &w.project, "rev-parse HEAD"), head, "no empty commit");
     assert_eq!(git(w, &w.project, "status --porcelain"), "");
+}
+
+fn a_change_among_the_users_own_edits_stays_uncommitted(w: &World) {
+    needs!(w, "git");
+    repository(w);
+    w.sandbox_with("s", "sed -i s/^5$/five/ old");
+    w.sandbox_with("t", "sed -i s/^5$/five/ old; echo F > f");
+    w.outside("sed -i 's/^5$/five/; s/^15$/fifteen/' old").ok();
+    let before = (git(w, &w.project, "rev-parse HEAD"), git(w, &w.project, "diff"));
+    let said = w.apply(&["s", "--commit"]).ok().says("not committed, among uncommitted edits of yours already: old");
+    assert!(!said.stderr.contains("the last commit has it"), "{}", said.stderr);
+    assert_eq!((git(w, &w.project, "rev-parse HEAD"), git(w, &w.project, "diff")), before);
+    w.apply(&["t", "--commit"]).ok().says("not committed, among uncommitted edits of yours already: old");
+    assert_eq!(git(w, &w.project, "show --name-only --format= HEAD"), "f");
+    assert_eq!(git(w, &w.project, "diff"), before.1);
+    // Once they are committed, that is what there is to say.
+    w.sandbox_with("u", "sed -i s/^10$/ten/ old");
+    w.outside("sed -i 's/^10$/ten/; s/^1$/one/' old; git commit -qam all").ok();
+    w.apply(&["u", "--commit"]).ok().says("nothing was committed: the last commit has it all already");
 }
 
 fn marks_of_the_index_stay(w: &World) {

@@ -107,7 +107,10 @@ pub fn say_uncommitted(committed: &Committed, project: &Path, output: &Output) {
         let what = output.paint_note(Style::Yellow, "not committed, your own edits in:");
         output.note(format!("{what} {}", some_of(&committed.own, project)));
     }
-    if committed.id.is_none() && committed.apart.is_empty() {
+    if !committed.already.is_empty() {
+        let what = output.paint_note(Style::Yellow, "not committed, among uncommitted edits of yours already:");
+        output.note(format!("{what} {}; commit them yourself", some_of(&committed.already, project)));
+    } else if committed.id.is_none() && committed.apart.is_empty() {
         output.note("nothing was committed: the last commit has it all already");
     }
 }

@@ -70,6 +70,8 @@ pub struct Committed {
     pub apart: Vec<PathBuf>,
     /// Where edits of the user's own were left uncommitted.
     pub own: Vec<PathBuf>,
+    /// Where the sandbox's change is among these, so that there was nothing to apply.
+    pub already: Vec<PathBuf>,
 }
 
 const DEFAULT_MESSAGE: &str = "{summary}";
@@ -143,7 +145,8 @@ impl Changes {
         in_progress::refuse(&coming.git)?;
         moved_inside::refuse(&prepared.plan, &coming.git)?;
         let parent = reference::tip(&coming.git, &coming.note.reference)?;
-        let entries = Entries::of(&prepared.plan, &coming.git)?;
+        let mut entries = Entries::of(&prepared.plan, &coming.git)?;
+        entries.already = entries::uncommitted(&prepared.already, &coming.git)?;
         if entries.count > 0 {
             let git = coming.set_objects_apart()?;
             let commit = self.write_commit(committer, &git, parent.as_deref(), &entries, prepared, options)?;

@@ -28,6 +28,7 @@ pub(crate) struct Coming {
     hooks: bool,
     apart: Vec<PathBuf>,
     own: Vec<PathBuf>,
+    already: Vec<PathBuf>,
     /// Why there is none.
     failed: Option<EngineError>,
     /// The transaction has it, and whoever ends that ends this.
@@ -36,8 +37,8 @@ pub(crate) struct Coming {
 
 impl Coming {
     pub(super) fn new(git: Git, note: Note, apply: PathBuf, lock: SandboxLock) -> Self {
-        let (apart, own) = (Vec::new(), Vec::new());
-        Self { git, note, apply, _lock: lock, hooks: false, apart, own, failed: None, is_handed_over: false }
+        let (apart, own, already) = (Vec::new(), Vec::new(), Vec::new());
+        Self { git, note, apply, _lock: lock, hooks: false, apart, own, already, failed: None, is_handed_over: false }
     }
 
     /// A git whose objects are the repository's only once the commit is to be made.
@@ -54,7 +55,7 @@ impl Coming {
     }
 
     pub(super) fn set_apart(&mut self, entries: Entries) {
-        (self.apart, self.own) = (entries.apart, entries.own);
+        (self.apart, self.own, self.already) = (entries.apart, entries.own, entries.already);
     }
 
     /// Where the transaction is to write its journal.
@@ -138,7 +139,8 @@ impl Coming {
         if self.hooks {
             let _ = self.git.run_hook("post-commit");
         }
-        Committed { id: self.note.commit.clone(), apart: std::mem::take(&mut self.apart), own: std::mem::take(&mut self.own) }
+        let [apart, own, already] = [&mut self.apart, &mut self.own, &mut self.already].map(std::mem::take);
+        Committed { id: self.note.commit.clone(), apart, own, already }
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Entries {
     pub apart: Vec<PathBuf>,
     /// Where edits of the user's own stay uncommitted.
     pub own: Vec<PathBuf>,
+    /// Where they hold what the sandbox changed.
+    pub already: Vec<PathBuf>,
     /// What is to be staged where something was staged before, by paths relative to the repository.
     pub index: HashMap<PathBuf, InIndex>,
     mixed: Vec<(PathBuf, Mixed)>,
@@ -218,6 +220,31 @@ impl Entries {
         stream.extend(format!("\nget-mark :1\nreset {reference}\n\ndone\n").bytes());
         stream
     }
+}
+
+/// Those of these files that have edits which the last commit does not have.
+pub(super) fn uncommitted(paths: &[PathBuf], git: &Git) -> Result<Vec<PathBuf>, EngineError> {
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tracked = Tracked::of(git)?;
+    let others = Others::of(git, &tracked, paths)?;
+    let mut found = Vec::new();
+    for path in paths {
+        let Ok(relative) = path.strip_prefix(&git.root) else { continue };
+        if others.hold(relative) || relative.components().any(|c| c.as_os_str() == ".git") {
+            continue;
+        }
+        let real = own::real(path, relative, git)?;
+        let is_committed = match tracked.head.get(relative) {
+            Some(head) => matches!(own::committed(head, &real, real.clone(), git)?, Ok((_, false))),
+            None => false,
+        };
+        if !is_committed {
+            found.push(path.clone());
+        }
+    }
+    Ok(found)
 }
 
 /// Submodules and nested repositories: what is in them is theirs.
