@@ -242,6 +242,9 @@ fn a_race_is_listed_and_shown(w: &World) {
     assert_eq!((&listed[0]["race"], &listed[1]["race"]), (&json!("second"), &json!("first")), "newest first");
     let text = w.whatif(["race", "ls"]).go().ok().stdout;
     assert!(text.contains("first") && text.contains("second"), "{text}");
+    for quiet in ["-q", "--quiet"] {
+        assert_eq!(w.whatif(["race", "ls", quiet]).go().ok().stdout, "second\nfirst\n");
+    }
     for arguments in [vec!["race", "show"], vec!["race", "show", "second"], vec!["race", "show", "--race", "second"]] {
         let shown = w.json(arguments.clone());
         assert_eq!((&shown["race"], &shown["winner"]), (&json!("second"), &json!("one")), "{arguments:?}: {shown:#}");

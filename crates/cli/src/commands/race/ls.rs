@@ -13,6 +13,9 @@ pub struct Args {
     /// Those of all projects, not only of this one
     #[arg(long)]
     all: bool,
+    /// Print names only
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
@@ -24,7 +27,11 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         let is_latest = races.iter().position(|race| race.project == experiment.project) == Some(number);
         shown.push(Shown { experiment, ranking, standing: engine.races.standing(experiment)?, is_latest });
     }
-    race::list(&shown, output);
+    if args.quiet {
+        races.iter().for_each(|race| output.line(&race.name));
+    } else {
+        race::list(&shown, output);
+    }
     output.document(&shown.iter().map(|shown| race::document(*shown)).collect::<Vec<_>>());
     Ok(ExitCode::SUCCESS)
 }
