@@ -10,6 +10,7 @@ as_root_and_user!(
     a_replaced_directory_is_settled_with_what_is_in_it,
     a_directory_in_the_place_of_a_file_is_settled,
     what_was_settled_stays_so_after_an_undo,
+    theirs_says_what_ours_has_settled,
     a_rebase_leaves_the_sandbox_its_version_of_what_was_settled,
     what_reality_made_as_well_is_left_alone,
     hunks_that_reality_made_as_well_are_left_alone,
@@ -33,6 +34,25 @@ fn is_settled(w: &World, sandbox: &str) {
     assert_eq!(document["changes"].as_array().map(Vec::len), Some(0), "{sandbox}: {document:#}");
     w.apply(&[sandbox]).ok();
     w.apply(&[sandbox, "--all"]).ok();
+}
+
+fn theirs_says_what_ours_has_settled(w: &World) {
+    each(w, |s, run| {
+        w.outside("seq 9 > f; seq 9 > g").ok();
+        run("sed -i s/5/sandbox/ f g");
+        w.outside("sed -i s/5/reality/ f g").ok();
+        w.apply(&[s, "--ours", "*"]).ok();
+        for pattern in ["f", "f*"] {
+            w.apply(&[s, "--theirs", pattern]).ok().says("an earlier --ours settled on reality's version: f; to take: ");
+        }
+        let document = w.json(["apply", s, "--yes", "--theirs", "*"]);
+        let (f, g) = (json!({"path": "f", "reason": "settled_before"}), json!({"path": "g", "reason": "settled_before"}));
+        assert_eq!((&document["apply"], &document["left_out"]), (&json!(null), &json!([f, g])), "{s}");
+        assert!(w.read("f").contains("reality"), "{s}");
+        // What it says helps.
+        w.whatif(["cp", "--force", &format!("{s}:f"), "f"]).go().ok();
+        assert!(w.read("f").contains("sandbox"), "{s}");
+    });
 }
 
 /// The merge of both is what reality has: nothing is written, and nothing is left to apply.

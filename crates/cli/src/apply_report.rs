@@ -149,6 +149,7 @@ fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
         Reason::Skipped => ("left for later", ""),
         Reason::OtherHalf => ("one half of a rename, only the other was asked for", ""),
         Reason::KeptReality => ("reality's version stays", ""),
+        Reason::SettledBefore => ("an earlier --ours settled on reality's version", "whatif cp --force, which no undo takes back"),
         Reason::Moved => ("moved to a path that is left out", "that path as well, or --files with the old one"),
         Reason::GitObject => ("git's objects, which 'git gc' removes once nothing needs them", ""),
         Reason::GitLock => ("a lock of git's in the sandbox", ""),

@@ -28,7 +28,7 @@ use whatif_apply::{Plan, Verdict};
 use whatif_diff::base::Record;
 use whatif_diff::digest::{self, Form};
 use whatif_diff::pattern::{Patterns, Scope};
-use whatif_diff::{Change, Depth, Node, Renamed, Unreadable};
+use whatif_diff::{Bases, Change, Depth, Node, Renamed, Unreadable};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
@@ -343,6 +343,7 @@ impl Changes {
             }
             break planned;
         };
+        planned.left_out.extend(settled_before(&behind, &bases, &Patterns::new(&request.theirs, scope)?));
         planned.conflicts.extend(self.git_conflicts(&planned, &set, &sandbox)?);
         let whole = in_place::Whole::of(&set, &planned);
         let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();
@@ -522,6 +523,13 @@ impl Changes {
         let named = named.filter(|n| !n.is_empty()).or_else(|| crate::user_names::of(self.ground.caller.uid));
         named.unwrap_or_else(|| format!("uid {}", self.ground.caller.uid))
     }
+}
+
+/// What an earlier apply settled on reality's version is no change any more, and so nothing that the sandbox's could be taken of.
+fn settled_before(behind: &[Change], bases: &Bases, theirs: &Patterns) -> Vec<LeftOut> {
+    let is_settled = |change: &&Change| bases.get(&change.path).is_some_and(Record::is_settled);
+    let asked_for = behind.iter().filter(|change| theirs.matches(&change.path)).filter(is_settled);
+    asked_for.map(|change| LeftOut::new(&change.path, Reason::SettledBefore)).collect()
 }
 
 impl Prepared {

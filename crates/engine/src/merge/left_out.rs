@@ -30,6 +30,8 @@ pub enum Reason {
     Skipped,
     /// In a conflict, on request.
     KeptReality,
+    /// In a conflict of an earlier apply, on request. The sandbox has not changed it since.
+    SettledBefore,
     /// A directory that still has something in it.
     NotEmpty,
     /// Taken away here by the sandbox, which has it only at a path that is left out.
