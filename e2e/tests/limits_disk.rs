@@ -169,7 +169,8 @@ fn a_sandbox_at_its_disk_limit_can_be_cleaned_up(w: &World) {
     needs!(w, "python3");
     w.limited("full", &["--disk", "16M"]);
     w.exec("full", "echo precious > precious").ok();
-    w.python("full", "f = open('big', 'wb')\nfor n in range(4000): f.write(b'x' * (1 << 20))");
+    let fills = "f = open('big', 'wb')\nfor n in range(4000): f.write(b'x' * (1 << 20))";
+    w.python("full", fills).exits(137).says("hint: 'whatif du' shows").says("a higher --disk");
     assert_eq!(w.exec("full", "cat precious; ls").ok().stdout, "precious\nbig\nprecious\n");
     w.exec("full", "rm big").ok();
     w.exec("full", "head -c 4000000 /dev/zero > small; sleep 0.3; ls small").ok();

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use whatif_engine::Exited;
 use whatif_types::{LimitHit, Limits, Span, Usage};
 
-use crate::output::bytes;
+use crate::output::{Output, Style, bytes};
+use crate::spelled;
 
 /// What is worth saying about the end of a command in a sandbox with these limits.
 pub fn lines(exited: &Exited, limits: &Limits, timeout: Option<Span>) -> Vec<String> {
@@ -27,6 +28,13 @@ pub fn lines(exited: &Exited, limits: &Limits, timeout: Option<Span>) -> Vec<Str
         lines.push(format!("the limit{limit} on processes was reached: something could not be started"));
     }
     lines
+}
+
+/// What to do next, where a limit ended it.
+pub fn tell_remedy(exited: &Exited, output: &Output) {
+    if let Some(remedy) = exited.limit_hit.and_then(LimitHit::remedy) {
+        output.note(format!("  {} {}", output.paint_note(Style::Cyan, "hint:"), spelled::sentence(&remedy)));
+    }
 }
 
 /// Whether a limit had something to do with it.

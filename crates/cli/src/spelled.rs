@@ -134,6 +134,8 @@ pub fn choice(choice: &Choice) -> String {
         Choice::Cwd(path) => ("--cwd", path, "DIRECTORY"),
         Choice::Backend(name) => ("--backend", name, "BACKEND"),
         Choice::Mask(path) => ("--mask", path, "PATH"),
+        Choice::Disk(size) => ("--disk", size, "SIZE"),
+        Choice::Inodes(number) => ("--inodes", number, "NUMBER"),
         Choice::RequireLimits => return "--require-limits".to_owned(),
         // The value is not known here, or not to be shown.
         Choice::Env(Value::Given(name)) => return format!("--env {}=…", quoted(name)),

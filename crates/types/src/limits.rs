@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::cpus::Cpus;
 pub use self::expiry::{Clock, Expiry};
-use crate::{Size, Span};
+use crate::remedy::{Call, Choice, Mention, Remedy, Value};
+use crate::{Size, Span, remedy};
 
 /// Whoever asks for less has most likely left out the unit.
 const LEAST_MEMORY: Size = Size(1 << 20);
@@ -264,6 +265,31 @@ pub enum LimitHit {
     /// What shall stay free on the host's disk.
     Reserve,
     Ttl,
+}
+
+impl LimitHit {
+    /// What can be done about one that has to do with the disk.
+    #[must_use]
+    pub fn remedy(self) -> Option<Remedy> {
+        let raised = |choice: Choice| {
+            remedy![
+                Mention(Call::DiskUsage),
+                " shows what its changes take; delete some of them inside, or go on in a new sandbox with a higher ",
+                choice
+            ]
+        };
+        match self {
+            Self::Disk => Some(raised(Choice::Disk(Value::Unsaid))),
+            Self::Inodes => Some(raised(Choice::Inodes(Value::Unsaid))),
+            Self::Reserve => Some(remedy![
+                Mention(Call::DiskUsage),
+                " shows what the sandboxes hold, ",
+                Mention(Call::remove(Value::Blank)),
+                " frees it"
+            ]),
+            Self::Memory | Self::Ttl => None,
+        }
+    }
 }
 
 /// What one command used, with everything it started and waited for.

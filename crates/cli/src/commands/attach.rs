@@ -53,6 +53,7 @@ fn tell_end(attached: &Attached, seen: &Seen, exited: &Exited, output: &Output) 
         for line in ending::lines(exited, &attached.sandbox().details.limits, None) {
             output.note(format!("{} {line}", output.paint_note(Style::Dim, "whatif:")));
         }
+        ending::tell_remedy(exited, output);
     }
 }
 

@@ -120,6 +120,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         for line in ending::lines(&exited, &started.sandbox.details.limits, args.timeout) {
             output.note(format!("{} {line}", output.paint_note(Style::Dim, "whatif:")));
         }
+        ending::tell_remedy(&exited, output);
     }
     if let Some(ended) = exited.signal.and_then(|_| engine.ground.end_by_another_command(&started.sandbox)).filter(|_| !output.json)
     {

@@ -80,6 +80,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         if ending::was_limited(&exited) {
             // Why it was ended is no report; without it nobody would know.
             why_it_ended(&finished, &exited).iter().for_each(|line| output.note(format!("whatif: {line}")));
+            ending::tell_remedy(&exited, output);
         }
     }
     Ok(exit_code(&exited))
@@ -105,6 +106,7 @@ fn report(finished: &Finished, exited: &Exited, is_closed: bool, output: &Output
     for line in why_it_ended(finished, exited) {
         output.note(format!("{tag} {line}"));
     }
+    ending::tell_remedy(exited, output);
     if exited.missed_network && finished.sandbox.details.net == NetMode::None {
         let remedy = if is_closed {
             "the project's .whatif.toml allows none"

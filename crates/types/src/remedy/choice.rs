@@ -30,6 +30,10 @@ pub enum Choice {
     Backend(Value),
     Mask(Value),
     RequireLimits,
+    /// The limit on what its changes take.
+    Disk(Value),
+    /// The limit on how many they are.
+    Inodes(Value),
     Env(Value),
     Net(Value),
     Reach(Value),
