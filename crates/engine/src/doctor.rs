@@ -1,6 +1,5 @@
 //! Tests everything a sandbox needs, by doing it, and says how to fix what is missing.
 
-mod holding;
 mod limits;
 mod providers;
 mod sandboxes;
@@ -21,9 +20,10 @@ pub use whatif_provider::Verdict;
 #[must_use]
 pub fn examine(state_dir: &Path, caller: Caller, chores: Arc<dyn Chores>) -> Vec<Probe> {
     let uid = caller.uid;
-    let mut probes = whatif_provider::usual().probe(uid).findings;
+    let provider = whatif_provider::usual();
+    let mut probes = provider.probe(uid).findings;
     probes.extend(limits::probes());
-    probes.push(holding::probe());
+    probes.push(provider.try_pause());
     probes.extend(storage::probes(state_dir));
     match Engine::open(state_dir, caller, chores).and_then(|engine| engine.upkeep.recover().map(drop).map(|()| engine)) {
         Ok(engine) => {

@@ -4,7 +4,6 @@
 pub(crate) mod changed;
 pub mod chores;
 pub(crate) mod ended;
-pub(crate) mod freezer;
 pub mod intact;
 pub(crate) mod keepers;
 pub(crate) mod label;
@@ -12,6 +11,7 @@ pub(crate) mod ledger;
 pub(crate) mod lifetime;
 pub mod limits;
 pub mod lineage;
+pub(crate) mod pause;
 pub(crate) mod reach;
 pub(crate) mod removed;
 pub(crate) mod resolve;

@@ -3,7 +3,7 @@
 //! ```text
 //!   launch ──▶ Launched ──▶ Instance ◀── find ◀── a record
 //!                              │
-//!                   connect, kill, wait, view, entrance …
+//!                   connect, kill, wait, pause, stats, view, entrance …
 //!
 //!   orphans ──▶ Instances that no record needs to know of
 //! ```
@@ -17,14 +17,13 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use whatif_cgroup::Site;
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Process;
 use whatif_sys::holder::Holder;
-use whatif_types::{Handle, Identity, NetMode, SandboxId};
+use whatif_types::{Enforced, Handle, Identity, NetMode, SandboxId};
 
-use crate::{Finding, LaunchError, Verdict};
+use crate::{Finding, LaunchError, Pausing, Verdict};
 
 /// One way of isolating processes.
 pub trait Provider: Debug + Send + Sync {
@@ -32,6 +31,9 @@ pub trait Provider: Debug + Send + Sync {
 
     /// Whether this user can have sandboxes of it here, and if not, why and what helps. Only looks: nothing is started.
     fn probe(&self, uid: u32) -> Probe;
+
+    /// By what its instances are held still here, tried out.
+    fn try_pause(&self) -> Finding;
 
     fn capabilities(&self) -> Capabilities;
 
@@ -51,6 +53,10 @@ pub trait Provider: Debug + Send + Sync {
     /// Everything of this provider that runs for sandboxes in a state directory, recorded or not. Which of it is left over is for
     /// whoever has the records to say.
     fn orphans<'a>(&self, state: &'a Path) -> Box<dyn Iterator<Item = Orphan> + 'a>;
+
+    /// Removes what the machine still has of an instance that is gone: what limited it, and what it was paused with. Without a
+    /// directory, everything that may be of it is looked for, which takes longer.
+    fn clear(&self, id: &SandboxId, directory: Option<&Path>, recorded: &Recorded<'_>);
 }
 
 /// A running sandbox, or one that was running when somebody last knew.
@@ -74,8 +80,22 @@ pub trait Instance: Debug + Send + Sync {
     /// What a helper needs that is to put it on other layers while it lives.
     fn entrance(&self) -> io::Result<Entrance>;
 
-    /// Where a control group can be made that holds it still.
-    fn freezer_site(&self) -> Option<Site>;
+    /// Begins to hold everything in it still. Complete it to rely on that; the caller can do something else first.
+    fn pause(&self, recorded: &Recorded<'_>) -> Result<Pausing, ClientError>;
+
+    /// Makes a later pause quick for what goes on running, while nobody waits for it. What is not done here is done by `pause`.
+    fn prepare_pause(&self, recorded: &Recorded<'_>);
+
+    /// The same before a command is started over this connection, and only as far as it does not delay that.
+    fn prepare_pause_ahead(&self, keeper: &mut Client, recorded: &Recorded<'_>) -> Result<(), ClientError>;
+
+    /// Whether it may have been prepared for a pause, so that there is something to clear when it is gone. The directory is its
+    /// sandbox's as it is now.
+    fn was_prepared(&self, directory: &Path) -> bool;
+
+    /// Waits for one that was killed. True when it is gone, with what it may have left paused: that does not go by itself. The
+    /// directory is its sandbox's as it is now.
+    fn see_off(&self, directory: &Path, limit: Duration) -> bool;
 
     /// Completes what its keeper says of its processes with what only shows from outside, as far as that can be had at once.
     fn complete(&self, processes: &mut [Process]);
@@ -158,6 +178,15 @@ pub struct Whereabouts<'a> {
     /// The sandbox's directory as it is now.
     pub directory: &'a Path,
     pub handle: Option<Handle>,
+}
+
+/// What is recorded of an instance that it cannot tell itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded<'a> {
+    /// The state directory of its sandbox.
+    pub state: &'a Path,
+    /// By what its limits are enforced.
+    pub enforced: &'a [Enforced],
 }
 
 /// The way to the mounts of an instance.

@@ -8,13 +8,18 @@
 pub mod contract;
 mod error;
 mod finding;
+pub mod groups;
 pub mod inside;
 mod native;
+mod paused;
 
-pub use self::contract::{Capabilities, Entrance, Instance, Launch, Launched, Orphan, Prepared, Probe, Provider, Whereabouts};
+pub use self::contract::{
+    Capabilities, Entrance, Instance, Launch, Launched, Orphan, Prepared, Probe, Provider, Recorded, Whereabouts,
+};
 pub use self::error::{LaunchError, UnknownProvider};
 pub use self::finding::{Finding, Verdict};
 pub use self::native::KEEPER_COMMAND;
+pub use self::paused::{Paused, Pausing};
 
 /// All there are, the usual one first.
 pub const ALL: [&dyn Provider; 1] = [&native::Native];

@@ -3,6 +3,8 @@
 //! A keeper is a process of our own program, the first of its PID namespace: when it ends, the kernel ends everything inside.
 
 mod command_lines;
+mod freezer;
+mod holding;
 mod ids;
 mod instance;
 mod launch;
@@ -11,11 +13,11 @@ mod probe;
 
 use std::path::Path;
 
-use whatif_types::Identity;
 use whatif_types::boot::COMMON_IDS;
+use whatif_types::{Identity, SandboxId};
 
 use self::instance::Keeper;
-use crate::{Capabilities, Instance, Launch, LaunchError, Launched, Orphan, Probe, Provider, Whereabouts};
+use crate::{Capabilities, Finding, Instance, Launch, LaunchError, Launched, Orphan, Probe, Provider, Recorded, Whereabouts};
 
 const NAME: &str = "native";
 /// How the command line of a keeper begins after the program: `whatif keeper <id> <network>`.
@@ -34,6 +36,10 @@ impl Provider for Native {
 
     fn probe(&self, uid: u32) -> Probe {
         probe::probe(uid)
+    }
+
+    fn try_pause(&self) -> Finding {
+        holding::finding()
     }
 
     /// The kernel has nothing to save a running process with that could be relied on.
@@ -59,5 +65,9 @@ impl Provider for Native {
 
     fn orphans<'a>(&self, state: &'a Path) -> Box<dyn Iterator<Item = Orphan> + 'a> {
         Box::new(orphans::all(state))
+    }
+
+    fn clear(&self, id: &SandboxId, directory: Option<&Path>, recorded: &Recorded<'_>) {
+        freezer::clear(id, directory, recorded);
     }
 }

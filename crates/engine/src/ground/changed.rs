@@ -9,7 +9,6 @@ use whatif_diff::watch::LastLook;
 use whatif_diff::{
     Bases, ChangeSet, Depth, Found, LONG_AGO, Reach, Scope, Seen, Summary, Tree, between, overlaps, scan, summarize,
 };
-use whatif_keeper::Client;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_overlay::Format;
 use whatif_types::boot::PROTOCOL_VERSION;
@@ -109,12 +108,6 @@ impl Ground {
     pub(crate) fn find_changes(&self, sandbox: &Sandbox) -> Result<Found, EngineError> {
         let _still = self.hold_still(sandbox)?;
         self.look(sandbox)
-    }
-
-    /// Connects to a keeper that can hold its processes still and be put on other layers.
-    pub(crate) fn connect_to_hold(&self, sandbox: &Sandbox) -> Result<Client, EngineError> {
-        self.require_our_keeper(sandbox)?;
-        self.connect(sandbox)
     }
 
     /// One of an older version may not be able to.

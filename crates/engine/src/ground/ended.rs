@@ -5,6 +5,7 @@ use std::time::Duration;
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_layers::state_dir::AliveLock;
+use whatif_provider::Instance;
 use whatif_sys::patience;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
@@ -23,7 +24,16 @@ impl Ground {
         sandbox: &Sandbox,
         question: impl FnOnce(Client) -> Result<T, ClientError>,
     ) -> Result<Option<T>, EngineError> {
-        match self.connect(sandbox).and_then(|client| Ok(question(client)?)) {
+        self.ask_instance(sandbox, |instance| question(instance.connect()?))
+    }
+
+    /// The same for what the provider has to do with the answer.
+    pub(crate) fn ask_instance<T>(
+        &self,
+        sandbox: &Sandbox,
+        question: impl FnOnce(&dyn Instance) -> Result<T, ClientError>,
+    ) -> Result<Option<T>, EngineError> {
+        match self.instance(sandbox).and_then(|instance| Ok(question(&*instance)?)) {
             Err(EngineError::Keeper(error)) if has_ended(&error) => match self.explain_end(sandbox, error) {
                 EngineError::EndedMeanwhile { .. } => Ok(None),
                 // However it ended, nothing runs in it.

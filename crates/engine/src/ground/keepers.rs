@@ -10,7 +10,6 @@ use whatif_sys::patience;
 use whatif_types::{Sandbox, SandboxId};
 
 use crate::EngineError;
-use crate::ground::freezer;
 
 /// How long an ended keeper may take to let go of its mounts.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
@@ -50,7 +49,7 @@ pub(crate) fn all_in(root: &Path) -> impl Iterator<Item = Orphan> {
 pub(crate) fn end_orphan(orphan: &Orphan) -> bool {
     orphan.instance.kill();
     match &orphan.directory {
-        Some(directory) => freezer::wait_until_ended(&*orphan.instance, directory, LAST_MOMENTS),
+        Some(directory) => orphan.instance.see_off(directory, LAST_MOMENTS),
         None => orphan.instance.wait(Some(LAST_MOMENTS)),
     }
 }

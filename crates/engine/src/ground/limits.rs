@@ -1,13 +1,13 @@
 //! By what each limit of a sandbox is enforced here, and setting that up.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 pub use whatif_cgroup::Scope;
 use whatif_cgroup::{Found, Group, Version, Wanted};
 use whatif_keeper::protocol::{PassedGroup, Request};
 use whatif_layers::state_dir::FAREWELL;
+use whatif_provider::{Recorded, groups};
 use whatif_types::boot::{KeeperLimits, Room};
 use whatif_types::config::UserConfig;
 use whatif_types::limits::{Expiry, Means, Resource};
@@ -15,8 +15,8 @@ use whatif_types::{Enforced, Identity, Limits, Sandbox, SandboxId};
 
 use crate::EngineError;
 use crate::error::Misuse;
+use crate::ground::Ground;
 use crate::ground::lifetime::clock;
-use crate::ground::{Ground, freezer};
 use crate::owner::Owner;
 
 /// Set for a command that was started anew in a scope.
@@ -196,40 +196,37 @@ impl Ground {
         Ok(room)
     }
 
-    /// Removes the control groups of a sandbox whose keeper is gone, with whatever that left in them.
+    /// Removes what limited a sandbox whose keeper is gone, and whatever else the machine has of it.
     pub(crate) fn unbind(&self, sandbox: &Sandbox) {
         match self.directory(sandbox) {
             Ok(directory) => self.unbind_in(sandbox, &directory),
             // Nothing tells whether there are any.
-            Err(_) => self.remove_group(&sandbox.id),
+            Err(_) => self.unbind_lost(&sandbox.id),
         }
     }
 
     /// The same for one that lies there.
     pub(crate) fn unbind_in(&self, sandbox: &Sandbox, directory: &Path) {
-        let is_limited = sandbox.details.enforced.iter().any(|e| matches!(e.by, Means::Cgroup1 | Means::Cgroup2));
-        // Looking for all that have its name takes long where there are many groups.
-        if is_limited || !self.take_freezer_back(sandbox, directory) {
-            self.remove_group(&sandbox.id);
-        }
-        freezer::forget(directory);
-    }
-
-    pub(crate) fn remove_group(&self, id: &SandboxId) {
-        if let Ok(name) = self.group_name(id) {
-            let _ = whatif_cgroup::remove(&Found::look(), &name);
+        if let Ok(provider) = whatif_provider::by_name(&sandbox.provider) {
+            provider.clear(&sandbox.id, Some(directory), &self.recorded(sandbox));
         }
     }
 
-    pub(crate) fn group_name(&self, id: &SandboxId) -> Result<String, EngineError> {
-        Ok(format!("{}{id}", self.group_prefix()?))
+    /// The same for one of which nothing else is known.
+    pub(crate) fn unbind_lost(&self, id: &SandboxId) {
+        let recorded = Recorded { state: self.state.root(), enforced: &[] };
+        whatif_provider::ALL.iter().for_each(|provider| provider.clear(id, None, &recorded));
+    }
+
+    fn group_name(&self, id: &SandboxId) -> Result<String, EngineError> {
+        let root = self.state.root();
+        groups::name(root, id).map_err(|e| EngineError::io("examine", root, e))
     }
 
     /// Of all control groups of this state directory, and of no other.
     pub(crate) fn group_prefix(&self) -> Result<String, EngineError> {
         let root = self.state.root();
-        let metadata = std::fs::metadata(root).map_err(|e| EngineError::io("examine", root, e))?;
-        Ok(format!("whatif-{:x}-{:x}-", metadata.dev(), metadata.ino()))
+        groups::prefix(root).map_err(|e| EngineError::io("examine", root, e))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use rustix::fs::statfs;
 use whatif_diff::digest::Form;
-use whatif_keeper::Client;
+use whatif_provider::Paused;
 use whatif_types::{Sandbox, Status};
 
 use crate::EngineError;
@@ -16,7 +16,7 @@ use crate::ground::Ground;
 #[derive(Debug)]
 pub(crate) struct Still {
     /// `None` if the sandbox does not run.
-    _client: Option<Client>,
+    _paused: Option<Paused>,
     /// What a digest has to be made of.
     form: Form,
 }
@@ -49,17 +49,13 @@ impl Ground {
         let keeps_times = self.keeps_times(sandbox)?;
         let form = |is_alive: bool| if is_alive || !keeps_times { Form::Content } else { Form::Times };
         if sandbox.status != Status::Active {
-            return Ok(Still { _client: None, form: form(false) });
+            return Ok(Still { _paused: None, form: form(false) });
         }
         self.require_our_keeper(sandbox)?;
-        let held = self.ask(sandbox, |mut client| {
-            self.lend_freezer(sandbox, &mut client)?;
-            Ok((client.freeze()?, client))
-        })?;
-        match held {
-            Some((processes, client)) => Ok(Still { _client: Some(client), form: form(!processes.is_empty()) }),
+        match self.ask_instance(sandbox, |instance| instance.pause(&self.recorded(sandbox))?.complete())? {
+            Some(paused) => Ok(Still { form: form(!paused.running.is_empty()), _paused: Some(paused) }),
             // Nothing runs in it from now on; until a moment ago it may have.
-            None => Ok(Still { _client: None, form: form(true) }),
+            None => Ok(Still { _paused: None, form: form(true) }),
         }
     }
 

@@ -296,7 +296,7 @@ impl Lifecycle {
                 booting.instance.wait(None);
             }
             if !validated.limits.is_unlimited() {
-                self.ground.remove_group(&id);
+                self.ground.unbind_lost(&id);
             }
             // In this order, and only so far as it succeeds: the next command finishes it.
             self.ground.state.disown(&id);

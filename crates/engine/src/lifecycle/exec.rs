@@ -177,7 +177,7 @@ impl Lifecycle {
         if exec.id.is_none() {
             log.record_start(pid, exec.arguments.first().map(|a| a.to_os().to_string_lossy().into_owned()).unwrap_or_default())?;
         }
-        self.ground.prepare_to_hold(&sandbox);
+        self.ground.prepare_pause(&sandbox);
         self.bound_logs(&sandbox)?;
         self.ground.attend_if_due(&sandbox);
         Ok(Detached { sandbox, pid, id: log.id })
@@ -192,7 +192,7 @@ impl Lifecycle {
     ) -> Result<(Entered, (i32, Option<OwnedFd>)), EngineError> {
         let deadline = Instant::now() + REST_PATIENCE;
         loop {
-            let ready = self.ground.lend_freezer_ahead(&entered.sandbox, &mut entered.client);
+            let ready = self.ground.prepare_pause_ahead(&entered.sandbox, &mut entered.client);
             match ready.and_then(|()| entered.client.exec(exec.clone(), descriptors)) {
                 Ok(started) => return Ok((entered, started)),
                 Err(error) if self.is_going_to_rest(&entered.sandbox, &error) && Instant::now() < deadline => {}

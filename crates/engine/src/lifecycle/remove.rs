@@ -12,7 +12,6 @@ use whatif_sys::command;
 use whatif_types::{Sandbox, Status};
 
 use crate::EngineError;
-use crate::ground::freezer::wait_until_ended;
 use crate::ground::keepers::{all_in, end_orphan, instance_in};
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::stop::Afterwards;
@@ -72,7 +71,7 @@ impl Lifecycle {
         let removed = sandbox.clone();
         if is_held {
             instance.kill();
-            wait_until_ended(&*instance, &directory, PATIENCE);
+            instance.see_off(&directory, PATIENCE);
             self.discard(sandbox, lock, &*instance)?;
         } else {
             self.put_away(&sandbox, lock, None)?;
@@ -133,7 +132,7 @@ impl Lifecycle {
 
     /// What cannot be deleted now is found again by the next command.
     fn delete_when_free(&self, sandbox: &Sandbox, directory: &Path, instance: Option<&dyn Instance>) {
-        if !instance.is_none_or(|instance| wait_until_ended(instance, directory, BACKGROUND_PATIENCE)) {
+        if !instance.is_none_or(|instance| instance.see_off(directory, BACKGROUND_PATIENCE)) {
             return;
         }
         // A record that a power cut brings back must find its sandbox whole. (That of a run which nobody kept is not missed.)

@@ -12,7 +12,6 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{LimitHit, Sandbox, Span, Status};
 
 use crate::ground::ended::mark_stopped;
-use crate::ground::freezer;
 use crate::ground::lifetime::is_expired;
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::create::{Created, NewSandbox, Start, with_a_name};
@@ -119,8 +118,8 @@ impl Lifecycle {
     fn leave_head(&self, sandbox: &mut Sandbox, instance: &dyn Instance, reason: StopReason) -> Result<(), EngineError> {
         instance.kill();
         let directory = self.ground.directory(sandbox)?;
-        if !sandbox.details.enforced.is_empty() || freezer::was_lent(&directory) {
-            freezer::wait_until_ended(instance, &directory, LAST_MOMENTS);
+        if !sandbox.details.enforced.is_empty() || instance.was_prepared(&directory) {
+            instance.see_off(&directory, LAST_MOMENTS);
             self.ground.unbind_in(sandbox, &directory);
         }
         end_supervisor(&directory, &sandbox.id, LAST_WORDS);
@@ -216,7 +215,7 @@ impl Lifecycle {
         self.ground.state.settle(&sandbox.id)?;
         if left_processes {
             self.ground.publish(&sandbox);
-            self.ground.prepare_to_hold(&sandbox);
+            self.ground.prepare_pause(&sandbox);
             self.ground.attend_if_due(&sandbox);
         }
         drop(lock);

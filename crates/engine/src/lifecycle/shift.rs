@@ -15,6 +15,7 @@ use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Process;
 use whatif_layers::shift::{NextHead, Note, Shift};
 use whatif_layers::state_dir::SandboxLock;
+use whatif_provider::Paused;
 use whatif_sys::absence;
 use whatif_types::boot::{Boot, Masks};
 use whatif_types::sandbox::StopReason;
@@ -150,17 +151,16 @@ impl Lifecycle {
     /// What serves file systems in user space cannot be replaced under a sandbox. One in which nothing runs (any more) is stopped
     /// for that, and starts again by itself. `None`: something runs and shall go on.
     pub(crate) fn rest_if_idle(&self, sandbox: &mut Sandbox, live: Live) -> Result<Option<Vec<Process>>, EngineError> {
-        let mut client = self.ground.connect_to_hold(sandbox)?;
-        let running = client.freeze()?;
+        let mut paused = self.ground.pause(sandbox)?.complete()?;
         let mut ended = Vec::new();
-        match (running.is_empty(), live) {
+        match (paused.running.is_empty(), live) {
             (true, _) => {}
-            (false, Live::Stop) => ended = client.end_all()?,
+            (false, Live::Stop) => ended = paused.keeper().end_all()?,
             (false, _) => return Ok(None),
         }
         // Until then nothing can be started.
         self.put_to_rest(sandbox)?;
-        drop(client);
+        drop(paused);
         Ok(Some(ended))
     }
 
@@ -193,7 +193,7 @@ impl Moving<'_> {
     }
 
     fn alive(&mut self, sandbox: &mut Sandbox, mut helper: Helper, live: Live) -> Result<Moved, EngineError> {
-        let mut client = match self.lifecycle.ground.connect_to_hold(sandbox) {
+        let pausing = match self.lifecycle.ground.pause(sandbox) {
             // It ended since somebody looked.
             Err(EngineError::Keeper(ClientError::NotRunning)) => {
                 if !crate::ground::keepers::await_end(self.directory) {
@@ -204,27 +204,26 @@ impl Moving<'_> {
             }
             other => other?,
         };
-        self.lifecycle.ground.lend_freezer(sandbox, &mut client)?;
         // It finds its way in while everything else is looked at.
         let stack = self.to.stack(sandbox, self.layer);
         let (boot, trees) = self.lifecycle.boot_on(sandbox, self.directory, &stack)?;
         self.lifecycle.ground.state.make_layers()?;
         helper.enter(&*self.lifecycle.ground.instance(sandbox)?, &boot)?;
-        // From here on nothing is started either, until the client leaves.
-        let mut running = client.freeze()?;
+        // From here on nothing is started either.
+        let mut paused = pausing.complete()?;
         let mut ended = Vec::new();
-        if live == Live::Stop && !running.is_empty() {
-            ended = client.end_all()?;
-            running.clear();
+        if live == Live::Stop && !paused.running.is_empty() {
+            ended = paused.keeper().end_all()?;
+            paused.running.clear();
         }
         self.keep_last_bases(sandbox)?;
         // From here on a crash is noticed, and leads to a sandbox that is stopped.
         let mut shift = self.begin(sandbox)?;
-        let in_the_way = match running.is_empty() {
-            false => Ok(Some(explain(&running))),
+        let in_the_way = match paused.running.is_empty() {
+            false => Ok(Some(explain(&paused.running))),
             true => {
-                let guarded =
-                    client.change_layers().map_err(EngineError::from).and_then(|()| Ok(helper.guard()?.map(explain_writer)));
+                let changing = paused.keeper().change_layers().map_err(EngineError::from);
+                let guarded = changing.and_then(|()| Ok(helper.guard()?.map(explain_writer)));
                 // By now the helper holds what it mounts; what it found may be what lay beneath a mount that went.
                 match gone_from(sandbox, &boot.plan) {
                     Some(tree) => {
@@ -238,12 +237,12 @@ impl Moving<'_> {
         match in_the_way {
             Ok(None) => {}
             Err(error) => {
-                self.leave_as_it_was(sandbox, shift, &mut helper, &mut client)?;
+                self.leave_as_it_was(sandbox, shift, &mut helper, paused)?;
                 return Err(error);
             }
             Ok(Some(because)) if live != Live::Copy || self.to.leaves_its_stack() => {
                 take_back(shift)?;
-                client.thaw()?;
+                paused.resume()?;
                 return Err(EngineError::InUse { name: sandbox.name.clone(), because });
             }
             Ok(Some(because)) => {
@@ -252,12 +251,12 @@ impl Moving<'_> {
                 let done = copied.and_then(|()| self.drop_marks(sandbox)).and_then(|()| Ok(shift.flush()?));
                 let done = done.and_then(|()| self.record_copy(sandbox));
                 let settled = self.settle(sandbox, shift, done);
-                client.thaw()?;
+                paused.resume()?;
                 settled?;
                 return Ok(Moved { ended, ..Moved::at_once(How::Copied { because }) });
             }
         }
-        Ok(Moved { ended, ..self.in_place(sandbox, helper, client, shift, &boot, trees)? })
+        Ok(Moved { ended, ..self.in_place(sandbox, helper, paused, shift, &boot, trees)? })
     }
 
     /// Nobody is alive, and nobody can write: the head itself becomes a layer.
@@ -265,7 +264,7 @@ impl Moving<'_> {
         &mut self,
         sandbox: &mut Sandbox,
         mut helper: Helper,
-        mut client: Client,
+        mut paused: Paused,
         shift: Shift,
         boot: &Boot,
         trees: Vec<PathBuf>,
@@ -282,7 +281,7 @@ impl Moving<'_> {
             self.record(sandbox, heads_of(&boot.plan)).inspect_err(|_| *sandbox = before)
         });
         if let Err(error) = done {
-            self.leave_as_it_was(sandbox, shift, &mut helper, &mut client)?;
+            self.leave_as_it_was(sandbox, shift, &mut helper, paused)?;
             return Err(error);
         }
         // It has happened. From here on whatever fails leaves a stopped sandbox, which stands on its new layers when it starts.
@@ -291,10 +290,10 @@ impl Moving<'_> {
             return Err(error.into());
         }
         self.lifecycle.ground.publish(sandbox);
-        let told = self.tell_of_room(sandbox, &mut client);
+        let told = self.tell_of_room(sandbox, paused.keeper());
         let shift = shift.hand_over()?;
         let moved = Moved::at_once(self.frozen());
-        match told.ok().and_then(|()| helper.finish(&sandbox.details.protection, &client, self.lock, &shift)) {
+        match told.ok().and_then(|()| helper.finish(&sandbox.details.protection, paused.keeper(), self.lock, &shift)) {
             Some(finishing) => Ok(Moved { finishing: Some(finishing), ..moved }),
             None => {
                 self.lifecycle.stop_after_failure(sandbox)?;
@@ -331,19 +330,13 @@ impl Moving<'_> {
     }
 
     /// Nothing has happened. If the helper is lost, the sandbox cannot go on with what it has mounted.
-    fn leave_as_it_was(
-        &self,
-        sandbox: &mut Sandbox,
-        shift: Shift,
-        helper: &mut Helper,
-        client: &mut Client,
-    ) -> Result<(), EngineError> {
+    fn leave_as_it_was(&self, sandbox: &mut Sandbox, shift: Shift, helper: &mut Helper, paused: Paused) -> Result<(), EngineError> {
         let is_as_it_was = helper.give_up();
         if !is_as_it_was {
             self.lifecycle.stop_after_failure(sandbox)?;
         }
         take_back(shift)?;
-        if is_as_it_was { Ok(client.thaw()?) } else { Ok(()) }
+        if is_as_it_was { Ok(paused.resume()?) } else { Ok(()) }
     }
 
     fn frozen(&self) -> How {

@@ -54,7 +54,8 @@ impl Lifecycle {
         sandbox.details.expiry = Some(expiry);
         self.ground.store.update(&mut sandbox)?;
         if sandbox.status == Status::Active {
-            self.ground.connect_to_hold(&sandbox)?.renew(Some(ends_at_ms))?;
+            self.ground.require_our_keeper(&sandbox)?;
+            self.ground.connect(&sandbox)?.renew(Some(ends_at_ms))?;
             self.ground.publish(&sandbox);
         }
         Ok(sandbox)

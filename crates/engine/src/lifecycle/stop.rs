@@ -11,7 +11,6 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status, experiment};
 
 use crate::EngineError;
-use crate::ground::freezer;
 use crate::ground::keepers::instance_in;
 use crate::ground::lifetime::is_expired;
 use crate::lifecycle::Lifecycle;
@@ -108,7 +107,7 @@ impl Lifecycle {
                 let is_held = AliveLock::is_held(directory)?;
                 if is_held && instance.hold() {
                     instance.kill();
-                    freezer::wait_until_ended(&*instance, directory, KEEPER_PATIENCE);
+                    instance.see_off(directory, KEEPER_PATIENCE);
                 }
                 return Ok(());
             }
@@ -126,7 +125,7 @@ impl Lifecycle {
         }
         if asked.is_err() || !instance.wait(Some(KEEPER_PATIENCE)) {
             instance.kill();
-            freezer::wait_until_ended(&*instance, directory, KEEPER_PATIENCE);
+            instance.see_off(directory, KEEPER_PATIENCE);
         }
         Ok(())
     }
@@ -138,7 +137,7 @@ impl Lifecycle {
             return Ok(());
         }
         // What its own file systems are served by is no matter.
-        if !self.ground.connect_to_hold(sandbox)?.freeze()?.is_empty() {
+        if !self.ground.pause(sandbox)?.complete()?.running.is_empty() {
             return Err(EngineError::StillRunning { name: sandbox.name.clone() });
         }
         self.put_to_rest(sandbox)

@@ -88,7 +88,7 @@ impl Lifecycle {
         let _ = self.ground.keep_bases(sandbox);
         // One that ends with its command would have to wait for its group to be gone.
         if !sandbox.details.transient {
-            self.ground.prepare_to_hold(sandbox);
+            self.ground.prepare_pause(sandbox);
         }
     }
 
@@ -97,7 +97,7 @@ impl Lifecycle {
         let kept = self.ground.keep_bases(sandbox);
         if exited.others_alive {
             self.ground.attend_if_due(sandbox);
-            self.ground.prepare_to_hold(sandbox);
+            self.ground.prepare_pause(sandbox);
         }
         match kept {
             // Of a sandbox that another command removes, nothing is missed.

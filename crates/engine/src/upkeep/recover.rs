@@ -90,7 +90,7 @@ impl Upkeep {
     fn clear_away(&self, id: &SandboxId) -> Result<(), EngineError> {
         let path = self.ground.state.transient().join(id.as_str());
         end_keeper_in(&path, id);
-        self.ground.remove_group(id);
+        self.ground.unbind_lost(id);
         // First: without a record and half deleted, it would pass for one whose record was lost.
         self.ground.state.disown(id);
         self.ground.store.delete(id)?;

@@ -6,11 +6,11 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use whatif_engine::{CommandSpec, Engine, NewSandbox, Stdio};
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Access;
-use whatif_provider::{Capabilities, Finding, Instance, Launch, Provider, Verdict, Whereabouts};
+use whatif_provider::{Capabilities, Finding, Instance, Launch, Paused, Pausing, Provider, Recorded, Verdict, Whereabouts};
 use whatif_types::{Handle, NetMode, Sandbox, SandboxId};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,6 +32,8 @@ pub fn check(ground: &Ground<'_>) {
     ground.the_view_is_that_of_the_inside();
     ground.processes_are_told_with_their_command_lines();
     ground.it_can_what_it_says();
+    ground.what_is_paused_stands_still_until_it_is_resumed_or_dropped();
+    ground.what_is_killed_while_it_is_paused_is_seen_off();
     ground.all_of_a_state_directory_are_listed();
     ground.what_is_killed_is_gone_with_everything();
 }
@@ -114,11 +116,7 @@ impl Ground<'_> {
 
     fn processes_are_told_with_their_command_lines(&self) {
         let sandbox = self.create("busy");
-        let entered = self.engine.lifecycle.enter(Some(&sandbox.name)).expect("it runs");
-        let arguments = ["sh", "-c", "sleep 1000 & wait"].map(Into::into).to_vec();
-        let stdio = [Stdio::Null; 3];
-        let spec = CommandSpec { arguments, env: Vec::new(), cwd: None, stdio, terminal: None, timeout: None, called: None };
-        self.engine.lifecycle.exec_detached(entered, &spec).expect("a command can be started");
+        self.start(&sandbox, "sleep 1000 & wait");
         let instance = self.instance(&sandbox);
         until("the whole command line is told", || {
             let mut processes = instance.connect().expect("it listens").list().expect("it answers");
@@ -133,9 +131,46 @@ impl Ground<'_> {
         let sandbox = self.create("able");
         let instance = self.instance(&sandbox);
         assert_eq!(instance.entrance().is_ok(), restack);
-        assert_eq!(instance.connect().expect("it listens").freeze().is_ok(), pause);
+        assert_eq!(instance.pause(&self.recorded(&sandbox)).and_then(Pausing::complete).is_ok(), pause);
         assert!(instance.connect().expect("it goes on when the first has left").list().is_ok());
         assert!(!checkpoint, "the contract has no way to ask for one yet");
+        self.remove(&sandbox);
+    }
+
+    fn what_is_paused_stands_still_until_it_is_resumed_or_dropped(&self) {
+        let sandbox = self.create("paused");
+        let instance = self.instance(&sandbox);
+        self.start(&sandbox, "while :; do echo >> ticks; done");
+        let ticks = || self.size_inside(&*instance, "ticks");
+        let goes_on = |from: u64| until("it goes on", || Some(()).filter(|()| ticks() > from));
+        goes_on(0);
+        for prepare in [false, true] {
+            if prepare {
+                instance.prepare_pause(&self.recorded(&sandbox));
+            }
+            let paused = self.pause(&sandbox);
+            assert!(!paused.running.is_empty(), "it tells what it holds");
+            let (before, _) = (ticks(), std::thread::sleep(Duration::from_millis(100)));
+            assert_eq!(ticks(), before, "nothing runs");
+            paused.resume().expect("it can be let go");
+            goes_on(before);
+            let (paused, before) = (self.pause(&sandbox), ticks());
+            drop(paused);
+            goes_on(before);
+        }
+        self.remove(&sandbox);
+    }
+
+    fn what_is_killed_while_it_is_paused_is_seen_off(&self) {
+        let sandbox = self.create("paused-and-killed");
+        let (instance, directory) = (self.instance(&sandbox), self.directory(&sandbox));
+        self.start(&sandbox, "sleep 1000");
+        let _paused = self.pause(&sandbox);
+        assert!(instance.hold());
+        instance.kill();
+        assert!(instance.see_off(&directory, PATIENCE), "what it held goes with it");
+        self.provider.clear(&sandbox.id, Some(&directory), &self.recorded(&sandbox));
+        assert!(!instance.was_prepared(&directory), "nothing is left of it");
         self.remove(&sandbox);
     }
 
@@ -169,6 +204,31 @@ impl Ground<'_> {
         let provider = Some(self.provider.name().to_owned());
         let new = NewSandbox { name: Some(name.to_owned()), provider, ..NewSandbox::default() };
         self.engine.lifecycle.create(&new).expect("a sandbox can be made")
+    }
+
+    /// Starts a command that goes on.
+    fn start(&self, sandbox: &Sandbox, script: &str) {
+        let entered = self.engine.lifecycle.enter(Some(&sandbox.name)).expect("it runs");
+        let arguments = ["sh", "-c", script].map(Into::into).to_vec();
+        let stdio = [Stdio::Null; 3];
+        let spec = CommandSpec { arguments, env: Vec::new(), cwd: None, stdio, terminal: None, timeout: None, called: None };
+        self.engine.lifecycle.exec_detached(entered, &spec).expect("a command can be started");
+    }
+
+    fn pause(&self, sandbox: &Sandbox) -> Paused {
+        let pausing = self.instance(sandbox).pause(&self.recorded(sandbox));
+        pausing.and_then(Pausing::complete).expect("it can be held still")
+    }
+
+    fn recorded<'b>(&'b self, sandbox: &'b Sandbox) -> Recorded<'b> {
+        Recorded { state: self.state, enforced: &sandbox.details.enforced }
+    }
+
+    /// How large a file of the project is inside. None there is as good as an empty one.
+    fn size_inside(&self, instance: &dyn Instance, name: &str) -> u64 {
+        let (view, path) = (instance.view().expect("it lives"), self.project.join(name));
+        let found = rustix::fs::statat(&view, path.strip_prefix("/").expect("it is absolute"), AtFlags::empty());
+        found.map_or(0, |found| found.st_size.unsigned_abs())
     }
 
     fn remove(&self, sandbox: &Sandbox) {

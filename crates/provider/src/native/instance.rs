@@ -3,24 +3,26 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use whatif_cgroup::Site;
+use whatif_cgroup::Version;
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol;
 use whatif_sys::process::Process;
 use whatif_types::{Handle, SandboxId};
 
-use super::{KEEPER_COMMAND, command_lines};
-use crate::{Entrance, Instance, Launch, Whereabouts};
+use super::{KEEPER_COMMAND, command_lines, freezer};
+use crate::{Entrance, Instance, Launch, Pausing, Recorded, Whereabouts};
 
 /// How the kernel marks the path of something that is deleted.
 pub(super) const DELETED: &str = " (deleted)";
+/// How often what is paused is let go while a keeper ends: that may have paused it in its last moment.
+const AGAIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(super) struct Keeper {
@@ -45,7 +47,15 @@ impl Keeper {
         Self { id, directory, handle: Some(Handle::new(process.number())), process: OnceLock::from(Some(process)) }
     }
 
-    fn process(&self) -> Option<&Process> {
+    pub(super) fn id(&self) -> &SandboxId {
+        &self.id
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn process(&self) -> Option<&Process> {
         let find = || Process::find(self.handle?.number(), KEEPER_COMMAND, self.id.as_str());
         self.process.get_or_init(find).as_ref()
     }
@@ -91,9 +101,47 @@ impl Instance for Keeper {
         Ok(Entrance { user, mount, root: self.view()? })
     }
 
-    /// Below the keeper's own group: what holds for that goes on holding.
-    fn freezer_site(&self) -> Option<Site> {
-        Site::look(self.process()?.pid()).ok()
+    fn pause(&self, recorded: &Recorded<'_>) -> Result<Pausing, ClientError> {
+        let mut client = self.connect()?;
+        self.lend_freezer(&mut client, recorded)?;
+        Ok(Pausing::over(client))
+    }
+
+    fn prepare_pause(&self, recorded: &Recorded<'_>) {
+        if self.lacks_freezer(recorded)
+            && let Ok(mut client) = self.connect()
+        {
+            let _ = self.lend_freezer_early(&mut client, recorded, |_| true);
+        }
+    }
+
+    /// A command can begin in the group in v1, which is root's.
+    fn prepare_pause_ahead(&self, keeper: &mut Client, recorded: &Recorded<'_>) -> Result<(), ClientError> {
+        if !rustix::process::geteuid().is_root() || !self.lacks_freezer(recorded) {
+            return Ok(());
+        }
+        self.lend_freezer_early(keeper, recorded, |version| version == Version::V1)
+    }
+
+    fn was_prepared(&self, directory: &Path) -> bool {
+        freezer::was_lent(directory)
+    }
+
+    fn see_off(&self, directory: &Path, limit: Duration) -> bool {
+        if !freezer::was_lent(directory) {
+            return self.wait(Some(limit));
+        }
+        let deadline = Instant::now() + limit;
+        loop {
+            freezer::thaw(directory);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if self.wait(Some(left.min(AGAIN))) {
+                return true;
+            }
+            if left.is_zero() {
+                return false;
+            }
+        }
     }
 
     fn complete(&self, processes: &mut [protocol::Process]) {

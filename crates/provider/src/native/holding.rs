@@ -1,20 +1,20 @@
-//! By what living sandboxes are held still while they are looked at, tried out where that is possible.
+//! By what living sandboxes are held still, tried out where that is possible.
 
 use whatif_cgroup::{Found, Site, Version};
 use whatif_types::explain::whole_message;
 
-use super::Probe;
+use crate::Finding;
 
 const NAME: &str = "holding still";
 
 /// No warning without a freezer: what is applied is bound to its content in either case.
-pub(super) fn probe() -> Probe {
+pub(super) fn finding() -> Finding {
     match tried() {
-        Ok(Version::V2) => Probe::ok(NAME, "the freezer of cgroup v2"),
-        Ok(Version::V1) => Probe::ok(NAME, "the freezer of cgroup v1"),
+        Ok(Version::V2) => Finding::ok(NAME, "the freezer of cgroup v2"),
+        Ok(Version::V1) => Finding::ok(NAME, "the freezer of cgroup v1"),
         Err(reason) => {
             let without = "by SIGSTOP, which a process inside can undo; what is applied is bound to its content all the same";
-            Probe::ok(NAME, format!("{without}; no freezer: {reason}"))
+            Finding::ok(NAME, format!("{without}; no freezer: {reason}"))
         }
     }
 }
