@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
-use whatif_keeper::protocol::Process;
+use whatif_keeper::protocol::{Process, Stats};
 use whatif_sys::holder::Holder;
 use whatif_types::{Enforced, Handle, Identity, NetMode, SandboxId};
 
@@ -96,6 +96,9 @@ pub trait Instance: Debug + Send + Sync {
     /// Waits for one that was killed. True when it is gone, with what it may have left paused: that does not go by itself. The
     /// directory is its sandbox's as it is now.
     fn see_off(&self, directory: &Path, limit: Duration) -> bool;
+
+    /// What it uses now, and has used since it was started.
+    fn stats(&self) -> Result<Stats, ClientError>;
 
     /// Completes what its keeper says of its processes with what only shows from outside, as far as that can be had at once.
     fn complete(&self, processes: &mut [Process]);

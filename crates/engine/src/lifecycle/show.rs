@@ -45,7 +45,7 @@ impl Lifecycle {
         let sandbox = self.ground.resolve(name)?;
         let processes = self.processes_of(&sandbox)?;
         let (stats, ended) = match sandbox.status {
-            Status::Active => (self.ground.ask(&sandbox, |mut client| client.stats())?, self.ended_of(&sandbox)?),
+            Status::Active => (self.ground.ask_instance(&sandbox, |instance| instance.stats())?, self.ended_of(&sandbox)?),
             _ => (None, Vec::new()),
         };
         let remaining_ms = self.ground.remaining_ms(&sandbox)?;

@@ -42,7 +42,7 @@ impl Lifecycle {
     fn used_by(&self, sandbox: Sandbox) -> Result<Used, EngineError> {
         let stats = self
             .ground
-            .ask(&sandbox, |mut client| client.stats())?
+            .ask_instance(&sandbox, |instance| instance.stats())?
             .ok_or_else(|| EngineError::Stopped { name: sandbox.name.clone() })?;
         let remaining_ms = self.ground.remaining_ms(&sandbox)?;
         let details = sandbox.details;

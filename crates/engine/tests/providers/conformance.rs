@@ -31,6 +31,7 @@ pub fn check(ground: &Ground<'_>) {
     ground.another_handle_or_another_id_leads_nowhere();
     ground.the_view_is_that_of_the_inside();
     ground.processes_are_told_with_their_command_lines();
+    ground.what_runs_is_counted_and_measured();
     ground.it_can_what_it_says();
     ground.what_is_paused_stands_still_until_it_is_resumed_or_dropped();
     ground.what_is_killed_while_it_is_paused_is_seen_off();
@@ -124,6 +125,19 @@ impl Ground<'_> {
             processes.iter().any(|process| process.command == "sleep 1000").then_some(())
         });
         self.remove(&sandbox);
+    }
+
+    fn what_runs_is_counted_and_measured(&self) {
+        let sandbox = self.create("measured");
+        let instance = self.instance(&sandbox);
+        assert_eq!(instance.stats().expect("it answers").processes, 0, "nothing runs in it");
+        self.start(&sandbox, "while :; do :; done");
+        until("what it uses is told", || {
+            let stats = instance.stats().expect("it answers");
+            (stats.processes == 1 && stats.memory_bytes > 0 && stats.cpu_ms > 0).then_some(())
+        });
+        self.remove(&sandbox);
+        assert!(matches!(instance.stats(), Err(ClientError::NotRunning)), "what is gone uses nothing");
     }
 
     fn it_can_what_it_says(&self) {

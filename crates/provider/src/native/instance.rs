@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use whatif_cgroup::Version;
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
-use whatif_keeper::protocol;
+use whatif_keeper::protocol::{self, Stats};
 use whatif_sys::process::Process;
 use whatif_types::{Handle, SandboxId};
 
@@ -142,6 +142,11 @@ impl Instance for Keeper {
                 return false;
             }
         }
+    }
+
+    /// The keeper counts, and reads the control groups that limit it.
+    fn stats(&self) -> Result<Stats, ClientError> {
+        self.connect()?.stats()
     }
 
     fn complete(&self, processes: &mut [protocol::Process]) {
