@@ -22,6 +22,14 @@ pub enum Backend {
     Copy,
 }
 
+impl Backend {
+    /// Whether a running sandbox can be put on other layers: a program that serves its file systems cannot be replaced under it.
+    #[must_use]
+    pub fn can_restack(self) -> bool {
+        self != Self::Fuse
+    }
+}
+
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -97,7 +97,7 @@ pub fn tell_disturbed(disturbed: Option<&Disturbed>, output: &Output) {
 /// Nor is the sandbox itself.
 pub fn tell_stopped(stopped: Option<Stopped>, output: &Output) {
     let why = match stopped {
-        Some(Stopped::ForFuse) => "it was stopped for that, as fuse-overlayfs must be,",
+        Some(Stopped::FixedLayers) => "it was stopped for that, because its layers cannot be changed while it runs,",
         Some(Stopped::HalfWay) => "it was stopped, because it could not be put on its new layers as it ran,",
         None => return,
     };

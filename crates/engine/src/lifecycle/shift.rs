@@ -19,7 +19,7 @@ use whatif_provider::Paused;
 use whatif_sys::absence;
 use whatif_types::boot::{Boot, Masks};
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Backend, Handle, LayerId, Plan, Sandbox, Status};
+use whatif_types::{Handle, LayerId, Plan, Sandbox, Status};
 
 use self::helper::{Finishing, Helper};
 use crate::error::Recut;
@@ -74,8 +74,8 @@ pub(crate) struct Moved {
 /// Why a sandbox cannot go on with its processes on other layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// What serves its file systems cannot be replaced under it.
-    ForFuse,
+    /// Its layers cannot be changed while it runs.
+    FixedLayers,
     /// Something went wrong between the records and the mounts.
     HalfWay,
 }
@@ -120,11 +120,11 @@ impl Lifecycle {
             return Ok(Moved::at_once(How::Nothing));
         }
         if is_active
-            && sandbox.details.backend == Backend::Fuse
+            && !sandbox.details.backend.can_restack()
             && let Some(ended) = self.rest_if_idle(sandbox, live)?
         {
             let moved = self.shift(sandbox, lock, live, None, to)?;
-            return Ok(Moved { ended, stopped: Some(Stopped::ForFuse), ..moved });
+            return Ok(Moved { ended, stopped: Some(Stopped::FixedLayers), ..moved });
         }
         // It loads while everything else is looked at, if it was not started before.
         let helper = match helper {
@@ -148,8 +148,8 @@ impl Lifecycle {
         Ok(moved)
     }
 
-    /// What serves file systems in user space cannot be replaced under a sandbox. One in which nothing runs (any more) is stopped
-    /// for that, and starts again by itself. `None`: something runs and shall go on.
+    /// Stops a sandbox in which nothing runs (any more), so that it can be mounted on something else. It starts again by itself.
+    /// `None`: something runs and is to go on.
     pub(crate) fn rest_if_idle(&self, sandbox: &mut Sandbox, live: Live) -> Result<Option<Vec<Process>>, EngineError> {
         let mut paused = self.ground.pause(sandbox)?.complete()?;
         let mut ended = Vec::new();
