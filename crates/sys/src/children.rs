@@ -2,6 +2,7 @@
 //!
 //! A command that starts one ends before it. A process that stays has to collect those that have ended, or they stay as well.
 
+use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
@@ -10,8 +11,13 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 /// Collected and forgotten by the same turn, so no number here can belong to another child.
 static LEFT_ALONE: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Nobody waits for this child: it is collected when it has ended.
-pub fn leave_alone(child: Pid) {
+/// Nobody waits for this child any more: it is collected when it has ended.
+pub fn leave_alone(child: &Child) {
+    leave_alone_by_number(Pid::from_child(child));
+}
+
+/// The same for one that was not started by way of the standard library.
+pub fn leave_alone_by_number(child: Pid) {
     LEFT_ALONE.lock().unwrap_or_else(PoisonError::into_inner).push(child);
 }
 
@@ -36,7 +42,7 @@ mod tests {
     fn who_has_ended_is_collected_and_who_lives_is_left_alone() {
         let start = |seconds: &str| {
             let child = std::process::Command::new("/bin/sleep").arg(seconds).spawn().expect("it can be started");
-            leave_alone(Pid::from_child(&child));
+            leave_alone(&child);
             (PathBuf::from(format!("/proc/{}", child.id())), child)
         };
         let (short, _) = start("0");

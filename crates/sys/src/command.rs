@@ -233,7 +233,7 @@ pub fn continue_in_background() -> io::Result<bool> {
     if child != 0 {
         // Who stays collects it.
         if let Some(child) = Pid::from_raw(child as i32) {
-            children::leave_alone(child);
+            children::leave_alone_by_number(child);
         }
         return Ok(false);
     }

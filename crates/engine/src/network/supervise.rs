@@ -11,7 +11,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::Pid;
 use whatif_keeper::client::{self, ClientError};
 use whatif_keeper::protocol::Reason;
 use whatif_keeper::{Channel, Client};
@@ -187,13 +186,13 @@ fn start(sandbox: &Sandbox, network: &Path, instructions: &Instructions, descrip
     let answer = channel.send(instructions, descriptors).and_then(|()| channel.receive::<Ready>());
     let problem = match answer {
         Ok(Ready::Serving) => {
-            children::leave_alone(Pid::from_child(&child));
+            children::leave_alone(&child);
             return Ok(());
         }
         Ok(Ready::Failed(message)) => message,
         Err(error) => error.to_string(),
     };
-    // It is our own child and unreaped, so the pid is still its.
+    // It is our own child and not collected yet, so its number is still its own.
     let _ = child.kill();
     let _ = child.wait();
     Err(problem)

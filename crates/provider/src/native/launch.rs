@@ -56,7 +56,7 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<Launched, LaunchError> {
     };
     children::collect();
     let started = keeper::start(&start).map_err(|e| LaunchError { step: e.step, source: e.error })?;
-    children::leave_alone(started.pid);
+    children::leave_alone_by_number(started.pid);
     let process = Process::started(started.pid, started.pidfd);
     // Whoever waits for the keeper must see it if it dies: nobody else may hold its end.
     drop(theirs);

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::Pid;
 use whatif_keeper::{Channel, Client};
 use whatif_layers::shift::Unfinished;
 use whatif_layers::state_dir::SandboxLock;
@@ -144,7 +143,7 @@ impl Finishing {
 impl Drop for Finishing {
     fn drop(&mut self) {
         if let Some(child) = self.child.take() {
-            children::leave_alone(Pid::from_child(&child));
+            children::leave_alone(&child);
         }
     }
 }

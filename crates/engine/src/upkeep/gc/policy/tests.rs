@@ -24,7 +24,7 @@ fn candidate(name: &str, status: Status, days: u64, bytes: u64) -> Candidate {
         created_at: 0,
         updated_at: NOW - days * DAY,
         project: PathBuf::from("/p"),
-        provider: "native".to_owned(),
+        provider: whatif_provider::usual().name().to_owned(),
         owner: None,
         node: None,
         details: serde_json::from_value(details).unwrap(),
