@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::changes::apply::{Applied, ByReason, LeftOut, Options, Prepared, Reason, Step, What};
+use whatif_engine::changes::apply::{Applied, ByReason, LeftOut, Options, OtherName, Prepared, Reason, Step, What};
 use whatif_engine::changes::commit::Committed;
 use whatif_engine::{EngineError, shown_path};
 use whatif_patch::Region;
@@ -193,7 +193,13 @@ pub fn refuse_conflicts(prepared: Prepared, output: &Output) -> ExitCode {
     if !output.json {
         for conflict in &prepared.conflicts {
             let path = visible_path(shown_path(&conflict.path, prepared.project()));
-            show_conflict(&path, conflict.why, &conflict.regions, ["reality", "the sandbox"], output);
+            let other = |other: &Path| visible_path(shown_path(other, prepared.project()));
+            let why = match &conflict.renamed {
+                Some(OtherName::To(new)) => format!("{}; the sandbox renamed it to {}", conflict.why, other(new)),
+                Some(OtherName::From(old)) => format!("{}; the sandbox renamed {} to it", conflict.why, other(old)),
+                None => conflict.why.to_owned(),
+            };
+            show_conflict(&path, &why, &conflict.regions, ["reality", "the sandbox"], output);
         }
     }
     let conflicts = prepared.conflicts.clone();

@@ -45,7 +45,7 @@ use crate::git_directory::{GitDirectories, Repository};
 use crate::ground::still::Still;
 use crate::lifecycle::marks::Mark;
 use crate::merge::Looks;
-pub use crate::merge::{Conflict, Outlook, Reason, Side, outlook};
+pub use crate::merge::{Conflict, Outlook, Reason, Renamed as OtherName, Side, outlook};
 use crate::{EngineError, Trouble, now};
 
 /// How the caller follows a transaction, and stops it.
@@ -345,6 +345,9 @@ impl Changes {
         };
         planned.left_out.extend(settled_before(&behind, &bases, &Patterns::new(&request.theirs, scope)?));
         planned.conflicts.extend(self.git_conflicts(&planned, &set, &sandbox)?);
+        for conflict in &mut planned.conflicts {
+            conflict.renamed = OtherName::of(&conflict.path, &set.changes);
+        }
         let whole = in_place::Whole::of(&set, &planned);
         let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();
         let marks = self.lifecycle.marks_to_drop(&sandbox, &renamed, &|directory| whole.is_real(directory))?;

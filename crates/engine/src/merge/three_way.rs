@@ -1,6 +1,6 @@
 //! What becomes of one change of a sandbox where reality may have moved.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::content::LONGEST_TEXT;
@@ -68,6 +68,28 @@ pub struct Conflict {
     /// Where text collides: line in reality, reality's lines, the sandbox's lines.
     #[serde(skip)]
     pub regions: Vec<Region>,
+    /// What the sandbox renamed it to, or made it of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renamed: Option<Renamed>,
+}
+
+/// The other name of something that the sandbox renamed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Renamed {
+    To(#[serde(with = "text::path")] PathBuf),
+    From(#[serde(with = "text::path")] PathBuf),
+}
+
+impl Renamed {
+    /// Of a path among the changes of a sandbox.
+    pub(crate) fn of(path: &Path, changes: &[Change]) -> Option<Self> {
+        changes.iter().find_map(|change| match change.old_path()? {
+            old if old == path => Some(Self::To(change.path.clone())),
+            old if change.path == path => Some(Self::From(old.to_owned())),
+            _ => None,
+        })
+    }
 }
 
 impl Conflict {
@@ -125,6 +147,7 @@ pub(crate) fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[us
             reality: Side::Deleted,
             sandbox: Side::Changed,
             regions: Vec::new(),
+            renamed: None,
         }));
     }
     let deleted_by_reality = change.base == Base::Unknown && now.is_none() && change.deletion.is_none();
@@ -138,7 +161,14 @@ pub(crate) fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[us
         return Ok(Result3::Nothing);
     }
     let conflict = |why, ours, theirs| {
-        Ok(Result3::Conflict(Conflict { path: change.path.clone(), why, reality: ours, sandbox: theirs, regions: Vec::new() }))
+        Ok(Result3::Conflict(Conflict {
+            path: change.path.clone(),
+            why,
+            reality: ours,
+            sandbox: theirs,
+            regions: Vec::new(),
+            renamed: None,
+        }))
     };
     let did = if before.is_some() || deleted_by_reality { Side::Changed } else { Side::Added };
     match (now, &change.after) {
@@ -162,7 +192,7 @@ pub(crate) fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[us
                 let collision = merge(None, now, after, None).ok().and_then(Result::err);
                 let regions = collision.map(|collision| collision.regions).unwrap_or_default();
                 let (reality, path) = (Side::Added, change.path.clone());
-                Ok(Result3::Conflict(Conflict { path, why: BOTH_ADDED, reality, sandbox: did, regions }))
+                Ok(Result3::Conflict(Conflict { path, why: BOTH_ADDED, reality, sandbox: did, regions, renamed: None }))
             }
         },
     }
@@ -227,7 +257,14 @@ fn merged(
         Ok(merged) => merged,
         Err(Collision { why, regions, .. }) => {
             let reality = if before.is_none() { Side::Unknown } else { Side::Changed };
-            return Ok(Result3::Conflict(Conflict { path: change.path.clone(), why, reality, sandbox: Side::Changed, regions }));
+            return Ok(Result3::Conflict(Conflict {
+                path: change.path.clone(),
+                why,
+                reality,
+                sandbox: Side::Changed,
+                regions,
+                renamed: None,
+            }));
         }
     };
     // Of a part of its text, the sandbox's own attributes are still to come.

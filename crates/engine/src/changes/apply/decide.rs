@@ -151,6 +151,7 @@ impl Decider {
                     reality: Side::Changed,
                     sandbox: if one.change.after.is_some() { Side::Changed } else { Side::Deleted },
                     regions: Vec::new(),
+                    renamed: None,
                 }),
             };
         }
@@ -172,6 +173,7 @@ impl Decider {
                 reality: Side::Changed,
                 sandbox: Side::Changed,
                 regions: Vec::new(),
+                renamed: None,
             });
         }
         Ok(decided)

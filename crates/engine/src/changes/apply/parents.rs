@@ -85,7 +85,7 @@ impl<'a> Planner<'a> {
         }
         let why = "reality deleted the directory, and whether the sandbox changed it is not known";
         let (path, reality, sandbox) = (change.path.clone(), Side::Deleted, Side::Changed);
-        self.planned.conflicts.push(Conflict { path, why, reality, sandbox, regions: Vec::new() });
+        self.planned.conflicts.push(Conflict { path, why, reality, sandbox, regions: Vec::new(), renamed: None });
         Ok(())
     }
 
@@ -142,7 +142,8 @@ impl<'a> Planner<'a> {
                 "reality has no such directory any more"
             };
             let reality = if now.is_some() { Side::Changed } else { Side::Deleted };
-            let conflict = Conflict { path: path.to_owned(), why, reality, sandbox: Side::Changed, regions: Vec::new() };
+            let conflict =
+                Conflict { path: path.to_owned(), why, reality, sandbox: Side::Changed, regions: Vec::new(), renamed: None };
             self.planned.conflicts.push(conflict);
             return Ok(Standing::Conflict);
         };

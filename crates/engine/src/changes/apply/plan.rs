@@ -247,6 +247,7 @@ impl<'a> Planner<'a> {
                         reality: Side::Changed,
                         sandbox: Side::Changed,
                         regions: Vec::new(),
+                        renamed: None,
                     };
                     self.planned.conflicts.push(conflict);
                     return Ok(());

@@ -107,8 +107,14 @@ impl Changes {
         }
         let side =
             |path: &Path| set.find(path).map_or(Side::Changed, |c| if c.after.is_some() { Side::Changed } else { Side::Deleted });
-        let conflict =
-            |Fault { path, why }| Conflict { reality: Side::Changed, sandbox: side(&path), why, path, regions: Vec::new() };
+        let conflict = |Fault { path, why }| Conflict {
+            reality: Side::Changed,
+            sandbox: side(&path),
+            why,
+            path,
+            regions: Vec::new(),
+            renamed: None,
+        };
         Ok(faults.into_iter().map(conflict).collect())
     }
 
