@@ -20,7 +20,7 @@ enum Sign {
     PythonModule(&'static str),
 }
 
-const COMPONENTS: [Component; 31] = [
+const COMPONENTS: [Component; 32] = [
     program("bubblewrap", "bwrap"),
     program("fuse-overlayfs", "fuse-overlayfs"),
     program("strace", "strace"),
@@ -53,6 +53,7 @@ const COMPONENTS: [Component; 31] = [
     program("gcc", "gcc"),
     Component { package: "libc6-dev", sign: Sign::File("/usr/include/stdio.h") },
     program("hyperfine", "hyperfine"),
+    program("busybox-static", "busybox"),
 ];
 
 /// For the virtual machine.
