@@ -59,7 +59,9 @@ impl Life<'_> {
         let (outcome, fate) = self.try_out(&arguments);
         let after = self.reality();
         self.take_copies(&before, &after);
-        if before == after && fate != Fate::Undisturbed {
+        // One that changed what nobody sees, such as times, is in the history all the same.
+        let is_recorded = outcome.as_ref().is_some_and(|o| o.code == 0 && o.json()["apply"]["id"].is_string());
+        if before == after && fate != Fate::Undisturbed && !is_recorded {
             // Reality's version may have been settled on, which shows nowhere: before it was killed, or in spite of the error, which
             // it may never have met or could do without.
             if choice == "--ours=**"
@@ -97,10 +99,8 @@ impl Life<'_> {
             // What was taken in spite of a rejection is decided; the next change there is another question.
             sandbox.rejected.retain(|path| choice != "--ours=**" && before.get(path) == after.get(path));
         }
-        let (was_real, shows_through) = (before.tokens(), self.shows_through());
-        // One that changed what nobody sees, such as times, is in the history all the same.
-        let is_recorded = || outcome.as_ref().is_some_and(|o| o.code == 0 && o.json()["apply"]["id"].is_string());
-        if before != after || is_recorded() {
+        let was_real = before.tokens();
+        if before != after || is_recorded {
             self.done.push(Done { before, after: after.clone(), work });
         }
         let real = after.tokens();
@@ -109,9 +109,8 @@ impl Life<'_> {
             if choice == "--ours=**" {
                 sandbox.work.pending.clear();
             }
-            // What it moved is in its view alone now; what only shows in it where it moved a directory to, a person can have moved
-            // out of there, and given up by saying --theirs.
-            if choice != "--theirs=**" || !shows_through {
+            // What it moved is in its view alone now. By saying --theirs a person gives up what reality had elsewhere.
+            if choice != "--theirs=**" {
                 let (lost, moved) = (was_real.difference(&real).cloned(), &sandbox.work.moved);
                 sandbox.work.pending.extend(lost.filter(|token| moved.contains(token) && !sandbox.work.removed.contains(token)));
             }
