@@ -281,6 +281,9 @@ fn keeper(w: &World, sandbox: &str) -> Pid {
 fn a_hung_first_process_does_not_hang_us(w: &World) {
     let name = w.new_sandbox("hung");
     w.whatif(["exec", &name, "-d", "--", "/bin/sh", "-c", "kill -STOP 1; kill -KILL 1; kill -STOP -1; kill -STOP $$"]).go().ok();
+    // What starts in the very moment would be stopped with the rest.
+    let is_stopped = |process: &serde_json::Value| process["state"] == "T";
+    eventually("it is stopped itself", || w.json(["ps", &name]).as_array().is_some_and(|all| all.iter().any(is_stopped)));
     w.exec(&name, "true").ok();
     w.whatif(["ls"]).go().ok();
     w.whatif(["rm", &name]).go().ok();
