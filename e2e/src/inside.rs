@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -39,8 +38,6 @@ impl World {
         let mut said = BufReader::new(running.stdout.take().expect("it is a pipe"));
         said.read_line(&mut String::new()).expect("it says something");
         self.outside(reality).ok();
-        // What it did in the milliseconds before the command goes on is in doubt.
-        std::thread::sleep(Duration::from_millis(50));
         drop(running.stdin.take());
         let mut rest = String::new();
         said.read_to_string(&mut rest).expect("it ends");

@@ -5,6 +5,7 @@
 //! shows through them, and what reality has at that path. Where nothing but reality shows through, only the layers are listed.
 
 mod compare;
+mod cut_short;
 mod directory;
 mod hidden;
 mod moved;

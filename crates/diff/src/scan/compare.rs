@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use whatif_overlay::Format;
 
 use super::Unchanged;
+use super::cut_short::earlier;
 use super::walk::{Finding, Walk};
 use crate::attributes::Attributes;
 use crate::change::{Base, Blocked, Change, ChangeKind, State, difference};
@@ -16,9 +17,6 @@ use crate::node::{Kind, LONG_AGO, Node, Time};
 use crate::seen::{MadeInside, Place, Touched};
 use crate::unreadable::Unreadable;
 
-/// Longer than a copy-up takes from its look at the size to the file it makes, on a busy machine, with two steps of the clock of files
-/// (10 ms on slow ones). Seen here: 7 ms.
-const COPY_UP: Duration = Duration::from_millis(30);
 /// The least that two times differ by.
 const LEAST: Duration = Duration::from_nanos(1);
 
@@ -49,7 +47,7 @@ impl Walk<'_> {
         let is_known = match &self.copied {
             // What the inventory says stays true when reality and the sandbox come to look the same.
             Some(copied) => !differs && copied.original(self.inside(&full)).is_none(),
-            None => !differs || now.node.ctime <= self.since(touched),
+            None => !differs || now.node.ctime <= self.seen_until(&full, Some(&now), Some(&after), touched),
         };
         if is_known && self.scope.bases.get(&full).is_none() && !self.scope.bases.was_absent(&full) {
             finding.found.unchanged.push(Unchanged { now: now.clone(), copy: None, is_in_copy: self.tree.copied });
@@ -83,7 +81,7 @@ impl Walk<'_> {
         let touched = touched.map(|touched| self.scope.bases.covered_since(full).map_or(touched, |seen| touched.min(seen)));
         match &self.copied {
             Some(copied) => self.scope.bases.start_of_copied(copied, full, self.inside(full), now, after),
-            None => self.scope.bases.start_of(full, now, after, self.since(touched)),
+            None => self.scope.bases.start_of(full, now, after, self.seen_until(full, now, after, touched)),
         }
     }
 
@@ -236,16 +234,23 @@ impl Walk<'_> {
         }
     }
 
-    /// What reality got until then was certainly seen by what touched something at that time.
-    ///
-    /// The clock of files stands still for some milliseconds, and the kernel takes the size of what it copies up before it makes the
-    /// file whose time tells when that was: what reality got shortly before may be in the copy or not. What is older than the
-    /// present view was seen.
-    pub(super) fn just_before(&self, touched: Time) -> Time {
-        match self.scope.seen {
-            Some(seen) if touched > seen.fresh_at => earlier(touched, COPY_UP).max(earlier(seen.fresh_at, LEAST)),
-            _ => touched,
+    /// What reality has had since before that, the sandbox saw when it touched this.
+    fn seen_until(&self, full: &Path, now: Option<&State>, after: Option<&State>, touched: Option<Time>) -> Time {
+        let since = self.since(touched);
+        match (now, after) {
+            // What a record tells needs no times.
+            (Some(now), Some(after)) if self.scope.bases.get(full).is_none() && self.may_be_cut_short(now, after, touched) => {
+                since.min(earlier(now.node.ctime, LEAST))
+            }
+            _ => since,
         }
+    }
+
+    /// The clock of files stands still for some milliseconds. What reality got in the moment in which the sandbox touched something,
+    /// it got before or after that; unless it is older than the present view, it is not known to have been seen.
+    pub(super) fn just_before(&self, touched: Time) -> Time {
+        let is_through_present_view = self.scope.seen.is_some_and(|seen| touched > seen.fresh_at);
+        if is_through_present_view { earlier(touched, LEAST) } else { touched }
     }
 
     /// Whether nothing is to be said here: the sandbox did nothing but have its copy, whatever reality did since, or what it did
@@ -313,13 +318,6 @@ impl Walk<'_> {
     }
 }
 
-fn earlier((seconds, nanoseconds): Time, by: Duration) -> Time {
-    match nanoseconds.checked_sub(by.subsec_nanos()) {
-        Some(rest) => (seconds, rest),
-        None => (seconds.saturating_sub(1), nanoseconds + 1_000_000_000 - by.subsec_nanos()),
-    }
-}
-
 /// Root does not take over a tree by editing it: what it makes there belongs to whom the rest belongs to. What the sandbox only
 /// changed came with its owner, so there root is an owner that was given on purpose.
 pub(super) fn belong_to(
@@ -342,18 +340,4 @@ pub(super) fn belong_to(
         (state.node.uid, state.node.gid) = (uid, gid);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{COPY_UP, LEAST, earlier};
-    use crate::node::LONG_AGO;
-
-    #[test]
-    fn a_time_is_moved_back_over_the_second() {
-        assert_eq!(earlier((7, 40_000_000), COPY_UP), (7, 10_000_000));
-        assert_eq!(earlier((7, 10_000_000), COPY_UP), (6, 980_000_000));
-        assert_eq!(earlier((7, 0), LEAST), (6, 999_999_999));
-        assert!(earlier(LONG_AGO, LEAST) < (0, 0));
-    }
 }
