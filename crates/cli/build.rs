@@ -33,13 +33,9 @@ fn main() {
     match write_linker_scripts(&out) {
         Some(()) => {
             println!("cargo:rustc-link-arg-bins=-L{}", out.display());
-            println!("cargo:rustc-link-arg-bins=-static-pie");
-            if applies_packed_relocations() == Some(true) {
-                println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
-            }
-            if env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64") {
-                println!("cargo:rustc-link-arg-bins=-Wl,-e,whatif_entry");
-            }
+            // At a fixed address: a program that can be anywhere writes to two hundred pages of its own constants before it begins.
+            println!("cargo:rustc-link-arg-bins=-static");
+            println!("cargo:rustc-link-arg-bins=-no-pie");
         }
         None => println!("cargo:warning=no static C library found: whatif is linked dynamically and starts more slowly"),
     }
@@ -54,15 +50,6 @@ fn write_linker_scripts(out: &Path) -> Option<()> {
         fs::write(out.join(format!("lib{name}.so")), script).ok()?;
     }
     Some(())
-}
-
-/// A position-independent program relocates itself before it does anything else. Packed, that is a few kilobytes to read instead of
-/// hundreds, and a fraction of the work; but the C library must know how (glibc since 2.36), or the program does not start.
-fn applies_packed_relocations() -> Option<bool> {
-    let output = Command::new("cc").args(["-E", "-dM", "-include", "features.h", "-x", "c", "/dev/null"]).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok());
-    Some((number("#define __GLIBC__ ")?, number("#define __GLIBC_MINOR__ ")?) >= (2, 36))
 }
 
 fn static_archive(file: &str) -> Option<PathBuf> {

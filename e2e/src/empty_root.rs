@@ -42,16 +42,17 @@ impl EmptyRoot {
     pub fn start_bare(w: &World) -> (Child, ChildStdin, ChildStdout) {
         let root = w.dir.join("root");
         w.mkdir(&root);
-        install(&w.bin, &root.join("whatif"));
+        let program = keeper_program(w);
+        install(&program, &root.join("init"));
         install(Path::new("/usr/bin/busybox"), &root.join("busybox"));
-        for library in libraries(&w.bin) {
+        for library in libraries(&program) {
             let inside = root.join(library.strip_prefix("/").unwrap_or(&library));
             fs::create_dir_all(inside.parent().expect("it has a directory")).expect("it is ours");
             install(&library, &inside);
         }
         // An ordinary user can make no devices.
         let devices = if w.is_root() { "" } else { "mkdir dev && touch dev/null && mount --bind /dev/null dev/null && " };
-        let script = format!("{devices}exec /usr/sbin/chroot . /whatif keeper-init");
+        let script = format!("{devices}exec /usr/sbin/chroot . /init");
         let identity: &[&str] = if w.is_root() { &[] } else { &["--user", "--map-root-user"] };
         let unshare = w.program("/usr/bin/unshare").args(identity).args(["--pid", "--fork", "--kill-child", "--mount", "--net"]);
         let call = unshare.args(["/bin/sh", "-c", &script]).cwd(&root);
@@ -94,6 +95,15 @@ impl Drop for EmptyRoot {
     }
 }
 
+/// The program of keepers, as whatif puts it down for itself.
+#[must_use]
+pub fn keeper_program(w: &World) -> PathBuf {
+    w.inside("true").ok();
+    let kept = fs::read_dir(w.state.join("cache")).expect("a sandbox was made").filter_map(Result::ok).map(|entry| entry.path());
+    let is_program = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("whatif-keeper-"));
+    kept.into_iter().find(is_program).expect("a keeper was started")
+}
+
 /// What a process, or `self`, has in memory.
 #[must_use]
 pub fn resident_kib(process: &str) -> u64 {
@@ -113,7 +123,7 @@ pub fn busybox(arguments: &[&str]) -> Exec {
     .expect("it is a command")
 }
 
-/// What a program that is not static needs besides itself; the one that users get is static and needs nothing.
+/// What a program that is not static needs besides itself; where it can be, it is.
 fn libraries(program: &Path) -> Vec<PathBuf> {
     let told = Command::new("/usr/bin/ldd").arg(program).output().expect("it can be asked");
     let text = String::from_utf8_lossy(&told.stdout).into_owned();

@@ -13,6 +13,7 @@ pub mod edits;
 pub mod empty_root;
 mod ended;
 mod faults;
+pub mod file_interface;
 mod inside;
 mod inventory;
 pub mod network_clients;

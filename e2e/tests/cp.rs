@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use whatif_e2e::{World, as_root_and_user, on_other_backends};
 
-as_root_and_user!(holes_stay_holes_both_ways, a_copy_that_fails_leaves_nothing,);
+as_root_and_user!(holes_stay_holes_both_ways, a_copy_that_fails_leaves_nothing, a_directory_may_have_many_entries,);
 on_other_backends!(holes_stay_holes_both_ways,);
 
 /// 200 MiB, of which little was ever written.
@@ -50,4 +50,12 @@ fn a_copy_that_fails_leaves_nothing(w: &World) {
     assert_eq!(left, "./real\n./there\nold\n");
     assert_eq!(limited("real fails:in").code, 125);
     assert_eq!(w.exec(&name, "stat -c %s in").ok().text(), "0", "half of it takes no room");
+}
+
+/// More than the keeper could say at once.
+fn a_directory_may_have_many_entries(w: &World) {
+    let name = w.new_sandbox("many");
+    w.exec(&name, "mkdir many && cd many && seq 1 30000 | xargs touch").ok();
+    w.whatif(["cp", "many:many", "out"]).go().ok();
+    assert_eq!(w.outside("ls out | wc -l").ok().text(), "30000");
 }

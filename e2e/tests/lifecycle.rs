@@ -29,6 +29,7 @@ as_root_and_user!(
     a_timeout_ends_everything_the_command_started,
     sandboxes_do_not_see_each_other,
     many_sandboxes_live_side_by_side,
+    a_sandbox_names_who_had_it_made,
 );
 on_other_backends!(a_stop_waits_only_for_what_runs);
 
@@ -336,4 +337,17 @@ fn many_sandboxes_live_side_by_side(w: &World) {
     }
     w.whatif(["rm", "--all", "--yes"]).go().ok();
     w.assert_nothing_left();
+}
+
+fn a_sandbox_names_who_had_it_made(w: &World) {
+    w.sandbox_with("s", "echo x > f");
+    w.whatif(["fork", "s", "forked"]).go().ok();
+    w.whatif(["export", "s", "-o", "s.tar"]).go().ok();
+    w.whatif(["import", "s.tar", "--name", "imported"]).go().ok();
+    for name in ["s", "forked", "imported"] {
+        // Whatever it may be called.
+        let shown: serde_json::Value =
+            serde_json::from_str(&w.whatif(["show", name, "--json"]).env("USER", "x").go().ok().stdout).expect("it is JSON");
+        assert_eq!(shown["owner"], format!("user:{}", w.uid()), "{name}");
+    }
 }

@@ -207,6 +207,8 @@ fn memory_ends_at_its_limit_whatever_it_is_used_for(w: &World) {
         let _ = w.exec("greedy", "rm -f /tmp/x /dev/shm/x");
     }
     assert_eq!(w.show("greedy")["status"], "active");
+    let outcome = w.python("greedy", &format!("{MIB}{}", ways[0]));
+    assert!(outcome.stderr.contains("hint: a new sandbox can have a higher --memory"), "{}", outcome.stderr);
 }
 
 /// CG-02: none of them is too large.

@@ -39,7 +39,11 @@ fn a_file_larger_than_the_limit_is_an_error(w: &World) {
 
 fn commands_inside_get_the_signal_of_the_limit_on_file_sizes(w: &World) {
     let script = "trap '' PIPE; dd if=/dev/zero of=large bs=1000 count=900; echo $?";
-    let outcome = limited(w, "--fsize=700000", &["run", "--rm", "-q", "--", "sh", "-c", script]);
+    let run = || limited(w, "--fsize=700000", &["run", "--rm", "-q", "--", "sh", "-c", script]);
+    // The program of keepers is larger, and is put down by the first who needs it.
+    is_refused(run(), "ulimit -f");
+    w.inside("true").ok();
+    let outcome = run();
     // 128 and the number of the signal.
     assert_eq!(outcome.stdout, "153\n", "{outcome:?}");
 }

@@ -9,7 +9,8 @@ wanted="base-files base-passwd libc-bin dash bash coreutils util-linux mount fin
 first_modules="virtio_pci virtio_blk ext4 crc32c_generic"
 modules="overlay fuse loop veth tun dummy nf_tables nft_chain_nat nft_redir nft_ct nft_reject_inet nft_masq nft_limit"
 
-# The kernel that a user of stable has.
+# The kernel that a user of stable has. A fresh machine knows of no packages.
+apt-cache show linux-image-amd64 > /dev/null 2>&1 || apt-get update -qq
 package=$(apt-cache depends linux-image-amd64 | sed -n 's/^ *Depends: //p' | head -n 1)
 version=${package#linux-image-}
 if [ ! -e "kernel-$version/boot/vmlinuz-$version" ]; then

@@ -57,7 +57,8 @@ const COMPONENTS: [Component; 32] = [
 ];
 
 /// For the virtual machine.
-const OF_MACHINE: [Component; 4] = [
+const OF_MACHINE: [Component; 5] = [
+    program("apt", "apt-cache"),
     program("qemu-system-x86", "qemu-system-x86_64"),
     program("kmod", "modprobe"),
     program("cpio", "cpio"),
@@ -77,6 +78,11 @@ pub fn provide() -> Result<(), Failure> {
 /// The same for a virtual machine, without which there is none.
 pub fn provide_machine() -> Result<(), Failure> {
     provide_all(&OF_MACHINE)
+}
+
+/// Whether there is all that it takes.
+pub fn has_machine() -> bool {
+    missing(&OF_MACHINE).is_empty()
 }
 
 fn provide_all(components: &[Component]) -> Result<(), Failure> {
@@ -139,7 +145,7 @@ fn imports(module: &str) -> bool {
     python.status().is_ok_and(|status| status.success())
 }
 
-fn is_ci() -> bool {
+pub fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use self::beside::Beside;
 use crate::failure::Failure;
-use crate::packages;
 use crate::workspace::Workspace;
+use crate::{machine, packages};
 
 struct Step {
     name: &'static str,
@@ -19,24 +19,36 @@ struct Step {
 pub fn run() -> Result<(), Failure> {
     let workspace = Workspace::find()?;
     packages::provide()?;
+    packages::provide_machine()?;
     let started = Instant::now();
     let release = Beside::start(release_build(&workspace), &workspace)?;
     let steps = steps(&workspace);
-    let count = steps.len() + 1;
+    let count = steps.len() + 2;
     let mut times = Vec::with_capacity(count + 1);
     for (number, step) in steps.into_iter().enumerate() {
         println!("\n=== {}/{count} {}: {}", number + 1, step.name, shown(&step.command));
         times.push((step.name, perform(step)?));
     }
     times.push((RELEASE, release.wait()?));
-    println!("\n=== {count}/{count} {END_TO_END}");
+    println!("\n=== {}/{count} {END_TO_END}", count - 1);
     times.push((END_TO_END, end_to_end::run(&workspace)?));
+    println!("\n=== {count}/{count} {MACHINE}");
+    match machine::missing() {
+        Some(why) if packages::is_ci() => return Err(Failure::new(format!("there is no virtual machine: {why}"))),
+        Some(why) => println!("skip: {why}"),
+        None => {
+            let begun = Instant::now();
+            machine::run_slice(&workspace)?;
+            times.push((MACHINE, begun.elapsed()));
+        }
+    }
     report(&times, started.elapsed());
     Ok(())
 }
 
 const RELEASE: &str = "release build, beside";
 const END_TO_END: &str = "end to end";
+const MACHINE: &str = "on Debian's kernel";
 
 /// A third of it keeps a single core busy, and so do parts of the other steps.
 fn release_build(workspace: &Workspace) -> Step {

@@ -1,12 +1,13 @@
 //! An apply as people and programs see it: the plan, the conflicts, the outcome.
 
+use crate::exit::ExitCode;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use serde_json::json;
+use whatif_engine::changes::ChangesError;
 use whatif_engine::changes::apply::{Applied, ByReason, LeftOut, Options, OtherName, Prepared, Reason, Step, What};
 use whatif_engine::changes::commit::Committed;
-use whatif_engine::{EngineError, shown_path};
+use whatif_engine::shown_path;
 use whatif_patch::Region;
 use whatif_types::text::Text;
 
@@ -203,7 +204,7 @@ pub fn refuse_conflicts(prepared: Prepared, output: &Output) -> ExitCode {
         }
     }
     let conflicts = prepared.conflicts.clone();
-    output.error(&EngineError::conflicts(&prepared.sandbox, conflicts))
+    output.error(&ChangesError::conflicts(&prepared.sandbox, conflicts))
 }
 
 const MOST_LINES: usize = 12;

@@ -4,16 +4,22 @@ use std::env;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use whatif_engine::config_file::ConfigError;
+use whatif_engine::ground::GroundError;
 use whatif_engine::{Caller, EngineError, config_file};
 use whatif_sys::absence::{MeansAbsent, OrAbsent};
+use whatif_types::Principal;
 use whatif_types::config::UserConfig;
+
+use crate::user_names;
 
 pub fn from_process() -> Result<Caller, EngineError> {
     let uid = rustix::process::geteuid().as_raw();
     let home = home(uid)?;
-    let cwd = env::current_dir().map_err(|source| EngineError::NoCurrentDirectory { source })?;
+    let cwd = env::current_dir().map_err(|source| GroundError::NoCurrentDirectory { source })?;
     let config = config(&home)?;
     Ok(Caller {
+        principal: principal(uid),
         uid,
         gid: rustix::process::getegid().as_raw(),
         runtime_dir: path_in("XDG_RUNTIME_DIR"),
@@ -25,6 +31,12 @@ pub fn from_process() -> Result<Caller, EngineError> {
     })
 }
 
+/// A job of cron and a container have no `$USER`.
+fn principal(uid: u32) -> Principal {
+    let named = env::var("USER").ok().filter(|name| !name.is_empty());
+    Principal::User { uid, name: named.or_else(|| user_names::of(uid)) }
+}
+
 fn home(uid: u32) -> Result<PathBuf, EngineError> {
     let home = match path_in("HOME") {
         Some(home) => home,
@@ -34,14 +46,14 @@ fn home(uid: u32) -> Result<PathBuf, EngineError> {
     match std::fs::canonicalize(&home) {
         Ok(real) => Ok(real),
         Err(error) if error.means_absent() || error.kind() == ErrorKind::PermissionDenied => Ok(home),
-        Err(source) => Err(EngineError::Io { action: "examine", path: home, source }),
+        Err(source) => Err(EngineError::io("examine", home, source)),
     }
 }
 
 fn home_from_passwd(uid: u32) -> Result<Option<PathBuf>, EngineError> {
     const USERS: &str = "/etc/passwd";
     let text = std::fs::read(USERS).or_absent();
-    let text = text.map_err(|source| EngineError::Io { action: "read", path: USERS.into(), source })?.unwrap_or_default();
+    let text = text.map_err(|source| EngineError::io("read", USERS, source))?.unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().find(|l| l.split(':').nth(2) == Some(&uid.to_string()));
     Ok(line.and_then(|line| line.split(':').nth(5)).map(PathBuf::from))
@@ -61,7 +73,7 @@ pub fn state_dir(caller: &Caller) -> Result<PathBuf, EngineError> {
             (Ok(real), Ok(rest)) if rest.as_os_str().is_empty() => return Ok(real),
             (Ok(real), Ok(rest)) => return Ok(real.join(rest)),
             (Err(error), _) if error.means_absent() || error.kind() == ErrorKind::PermissionDenied => {}
-            (Err(source), _) => return Err(EngineError::Io { action: "examine", path: existing.to_owned(), source }),
+            (Err(source), _) => return Err(EngineError::io("examine", existing, source)),
             (Ok(_), Err(_)) => {}
         }
     }
@@ -71,9 +83,9 @@ pub fn state_dir(caller: &Caller) -> Result<PathBuf, EngineError> {
 fn config(home: &Path) -> Result<UserConfig, EngineError> {
     let path = path_in("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("whatif/config.toml");
     match config_file::read(&path) {
-        Err(source) => Err(EngineError::Io { action: "read", path, source }),
+        Err(source) => Err(EngineError::io("read", path, source)),
         Ok(None) => Ok(UserConfig::default()),
-        Ok(Some(text)) => config_file::of_user(&text).map_err(|message| EngineError::Config { path, message }),
+        Ok(Some(text)) => config_file::of_user(&text).map_err(|message| ConfigError { path, message }.into()),
     }
 }
 

@@ -44,12 +44,12 @@ pub mod stop;
 pub mod template;
 pub mod undo;
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 use std::sync::Arc;
 
-use whatif_engine::Engine;
 use whatif_engine::ground::chores::Chore;
-use whatif_types::SandboxId;
+use whatif_engine::{Engine, EngineError};
+use whatif_types::{SandboxId, Selector};
 
 use crate::args::{Cli, Command};
 use crate::chores::InBackground;
@@ -133,6 +133,11 @@ fn do_chores(chores: impl IntoIterator<Item = Chore>) -> Outcome {
         engine.upkeep.do_chore(&chore)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The sandbox that is meant by a word on the command line, or by none.
+fn meant(engine: &Engine, word: Option<&str>) -> Result<Selector, EngineError> {
+    engine.caller().selector(word)
 }
 
 /// Whoever makes something new is told when there is more than there should be.

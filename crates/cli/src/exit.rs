@@ -11,6 +11,22 @@ pub const TIMED_OUT: u8 = 124;
 pub const CANNOT_EXECUTE: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
 
+/// How this process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExitCode(pub u8);
+
+impl ExitCode {
+    pub const SUCCESS: Self = Self(0);
+    /// The answer is no.
+    pub const FAILURE: Self = Self(1);
+}
+
+impl From<u8> for ExitCode {
+    fn from(code: u8) -> Self {
+        Self(code)
+    }
+}
+
 #[must_use]
 pub fn code(error: &dyn Explain) -> u8 {
     match error.code() {
@@ -37,7 +53,9 @@ fn signal(error: &dyn Explain) -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
-    use whatif_engine::error::Misuse;
+    use whatif_engine::changes::ChangesError;
+    use whatif_engine::ground::GroundError;
+    use whatif_engine::lifecycle::LifecycleError;
     use whatif_engine::races::RaceError;
     use whatif_engine::{EngineError, StoreError};
     use whatif_keeper::protocol::{Failed, Reason};
@@ -46,21 +64,21 @@ mod tests {
 
     #[test]
     fn each_code_has_its_exit_code() {
-        let failed = |reason| EngineError::Command(Failed { reason, errno: 2, message: String::new() });
+        let failed = |reason| EngineError::from(LifecycleError::Command(Failed { reason, errno: 2, message: String::new() }));
         let name = || "fox".to_owned();
         let table: [(EngineError, u8); 12] = [
-            (Misuse::ComparesReality.into(), 2),
+            (ChangesError::ComparesReality.into(), 2),
             (whatif_types::name::validate("a b").unwrap_err().into(), 2),
             (RaceError::NothingToMerge.into(), 2),
             (RaceError::Behind { attempt: name(), sandbox: name() }.into(), 1),
-            (EngineError::CheckFailed { name: name(), why: name() }, 1),
-            (EngineError::WouldReplace { paths: Vec::new() }, 1),
+            (ChangesError::CheckFailed { name: name(), why: name() }.into(), 1),
+            (LifecycleError::WouldReplace { paths: Vec::new() }.into(), 1),
             (StoreError::Conflict { name: name() }.into(), 125),
             (failed(Reason::NotFound), 127),
             (failed(Reason::CannotExecute), 126),
-            (EngineError::Cancelled { signal: 15 }, 143),
+            (ChangesError::Cancelled { signal: 15 }.into(), 143),
             (whatif_engine::changes::apply::ApplyError::Cancelled.into(), 125),
-            (EngineError::NoSuchSandbox { name: name() }, 125),
+            (GroundError::NoSuchSandbox { name: name() }.into(), 125),
         ];
         for (error, expected) in table {
             assert_eq!(code(&error), expected, "{error}");

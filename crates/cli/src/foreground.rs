@@ -12,12 +12,11 @@ mod streams;
 mod terminal;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
-use whatif_engine::{Engine, EngineError, Exited, News, Running, Sandbox, Stdio};
+use whatif_engine::{Engine, EngineError, Exited, NOW_AND_THEN, News, Running, Stdio};
 
 use self::network::Network;
 use self::relay::Relay;
@@ -32,20 +31,14 @@ const FORWARDED: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::
 /// Of these, those by which the person says that it is enough.
 const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
-/// How often `now_and_then` is called while a command goes on, and how much of the time it may take.
-const NOW_AND_THEN: Duration = Duration::from_secs(2);
+/// How much of the time tending a command may take.
 const SMALLEST_SHARE: u32 = 100;
 
 /// Watches over the command until it ends, and does something else now and then.
-pub fn attend(
-    running: &mut Running,
-    streams: Streams,
-    engine: &Engine,
-    sandbox: &Sandbox,
-    output: &Output,
-) -> Result<Exited, EngineError> {
-    let mut network = Network::new(engine, sandbox, running.terminal.is_some() && is_interactive(), output);
-    let mut due = Instant::now() + NOW_AND_THEN;
+pub fn attend(running: &mut Running, streams: Streams, engine: &Engine, output: &Output) -> Result<Exited, EngineError> {
+    let is_asked = running.terminal.is_some() && is_interactive();
+    let mut network = Network::new(engine, &running.sandbox, is_asked, output);
+    let mut due = Instant::now() + running.tended_first();
     let mut numbers: Vec<i32> = FORWARDED.iter().map(|s| s.as_raw()).collect();
     numbers.push(Signal::WINCH.as_raw());
     let signals = whatif_sys::signals::as_descriptor(&numbers).map_err(|e| failed("watch for signals", e))?;
@@ -76,23 +69,23 @@ pub fn attend(
         }
         if !ready && Instant::now() >= due {
             let began = Instant::now();
-            engine.lifecycle.tend(sandbox);
+            engine.lifecycle.tend(running);
             due = Instant::now() + NOW_AND_THEN.max(began.elapsed() * SMALLEST_SHARE);
         }
         if ready {
-            let news = running.news();
+            let news = engine.lifecycle.news(running);
             if !matches!(news, Ok(News::NetworkWanted)) {
                 network.stop_asking("the command has ended");
             }
-            match news.map_err(|error| engine.ground.explain_end_of_command(sandbox, error))? {
-                News::NetworkWanted => network.is_wanted(),
+            match news? {
+                News::NetworkWanted => network.is_wanted(&running.sandbox),
                 News::Exited(exited) => {
                     relays.iter_mut().for_each(Relay::drain);
                     return Ok(*exited);
                 }
             }
         }
-        let key = network.work(output);
+        let key = network.work(&running.sandbox, output);
         if let Some((_, master)) = &raw_mode {
             if let Some(key) = key {
                 terminal::press(master, key);
@@ -125,7 +118,7 @@ fn wait(running: &Running, signals: &OwnedFd, relays: &[Relay], network: &Networ
 }
 
 fn failed(action: &'static str, error: impl Into<std::io::Error>) -> EngineError {
-    EngineError::Io { action, path: Path::new("in the foreground").to_owned(), source: error.into() }
+    EngineError::io(action, "in the foreground", error.into())
 }
 
 /// What the engine is told about the streams, and the descriptors that go with it.

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::Signal;
 use whatif_engine::EngineError;
+use whatif_engine::changes::ChangesError;
 use whatif_engine::changes::apply::{ApplyError, Progress as Step};
 use whatif_engine::changes::gate::Follower;
 use whatif_sys::last_words::LastWords;
@@ -34,7 +35,9 @@ impl<'a> Following<'a> {
     /// Says by which signal it was stopped, if it was.
     pub fn explained<T>(&self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
         match (outcome, self.interrupts.came()) {
-            (Err(EngineError::Apply(ApplyError::Cancelled)), Some(signal)) => Err(EngineError::Cancelled { signal }),
+            (Err(EngineError::Changes(ChangesError::Apply(ApplyError::Cancelled))), Some(signal)) => {
+                Err(ChangesError::Cancelled { signal }.into())
+            }
             (outcome, _) => outcome,
         }
     }
@@ -73,7 +76,7 @@ fn nothing_changed_so_far(output: &Output) -> Option<LastWords> {
     // What was typed, or a question, stands on the line.
     let before = if std::io::stderr().is_terminal() && !output.json { "\n" } else { "" };
     let words = SIGNALS.map(Signal::as_raw).map(|signal| {
-        let text = output.rendered(&EngineError::Cancelled { signal }, None);
+        let text = output.rendered(&ChangesError::Cancelled { signal }, None);
         (signal, format!("{before}{text}\n").into_bytes())
     });
     LastWords::prepare(words.into()).ok()

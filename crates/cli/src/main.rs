@@ -1,4 +1,6 @@
 //! `whatif`: the command line, and whatever role it plays for a sandbox that it made.
+#![cfg_attr(not(test), no_main)]
+#![cfg_attr(test, allow(dead_code, reason = "tests begin elsewhere"))]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -23,23 +25,31 @@ mod spelled;
 mod stack;
 mod table;
 mod unreached;
+mod user_names;
 mod whole_file;
 
 use std::os::unix::process::CommandExt;
-use std::process::ExitCode;
 
 use whatif_engine::EngineError;
+use whatif_engine::ground::GroundError;
 use whatif_engine::ground::limits::Scope;
 use whatif_engine::role::Role;
 use whatif_sys::inherited::Inherited;
 
+use crate::exit::ExitCode;
 use crate::failure::Failure;
 
-fn main() -> ExitCode {
+whatif_sys::program!(begin);
+
+fn begin() -> u8 {
+    work().0
+}
+
+fn work() -> ExitCode {
     // SAFETY: nothing has run yet that could own a descriptor.
     let inherited = unsafe { Inherited::of_this_process() };
     if let Some(role) = Role::of(std::env::args_os()) {
-        return role.play(inherited);
+        return if role.play(inherited) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     if std::env::args_os().nth(1).is_some_and(|first| first == "attend") {
         // It stays for long.
@@ -57,16 +67,16 @@ fn main() -> ExitCode {
     let output = output::Output::new(cli.json);
     match commands::dispatch(cli, &output) {
         Ok(code) => output::honest(code),
-        Err(Failure::Engine(EngineError::ScopeNeeded { scope })) => output.error(&start_anew_in(scope)),
+        Err(Failure::Engine(EngineError::Ground(GroundError::ScopeNeeded { scope }))) => output.error(&start_anew_in(scope)),
         Err(error) => output.error(&error),
     }
 }
 
 /// The same command once more, below the user's service manager, where it has control groups. Returns only if that fails.
 fn start_anew_in(scope: Scope) -> EngineError {
-    let Ok(program) = std::env::current_exe() else { return EngineError::ScopeNeeded { scope } };
+    let Ok(program) = std::env::current_exe() else { return GroundError::ScopeNeeded { scope }.into() };
     let mut command = scope.command(program.as_os_str());
     whatif_sys::settings::restore_umask();
     let _failed = command.args(std::env::args_os().skip(1)).env(whatif_engine::ground::limits::IN_SCOPE, "1").exec();
-    EngineError::ScopeNeeded { scope }
+    GroundError::ScopeNeeded { scope }.into()
 }

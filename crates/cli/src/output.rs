@@ -1,11 +1,11 @@
 //! Everything that is printed goes through here: pure standard output, colours that respect `NO_COLOR`, errors with a next step.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
 
+use crate::exit::ExitCode;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 

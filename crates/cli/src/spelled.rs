@@ -134,6 +134,7 @@ pub fn choice(choice: &Choice) -> String {
         Choice::Cwd(path) => ("--cwd", path, "DIRECTORY"),
         Choice::Backend(name) => ("--backend", name, "BACKEND"),
         Choice::Mask(path) => ("--mask", path, "PATH"),
+        Choice::Memory(size) => ("--memory", size, "SIZE"),
         Choice::Disk(size) => ("--disk", size, "SIZE"),
         Choice::Inodes(number) => ("--inodes", number, "NUMBER"),
         Choice::RequireLimits => return "--require-limits".to_owned(),

@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use whatif_types::config::UserConfig;
-use whatif_types::{Identity, mask};
+use whatif_types::{Identity, Principal, Selector, mask};
 
-use crate::error::Misuse;
+use crate::config_file::ConfigError;
 use crate::git::first_with;
 use crate::{EngineError, config_file};
 
 #[derive(Clone, Debug)]
 pub struct Caller {
+    /// Who is named as the one who did it.
+    pub principal: Principal,
+    /// Whose rights are used.
     pub uid: u32,
     pub gid: u32,
     pub home: PathBuf,
@@ -32,16 +35,24 @@ impl Caller {
         whatif_provider::usual().identity_of(self.uid, self.gid)
     }
 
-    /// Why nothing can be done here, if this is the inside of a sandbox. Only its own variable tells.
+    /// The sandbox that this is the inside of, where nothing can be done. Only its own variable tells.
     #[must_use]
-    pub(crate) fn nesting(&self) -> Option<EngineError> {
+    pub(crate) fn nesting(&self) -> Option<String> {
         let (_, outer) = self.environment.iter().find(|(name, _)| name == "WHATIF_SANDBOX")?;
-        Some(Misuse::Nested { outer: outer.clone() }.into())
+        Some(outer.clone())
     }
 
     /// The directory whose changes a sandbox is about: the repository around `directory`, or else itself.
     pub fn project_of(&self, directory: &Path) -> Result<PathBuf, EngineError> {
         Ok(first_with(directory, &[".git", PROJECT_CONFIG])?.unwrap_or(directory).to_owned())
+    }
+
+    /// The sandbox that is meant here by a word; without one, the latest of the project around the caller.
+    pub fn selector(&self, word: Option<&str>) -> Result<Selector, EngineError> {
+        match word {
+            Some(word) => Ok(word.into()),
+            None => Ok(Selector::LatestOf(self.project_of(&self.cwd)?)),
+        }
     }
 
     /// The user's configuration as this project tightens it.
@@ -55,12 +66,12 @@ impl Caller {
         let Some(text) = config_file::read(file).map_err(|source| EngineError::io("read", file, source))? else {
             return Ok(self.config.clone());
         };
-        let told = |message| EngineError::Config { path: path.clone(), message };
+        let told = |message| EngineError::from(ConfigError { path: path.clone(), message });
         let mut tightening = config_file::of_project(&text).map_err(told)?;
         for entry in &mut tightening.files.mask {
             *entry = mask::in_project(entry, project).map_err(told)?;
         }
-        self.config.clone().tightened_by(&tightening).map_err(|e| EngineError::Config { path, message: e.to_string() })
+        self.config.clone().tightened_by(&tightening).map_err(|e| ConfigError { path, message: e.to_string() }.into())
     }
 }
 

@@ -5,6 +5,7 @@ pub mod checks;
 pub mod commit;
 mod database;
 pub mod diff;
+pub(crate) mod error;
 pub mod gate;
 pub mod history;
 pub mod rebase;
@@ -16,6 +17,7 @@ pub mod undo;
 
 use std::sync::Arc;
 
+pub use self::error::{ChangedPath, ChangesError, shell_in, signal_name};
 use crate::ground::Ground;
 use crate::lifecycle::Lifecycle;
 

@@ -1,5 +1,6 @@
 //! Reads a configuration file that somebody else may have put there.
 
+mod error;
 mod patterns;
 
 use std::fs::File;
@@ -9,6 +10,8 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use whatif_types::config::{ProjectConfig, UserConfig};
+
+pub use self::error::ConfigError;
 
 /// No configuration is longer.
 const LONGEST: u64 = 1 << 20;

@@ -1,6 +1,5 @@
 //! Tests everything a sandbox needs, by doing it, and says how to fix what is missing.
 
-mod limits;
 mod providers;
 mod sandboxes;
 mod storage;
@@ -22,7 +21,7 @@ pub fn examine(state_dir: &Path, caller: Caller, chores: Arc<dyn Chores>) -> Vec
     let uid = caller.uid;
     let provider = whatif_provider::usual();
     let mut probes = provider.probe(uid).findings;
-    probes.extend(limits::probes());
+    probes.extend(provider.try_limits());
     probes.push(provider.try_pause());
     probes.extend(storage::probes(state_dir));
     match Engine::open(state_dir, caller, chores).and_then(|engine| engine.upkeep.recover().map(drop).map(|()| engine)) {

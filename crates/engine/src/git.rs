@@ -1,5 +1,7 @@
 //! Git, asked in a way that runs nothing a repository's own configuration names.
 
+mod error;
+
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,6 +21,7 @@ use whatif_sys::run_to_end::{run_to_end, wait_to_end};
 use whatif_types::remedy;
 use whatif_types::remedy::Choice;
 
+pub use self::error::GitError;
 use crate::EngineError;
 use crate::ids::random_word;
 
@@ -68,10 +71,13 @@ const SAFE: [&str; 6] = [
 
 impl Git {
     pub(crate) fn find(project: &Path, home: &Path, as_root: bool) -> Result<Self, EngineError> {
-        Self::around(project, home, as_root)?.ok_or_else(|| EngineError::Git {
-            action: "commit",
-            message: format!("{} is not in a git repository", project.display()),
-            remedy: remedy!["nothing was applied; leave out ", Choice::Commit, ", or 'git init' first"],
+        Self::around(project, home, as_root)?.ok_or_else(|| {
+            GitError::Failed {
+                action: "commit",
+                message: format!("{} is not in a git repository", project.display()),
+                remedy: remedy!["nothing was applied; leave out ", Choice::Commit, ", or 'git init' first"],
+            }
+            .into()
         })
     }
 
@@ -269,8 +275,8 @@ impl Git {
         let arguments = [&["ls-files", "-z", "--full-name"], options].concat();
         let listed = match self.bytes(&arguments) {
             Ok(listed) => listed,
-            Err(EngineError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(EngineError::Git { .. }) => Vec::new(),
+            Err(error) if error.of_path().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound) => Vec::new(),
+            Err(EngineError::Git(GitError::Failed { .. })) => Vec::new(),
             Err(error) => return Err(error),
         };
         let paths = listed.split(|b| *b == 0).filter(|p| !p.is_empty());
@@ -401,11 +407,12 @@ fn end(child: Child) -> Result<Vec<u8>, EngineError> {
 
 fn failed(arguments: &[&str], stderr: &[u8]) -> EngineError {
     let message = String::from_utf8_lossy(stderr).trim().to_owned();
-    EngineError::Git {
+    GitError::Failed {
         action: "commit",
         message: format!("git {}: {}", arguments.first().unwrap_or(&""), if message.is_empty() { "failed" } else { &message }),
         remedy: "nothing was committed; 'git status' says how the repository stands".into(),
     }
+    .into()
 }
 
 /// The directory itself, or the nearest around it, in which one of these names leads somewhere. It decides which rules hold and

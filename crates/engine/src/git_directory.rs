@@ -21,6 +21,7 @@ pub(crate) use self::locks::is_lock;
 pub(crate) use self::refs::Fault;
 pub(crate) use self::store::Store;
 use crate::EngineError;
+use crate::git::GitError;
 
 /// What makes a directory one.
 const PARTS: [&str; 3] = ["HEAD", "objects", "refs"];
@@ -142,7 +143,7 @@ impl<'p> Repository<'p> {
             let held = locks::held_in(&repository.directory);
             let held = held.map_err(|e| EngineError::io("look for git's locks in", &repository.directory, e))?;
             if let Some(lock) = held.into_iter().find(|lock| !is_ours(repository, lock)) {
-                return Err(EngineError::GitAtWork { lock });
+                return Err(GitError::AtWork { lock }.into());
             }
         }
         Ok(())

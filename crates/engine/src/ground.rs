@@ -4,6 +4,7 @@
 pub(crate) mod changed;
 pub mod chores;
 pub(crate) mod ended;
+pub(crate) mod error;
 pub mod intact;
 pub(crate) mod keepers;
 pub(crate) mod label;
@@ -32,6 +33,7 @@ use whatif_store::Store;
 use whatif_store::sqlite::SqliteStore;
 
 use self::chores::Chores;
+pub use self::error::GroundError;
 use self::ledger::Ledger;
 use crate::{Caller, EngineError, Trouble};
 
@@ -51,8 +53,8 @@ impl Ground {
     /// Opens the state directory, and repairs nothing.
     pub(crate) fn open(state_dir: &Path, caller: Caller, chores: Arc<dyn Chores>) -> Result<Self, EngineError> {
         // A state directory made inside a sandbox would be one more change to review, and of no use: nothing can be started in it.
-        if let Some(nested) = caller.nesting().filter(|_| !matches!(StateDir::is_made(state_dir), Ok(true))) {
-            return Err(nested);
+        if let Some(outer) = caller.nesting().filter(|_| !matches!(StateDir::is_made(state_dir), Ok(true))) {
+            return Err(GroundError::Nested { outer }.into());
         }
         let state = StateDir::open(state_dir)?;
         let store = Arc::new(SqliteStore::at(state.database()).watched_by(Box::new(Ledger::of(&state))));

@@ -1,5 +1,6 @@
 //! Where a sandbox was, and others that begin there: snapshots, rollbacks, forks, templates, archives.
 
+mod error;
 pub mod export;
 pub mod fork;
 pub mod import;
@@ -10,6 +11,7 @@ pub mod template;
 
 use std::sync::Arc;
 
+pub use self::error::HistoryError;
 use crate::ground::Ground;
 use crate::lifecycle::Lifecycle;
 

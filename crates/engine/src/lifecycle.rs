@@ -1,11 +1,14 @@
 //! The life of a sandbox: it is made, starts, runs commands on a view of reality, goes to rest, is removed.
 
+mod ahead;
 pub mod attach;
 pub(crate) mod boot;
 pub(crate) mod captured;
 pub mod copy;
 pub(crate) mod create;
+mod error;
 pub(crate) mod exec;
+pub mod files;
 pub(crate) mod list;
 pub mod logs;
 pub(crate) mod marks;
@@ -21,10 +24,12 @@ pub(crate) mod start;
 pub(crate) mod stats;
 pub(crate) mod stop;
 pub(crate) mod trial;
+pub(crate) mod unrecorded;
 pub(crate) mod view;
 
 use std::sync::Arc;
 
+pub use self::error::{FileError, FileProblem, LifecycleError, Recut};
 use crate::ground::Ground;
 use crate::network::Network;
 

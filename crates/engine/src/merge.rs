@@ -19,7 +19,7 @@ pub(crate) use self::looks::{Looks, Prefer};
 pub(crate) use self::three_way::{
     BOTH_ADDED, MARKERS, NOT_SEEN, NewBase, Result3, can_be_marked, deleted_here, now, taken, three_way,
 };
-pub use self::three_way::{Conflict, Outlook, Renamed, Side, outlook};
+pub use self::three_way::{Conflict, OtherName, Outlook, Side, outlook};
 pub(crate) use self::written::written;
 use crate::EngineError;
 

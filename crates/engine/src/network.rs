@@ -3,6 +3,8 @@
 pub mod changes;
 mod control;
 pub mod decisions;
+mod error;
+mod misuse;
 pub mod permits;
 mod ports;
 mod rules;
@@ -19,10 +21,11 @@ pub use whatif_supervisor::control::Answering;
 pub use whatif_supervisor::control::protocol::{Ask, Asked};
 
 pub use self::decisions::{Decision, Decisions, Denied, Troubles};
+pub use self::error::NetworkError;
+pub use self::misuse::NetworkMisuse;
 pub(crate) use self::ports::Published;
 pub(crate) use self::supervise::{end as end_supervisor, forget as forget_supervisor};
 pub(crate) use self::wish::{Wanted, usual};
-pub use crate::error::NetworkMisuse;
 use crate::ground::Ground;
 
 /// What belongs to the network, in a sandbox's directory.

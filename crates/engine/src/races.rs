@@ -8,6 +8,7 @@
 mod attempt;
 mod beside;
 mod command;
+mod error;
 mod judge;
 mod measure;
 mod merge;
@@ -29,12 +30,12 @@ pub use whatif_race::plan::PlanError;
 pub use whatif_race::{attempts, file, metric};
 pub use whatif_types::experiment::{Event, Experiment, ExperimentPlan, Ranking};
 
+pub use self::error::{Clash, RaceError};
 pub use self::merge::{Merged, Part};
 pub use self::new::{NewRace, RaceName};
 pub use self::records::{Claimed, Settled, Standing};
 pub use self::run::{Flow, Raced};
 use crate::changes::Changes;
-pub use crate::error::{Clash, RaceError};
 use crate::ground::Ground;
 use crate::history::History;
 use crate::lifecycle::Lifecycle;

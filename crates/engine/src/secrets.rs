@@ -12,6 +12,7 @@ use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_types::config::UserConfig;
 use whatif_types::credentials;
 use whatif_types::mountinfo::aliases_of;
+use whatif_types::paths::{self, is_same};
 
 use crate::{Caller, EngineError, git_identity, package_settings};
 
@@ -100,9 +101,18 @@ pub(crate) fn of(caller: &Caller, config: &UserConfig, mask: &[String], expose: 
 
     let git_config = caller.home.join(credentials::GIT_CONFIG);
     let mut hidden = Vec::new();
+    let mut links = Links::default();
     for home in &homes {
-        let own = *home == caller.home;
-        hidden.extend(credentials::in_home(home, own, &listing(home)?));
+        let own = is_same(home, &caller.home);
+        let names = listing(home)?;
+        hidden.extend(credentials::in_home(home, own, names.as_deref().unwrap_or_default()));
+        // Most of what may be in these is not there.
+        let settings = home.join(credentials::SETTINGS);
+        let listed = [(&settings, listing(&settings)?), (home, names)];
+        for (directory, names) in listed {
+            let noted = names.map_or(Ok(()), |names| links.list(directory, names));
+            noted.map_err(|error| Unreadable::of(&error.path, &error.source))?;
+        }
         if !own {
             hidden.push(home.join(credentials::GIT_CONFIG));
         }
@@ -110,7 +120,7 @@ pub(crate) fn of(caller: &Caller, config: &UserConfig, mask: &[String], expose: 
     let mut rewrites = vec![Rewrite { path: git_config, content: git_identity::only_identity }];
     for (name, content) in PACKAGE_SETTINGS {
         let path = caller.home.join(name);
-        hidden.retain(|hidden| *hidden != path);
+        hidden.retain(|hidden| !is_same(hidden, &path));
         rewrites.push(Rewrite { path, content });
     }
     if caller.is_root() {
@@ -125,30 +135,29 @@ pub(crate) fn of(caller: &Caller, config: &UserConfig, mask: &[String], expose: 
     hidden.retain(|p| !is_exposed(p));
     hidden.extend(credentials::resolve_all(&homes, &config.files.masked_by_project));
     rewrites.retain(|r| !is_exposed(&r.path));
-    Secrets::at_their_places(hidden, rewrites)
+    Secrets::at_their_places(hidden, rewrites, links)
 }
 
 impl Secrets {
-    fn at_their_places(named: Vec<PathBuf>, rewrites: Vec<Rewrite>) -> Found {
-        let mut links = Links::default();
+    fn at_their_places(named: Vec<PathBuf>, rewrites: Vec<Rewrite>, mut links: Links) -> Found {
         let mut secrets = Self::default();
         for name in named {
             let real = follow(&mut links, &name)?;
-            if name != real.entry {
+            if !is_same(&name, &real.entry) {
                 secrets.nicknames.push(name);
             }
             secrets.targets.extend(real.target.clone());
             secrets.hidden.extend(real.places());
         }
         for paths in [&mut secrets.hidden, &mut secrets.targets, &mut secrets.nicknames] {
-            paths.sort();
-            paths.dedup();
+            paths::sort(paths);
         }
         // What is hidden is not shown in another form.
         for rewrite in rewrites {
             let real = follow(&mut links, &rewrite.path)?;
             let places: Vec<PathBuf> = real.places().collect();
-            if !places.iter().any(|place| secrets.hidden.contains(place)) {
+            let is_hidden = |place: &PathBuf| secrets.hidden.binary_search_by(|hidden| paths::compare(hidden, place)).is_ok();
+            if !places.iter().any(is_hidden) {
                 secrets.rewritten.extend(places.into_iter().chain([rewrite.path.clone()]));
                 secrets.rewrites.push(rewrite);
             }
@@ -176,13 +185,17 @@ fn exists(path: &Path) -> Result<bool, Unreadable> {
     absence::exists(path).map_err(|error| Unreadable::of(path, &error))
 }
 
-/// The names in a home. One that this user cannot list is closed inside as well.
-fn listing(directory: &Path) -> Result<Vec<OsString>, Unreadable> {
+/// The names in a directory, sorted; none if this user cannot list it, which says nothing about what is in there.
+fn listing(directory: &Path) -> Result<Option<Vec<OsString>>, Unreadable> {
     let listed = std::fs::read_dir(directory).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
     match listed {
-        Ok(entries) => Ok(entries.into_iter().map(|e| e.file_name()).collect()),
-        Err(error) if error.means_absent() => Ok(Vec::new()),
-        Err(error) => Some(Unreadable::of(directory, &error)).filter(|u| !u.is_closed()).map_or(Ok(Vec::new()), Err),
+        Ok(entries) => {
+            let mut names: Vec<OsString> = entries.into_iter().map(|e| e.file_name()).collect();
+            names.sort_unstable();
+            Ok(Some(names))
+        }
+        Err(error) if error.means_absent() => Ok(None),
+        Err(error) => Some(Unreadable::of(directory, &error)).filter(|u| !u.is_closed()).map_or(Ok(None), Err),
     }
 }
 
@@ -197,8 +210,7 @@ fn homes(caller: &Caller) -> Result<Vec<PathBuf>, Unreadable> {
         let text = std::fs::read(passwd).or_absent().map_err(|error| Unreadable::of(passwd, &error))?;
         homes.extend(homes_of_people(&String::from_utf8_lossy(&text.unwrap_or_default()))?);
     }
-    homes.sort();
-    homes.dedup();
+    paths::sort(&mut homes);
     Ok(homes)
 }
 

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use whatif_types::paths::is_within;
 use whatif_types::{Backend, PlaceKind, Plan, Sandbox};
 
 /// The tree that a path lies in, and its number.
 pub(crate) fn tree_of<'s>(sandbox: &'s Sandbox, path: &Path) -> Option<(usize, &'s Path)> {
-    let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| path.starts_with(tree));
+    let trees = sandbox.details.trees.iter().enumerate().filter(|(_, tree)| is_within(path, tree));
     trees.max_by_key(|(_, tree)| tree.as_os_str().len()).map(|(number, tree)| (number, tree.as_path()))
 }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 const PARTS: [&str; 7] = ["ground", "network", "lifecycle", "history", "changes", "races", "upkeep"];
 /// Neither of these is above the other.
 const SIDE_BY_SIDE: (&str, &str) = ("changes", "history");
-/// What builds the parts, what looks at the whole, and what our program is when it is started for a sandbox.
-const ABOVE: [&str; 3] = ["lib", "doctor", "role"];
+/// What builds the parts, the sum of their errors, what looks at the whole, and what our program is when it is started for a sandbox.
+const ABOVE: [&str; 4] = ["lib", "error", "doctor", "role"];
 /// What the root of the crate may be asked for. Everything else there is for clients: by way of it an arrow could point upward
 /// without being seen.
 const OF_THE_ROOT: [&str; 4] = ["Caller", "EngineError", "Trouble", "now"];

@@ -167,7 +167,7 @@ impl Channel {
     }
 
     fn fill(&mut self, flags: RecvFlags) -> Result<(), ChannelError> {
-        let mut bytes = [0_u8; 16 << 10];
+        let mut bytes = [0_u8; AT_ONCE];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let received = loop {
@@ -189,6 +189,9 @@ impl Channel {
         Ok(())
     }
 }
+
+/// Most frames are smaller than this.
+const AT_ONCE: usize = 8 << 10;
 
 fn unsent(errno: Errno) -> ChannelError {
     match errno {

@@ -1,16 +1,19 @@
 //! The engine's side of a connection to a keeper.
 
+mod files;
 mod followed;
 
+pub use self::files::Range;
 pub use self::followed::Followed;
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
@@ -21,7 +24,7 @@ use whatif_types::CommandId;
 use whatif_types::network::{Role, Who};
 
 use crate::channel::{Channel, ChannelError, MOST_DESCRIPTORS};
-use crate::protocol::{Access, Entry, Exec, Exited, Failed, Finished, Process, Reason, Reply, Request, Stats, Text};
+use crate::protocol::{Access, Entry, Exec, Exited, Failed, Finished, Happening, Process, Reason, Reply, Request, Stats, Text};
 
 /// How long a keeper may take to answer anything but "tell me when it ends".
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,6 +54,9 @@ pub enum ClientError {
     OutOfTurn,
     #[error("cannot use the keeper's socket")]
     Socket(#[source] io::Error),
+    /// Of what was to be sent.
+    #[error("failed to read what is to be written")]
+    Source(#[source] io::Error),
 }
 
 impl From<rustix::io::Errno> for ClientError {
@@ -62,6 +68,8 @@ impl From<rustix::io::Errno> for ClientError {
 #[derive(Debug)]
 pub struct Client {
     channel: Channel,
+    /// What happened to files that are watched, and was heard before an answer.
+    heard: Vec<Happening>,
 }
 
 /// What a keeper says while a command runs.
@@ -101,10 +109,25 @@ pub enum Heard {
     Finished(Box<Finished>),
 }
 
+/// TCP sockets of a sandbox's network, connected to nothing: for IPv4, and for IPv6 if it has that.
+#[derive(Debug)]
+pub struct Sockets {
+    v4: OwnedFd,
+    v6: Option<OwnedFd>,
+}
+
+impl Sockets {
+    /// Each with the address of this port on the loopback it belongs to, in the order in which they are to be tried.
+    pub fn toward(self, port: u16) -> impl Iterator<Item = (OwnedFd, SocketAddr)> {
+        let v4 = (self.v4, SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        std::iter::once(v4).chain(self.v6.map(|v6| (v6, SocketAddr::from((Ipv6Addr::LOCALHOST, port)))))
+    }
+}
+
 impl Client {
     #[must_use]
     pub fn over(channel: Channel) -> Self {
-        Self { channel }
+        Self { channel, heard: Vec::new() }
     }
 
     /// Connects to the keeper of the sandbox in this directory.
@@ -126,7 +149,14 @@ impl Client {
     /// Whether a reply has arrived already; then there may be nothing left for `poll` to see.
     #[must_use]
     pub fn has_reply(&self) -> bool {
-        self.channel.has_frame()
+        self.channel.has_frame() || !self.heard.is_empty()
+    }
+
+    /// Whether one has arrived, or is arriving.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)];
+        self.has_reply() || !matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
     }
 
     pub fn send(&mut self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
@@ -298,13 +328,13 @@ impl Client {
         }
     }
 
-    /// Fresh TCP sockets of the sandbox's network: for IPv4, and for IPv6 if it has that.
-    pub fn sockets(&mut self) -> Result<(OwnedFd, Option<OwnedFd>), ClientError> {
+    /// Fresh TCP sockets of the sandbox's network.
+    pub fn sockets(&mut self) -> Result<Sockets, ClientError> {
         self.send(&Request::Socket, &[])?;
         match self.reply()? {
             Reply::Socket => {
                 let first = self.channel.take_descriptor().ok_or(ClientError::OutOfTurn)?;
-                Ok((first, self.channel.take_descriptor()))
+                Ok(Sockets { v4: first, v6: self.channel.take_descriptor() })
             }
             _ => Err(ClientError::OutOfTurn),
         }

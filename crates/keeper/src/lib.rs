@@ -8,6 +8,7 @@
 pub mod channel;
 pub mod client;
 mod clock;
+pub mod command_line;
 pub mod log;
 pub mod protocol;
 pub mod server;

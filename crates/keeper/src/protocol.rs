@@ -3,6 +3,12 @@
 //! Frames are JSON; descriptors travel beside the frame that speaks of them. Paths and arguments are bytes to the kernel but
 //! mostly text here: what is not UTF-8 is carried as a list of numbers (`Text`).
 
+mod files;
+mod restack;
+
+pub use self::files::{Condition, FileReply, FileRequest, FileStat, Happening, Listed, What};
+pub use self::restack::{Answer, Order};
+
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +21,10 @@ use whatif_types::{Boot, CommandId, LimitHit, Usage};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// The first frame of a keeper's life, on the socket it is born with. With `prepared`, the sandbox's user namespace and a
+    /// The first frame of a keeper's life, on the socket it is born with: where it belongs. Descriptors: the socket that it serves, the
+    /// lock of its sandbox and the lock of its ids, which it holds as long as it lives.
+    Settle,
+    /// What it is to become. With `prepared`, the sandbox's user namespace and a
     /// process that holds its other namespaces come along as descriptors. With `bounded`, `Bounds` follows.
     Boot {
         boot: Box<Boot>,
@@ -104,6 +113,7 @@ pub enum Request {
     Examine {
         path: Text,
     },
+    Files(FileRequest),
     /// Holds every process still until `Thaw`, or until this client leaves. Nothing is started or written meanwhile.
     /// The answer names them.
     Freeze,
@@ -141,7 +151,13 @@ impl Request {
     pub fn outlasts_its_answer(&self) -> bool {
         matches!(
             self,
-            Self::Boot { .. } | Self::Exec(_) | Self::Wait { .. } | Self::Attach { .. } | Self::Supervise | Self::Stop { .. }
+            Self::Boot { .. }
+                | Self::Exec(_)
+                | Self::Wait { .. }
+                | Self::Attach { .. }
+                | Self::Supervise
+                | Self::Files(FileRequest::Watch { .. })
+                | Self::Stop { .. }
         )
     }
 }
@@ -309,6 +325,7 @@ pub enum Reply {
     },
     Entries(Vec<Entry>),
     Examined(Option<Entry>),
+    Files(FileReply),
     Done,
     Failed(Failed),
 }
@@ -424,6 +441,10 @@ pub enum Reason {
     /// Processes cannot be held still.
     NotStill,
     File,
+    /// The file is of another version than was asked for.
+    OtherVersion,
+    /// It is neither a regular file nor what else was asked for: a pipe, a device, a file of the kernel.
+    NotAFile,
     /// The sandbox is about to end; nothing is started any more.
     Ending,
     /// Somebody else supervises the network.

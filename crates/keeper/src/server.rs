@@ -24,6 +24,7 @@ mod watch;
 mod who;
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -39,6 +40,7 @@ use whatif_types::network::Role;
 use self::answer::unlisted;
 use self::commands::{Commands, OwnBounds};
 use self::connections::{BIRTH, Connections};
+use self::files::Files;
 use self::freeze::Frozen;
 pub use self::group::Group;
 use self::lifetime::Lifetime;
@@ -94,6 +96,7 @@ struct Server {
     child_signals: OwnedFd,
     connections: Connections,
     commands: Commands,
+    files: Files,
     lifetime: Lifetime,
     network: Network,
     overlays: Vec<Overlay>,
@@ -108,6 +111,17 @@ struct Server {
     began: Instant,
     /// When to give back the memory of what was just done.
     rest_at: Option<Instant>,
+}
+
+/// What there is to do.
+#[derive(Default)]
+struct Woken {
+    /// Somebody is at the door.
+    knocks: bool,
+    /// A process has ended.
+    children: bool,
+    /// Somebody inside wants the network.
+    network: bool,
 }
 
 /// The number no client has: ourselves.
@@ -127,6 +141,7 @@ pub fn serve(parts: Parts) -> io::Result<()> {
         child_signals: parts.child_signals,
         connections: Connections::new(parts.birth),
         commands: Commands::new(parts.environment, own_bounds(&parts.limits, parts.shares_uid), parts.group, watch),
+        files: Files::new(),
         lifetime: Lifetime::new(&parts.limits, parts.farewell),
         network: Network::new(parts.network),
         overlays: parts.overlays,
@@ -164,7 +179,7 @@ fn own_bounds(limits: &KeeperLimits, shares_uid: bool) -> OwnBounds {
 impl Server {
     fn wait_and_work(&mut self) -> io::Result<()> {
         let timeout = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
-        let (knocks, children) = self.wait(timeout)?;
+        let Woken { knocks, children, network } = self.wait(timeout)?;
         if knocks {
             self.transport.work();
         }
@@ -179,16 +194,19 @@ impl Server {
             while self.connections.accept(self.transport.as_mut()) && self.transport.has_more() {}
         }
         self.answer_all();
+        self.work_on_files();
         for gone in self.connections.take_gone() {
             // It was made for somebody who comes only now; that may have taken longer than it may be idle.
             if gone == BIRTH {
                 self.lifetime.was_used();
             }
             self.commands.client_left(gone);
+            self.files.jobs.client_left(gone);
+            self.files.watches.client_left(gone);
             self.holder_left(gone);
             self.network.client_left(gone);
         }
-        self.see_to_network();
+        self.see_to_network(network);
         self.commands.enforce_deadlines();
         self.enforce_limits();
         self.end_when_over();
@@ -201,7 +219,7 @@ impl Server {
         if self.frozen.is_some() || !self.commands.watch.is_due() {
             return;
         }
-        if self.commands.is_idle() && !processes::others_alive() {
+        if self.commands.is_idle() && self.files.jobs.is_empty() && !processes::others_alive() {
             return self.commands.watch.rest();
         }
         let helpers = self.helpers.clone();
@@ -223,14 +241,15 @@ impl Server {
     fn end_for(&mut self, hit: LimitHit) {
         self.commands.blame(hit);
         self.end_all();
+        self.files.jobs.give_up_writing(&mut self.connections);
         self.commands.watch.rest();
     }
 
     /// Whoever waits for the network gets somebody to serve it, or is turned away.
-    fn see_to_network(&mut self) {
+    fn see_to_network(&mut self, is_ready: bool) {
         if self.network.has_waited_enough() {
             self.network.turn_away();
-        } else if self.network.is_wanted() {
+        } else if self.network.is_wanted(is_ready) {
             // A client that does not know yet that its command runs is told as soon as it does.
             let clients = self.commands.in_foreground();
             for client in &clients {
@@ -241,7 +260,7 @@ impl Server {
     }
 
     fn is_in_use(&self) -> bool {
-        !self.commands.is_idle() || self.connections.awaits_the_first()
+        !self.commands.is_idle() || !self.files.jobs.is_empty() || self.connections.awaits_the_first()
     }
 
     /// When the sandbox's time is up, or nobody can reach it any more, everything is asked to end, and then made to.
@@ -272,14 +291,18 @@ impl Server {
         }
     }
 
-    /// Sleeps until something happens; says whether there is something to do for the transport and whether children ended.
-    fn wait(&self, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
+    /// Sleeps until something happens.
+    fn wait(&self, timeout: Option<Duration>) -> io::Result<Woken> {
         let mut fds = vec![PollFd::from_borrowed_fd(self.child_signals.as_fd(), PollFlags::IN)];
         fds.extend(self.transport.poll_fds());
         let transport = 1..fds.len();
         fds.extend(self.connections.poll_fds());
         fds.extend(self.commands.poll_fds());
+        let before = fds.len();
         fds.extend(self.network.poll_fds());
+        let network = before..fds.len();
+        fds.extend(self.files.jobs.poll_fds(self.frozen.is_some()));
+        fds.extend(self.files.watches.poll_fds(&self.connections));
         // Whoever holds the sandbox still finishes first, so an end that has come is not to wake us until then.
         let timer = self.lifetime.timer().filter(|_| self.frozen.is_none());
         fds.extend(timer.map(|t| PollFd::from_borrowed_fd(t.as_fd(), PollFlags::IN)));
@@ -291,9 +314,10 @@ impl Server {
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {
                 let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-                Ok((fds[transport].iter().any(is_ready), is_ready(&fds[0])))
+                let any = |range: Range<usize>| fds[range].iter().any(is_ready);
+                Ok(Woken { knocks: any(transport), children: is_ready(&fds[0]), network: any(network) })
             }
-            Err(rustix::io::Errno::INTR) => Ok((false, false)),
+            Err(rustix::io::Errno::INTR) => Ok(Woken::default()),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -306,7 +330,9 @@ impl Server {
         let held = self.frozen.is_some();
         let lifetime = self.lifetime.next_deadline(self.is_in_use()).filter(|_| !held);
         let watch = self.commands.watch.next_deadline().filter(|_| !held);
-        [stop, rest, lifetime, watch, self.commands.next_deadline(), self.network.next_deadline()].into_iter().flatten().min()
+        let others =
+            [self.commands.next_deadline(), self.network.next_deadline(), self.files.jobs.next_deadline(self.frozen.is_some())];
+        [stop, rest, lifetime, watch].into_iter().chain(others).flatten().min()
     }
 
     fn answer_all(&mut self) {
@@ -383,7 +409,7 @@ impl Server {
             true => self.others().is_ok_and(|others| others.iter().all(|p| p.state == 'Z')),
             false => true,
         };
-        if self.frozen.is_none() && self.stopping.is_none() && is_idle() {
+        if self.frozen.is_none() && self.stopping.is_none() && self.files.jobs.is_empty() && is_idle() {
             self.frozen = Some(Frozen::nothing(client));
         }
         self.frozen.as_ref().is_some_and(|f| f.by == client)
@@ -401,6 +427,7 @@ impl Server {
     fn thaw(&mut self, client: u64) {
         if let Some(frozen) = self.frozen.take_if(|f| f.by == client) {
             frozen.end();
+            self.files.watches.watch_again(&mut self.connections);
             for (client, request) in std::mem::take(&mut self.deferred) {
                 self.answer(client, request);
             }

@@ -1,4 +1,5 @@
 //! Mounts a plan and moves into it. Runs inside the keeper, in mount and PID namespaces of its own, before any untrusted code.
+//! (`view` mounts one and moves nowhere.)
 //!
 //! It reads as numbered steps. Everything outside that is needed later is opened before the first mount changes the view.
 
@@ -11,6 +12,7 @@ mod overlay;
 pub mod restack;
 mod trees;
 mod verify;
+pub mod view;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -105,11 +107,10 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
     let underlay = lay_underlay(boot.plan.backend).map_err(step("make an underlay"))?;
 
     // 4. The places of the plan, and what the kernel shows of itself.
+    assume_ids(boot)?;
     mask_layers::make(&boot.masks, boot.identity)?;
     let (root, Mounted { protection, overlays, .. }) = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), &[])?;
-    for (link, target) in &boot.plan.run_links {
-        let _ = rustix::fs::symlinkat(target, &root, relative(link));
-    }
+    link_run(boot, &root);
     make_runtime_dir(boot, &root)?;
     devices::mount(boot, &root)?;
     kernel_views::mount_proc(&root, boot.identity)?;
@@ -197,7 +198,13 @@ fn set_stage(stage: &OwnedFd, clones: &Clones) -> Result<(), AssembleError> {
     Ok(())
 }
 
-/// Mounts the places of the plan, parents first. What lives in memory only may be `carried` over from another root.
+/// Overlays keep the credentials of who mounts them; over idmapped layers those must be ids the mapping knows.
+fn assume_ids(boot: &Boot) -> Result<(), AssembleError> {
+    let Identity::Mapped { base, .. } = boot.identity else { return Ok(()) };
+    whatif_sys::filesystem_ids::assume(base, base).map_err(step("assume the sandbox's file ids"))
+}
+
+/// Mounts the places of the plan, parents first, after `assume_ids`. What lives in memory only may be `carried` over from another root.
 fn put_together(
     boot: &Boot,
     clones: &Clones,
@@ -206,10 +213,6 @@ fn put_together(
 ) -> Result<(OwnedFd, Mounted), AssembleError> {
     let mut mounted = Mounted::default();
     mounted.protection.shared.clone_from(&clones.shared);
-    // Overlays keep the credentials of who mounts them; over idmapped layers those must be ids the mapping knows.
-    if let Identity::Mapped { base, .. } = boot.identity {
-        whatif_sys::filesystem_ids::assume(base, base).map_err(step("assume the sandbox's file ids"))?;
-    }
     trees::mount_root(boot, clones, &boot.plan.places[0].kind, at, &mut mounted)?;
     let root = rustix::fs::open(at, mounts::DIRECTORY, Mode::empty()).map_err(step("open the new root"))?;
     for place in &boot.plan.places[1..] {
@@ -227,6 +230,12 @@ fn put_together(
     }
     mask_layers::cover_files(&boot.masks, &root)?;
     Ok((root, mounted))
+}
+
+fn link_run(boot: &Boot, root: &OwnedFd) {
+    for (link, target) in &boot.plan.run_links {
+        let _ = rustix::fs::symlinkat(target, root, relative(link));
+    }
 }
 
 fn make_runtime_dir(boot: &Boot, root: &OwnedFd) -> Result<(), AssembleError> {

@@ -3,6 +3,7 @@
 //! A mask that is put where a path is only named leaves the secret in the open at its real place.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -18,7 +19,10 @@ const MOST_LINKS: u32 = 40;
 /// Follows links. It remembers the directories it went through, because most paths that are asked about share a few of them.
 #[derive(Debug, Default)]
 pub struct Links {
-    directories: HashMap<PathBuf, PathBuf>,
+    /// As they are named, and where they are.
+    directories: HashMap<OsString, PathBuf>,
+    /// The names in some of them, sorted: what is not there is no link.
+    listed: HashMap<OsString, Vec<OsString>>,
 }
 
 /// The real places of a path.
@@ -53,8 +57,21 @@ impl Links {
         Ok(Real { entry, target })
     }
 
+    /// Whoever has listed a directory saves many looks at what is not in it. The names are sorted.
+    pub fn list(&mut self, directory: &Path, names: Vec<OsString>) -> Result<(), PathError> {
+        if let Some(real) = self.directory(directory, &mut { MOST_LINKS })? {
+            self.listed.insert(real.into(), names);
+        }
+        Ok(())
+    }
+
+    fn is_absent(&self, entry: &Path) -> bool {
+        let names = entry.parent().and_then(|directory| self.listed.get(directory.as_os_str()));
+        names.zip(entry.file_name()).is_some_and(|(names, name)| names.binary_search_by(|n| n.as_os_str().cmp(name)).is_err())
+    }
+
     fn directory(&mut self, path: &Path, left: &mut u32) -> Result<Option<PathBuf>, PathError> {
-        if let Some(known) = self.directories.get(path) {
+        if let Some(known) = self.directories.get(path.as_os_str()) {
             return Ok(Some(known.clone()));
         }
         let above = match path.parent() {
@@ -67,13 +84,16 @@ impl Links {
             (above, _) => above,
         };
         if let Some(real) = &real {
-            self.directories.insert(path.to_owned(), real.clone());
+            self.directories.insert(path.into(), real.clone());
         }
         Ok(real)
     }
 
     /// `entry` lies in a real directory.
     fn target(&mut self, entry: &Path, left: &mut u32) -> Result<Option<PathBuf>, PathError> {
+        if self.is_absent(entry) {
+            return Ok(Some(entry.to_owned()));
+        }
         match fs::read_link(entry) {
             Ok(target) if *left > 0 => {
                 *left -= 1;
@@ -113,7 +133,10 @@ mod tests {
         }
         symlink(top.join("two"), top.join("real/back")).expect("a link can be made");
         let mut links = Links::default();
+        // A listing says what is not there, and nothing about what is.
+        links.list(&top.join("one"), ["a", "back", "gone"].map(OsString::from).to_vec()).expect("it can be looked at");
         for (path, entry, target) in [
+            ("one/unseen", "real/unseen", Some("real/unseen")),
             ("real/a/b", "real/a/b", Some("real/a/b")),
             ("one/a/b/new", "real/a/b/new", Some("real/a/b/new")),
             ("two/c", "real/a/c", Some("real/a/b")),

@@ -5,15 +5,18 @@
 //! cannot lie in the state directory, because overlayfs refuses a lower layer that lies within another one.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use whatif_sys::absence::MeansAbsent;
 use whatif_types::boot::{Attributes, MaskDirectory, MaskFile, MaskLayer, Masks};
-use whatif_types::mountinfo::{Mount, aliases_of, is_within};
+use whatif_types::mountinfo::{Mount, aliases_of};
+use whatif_types::paths::{self, is_same, is_within};
 use whatif_types::{Identity, PlaceKind, Plan};
 
 use crate::{PathError, on};
@@ -57,7 +60,7 @@ pub fn describe(
             masks.rewrite(&real, content, &metadata)?;
         }
     }
-    let layers = masks.layers.into_iter().map(|(place, mask)| MaskLayer { place, ..mask.into_mask() });
+    let layers = masks.layers.into_iter().map(|(place, mask)| MaskLayer { place: place.into(), ..mask.into_mask() });
     let layers = layers.filter(|mask| !mask.hidden.is_empty() || !mask.rewritten.is_empty()).collect();
     Ok(Masks { layers, files: masks.files })
 }
@@ -78,14 +81,15 @@ fn leads_nowhere(error: &io::Error) -> bool {
 struct Described<'a> {
     plan: &'a Plan,
     identity: Identity,
-    layers: BTreeMap<PathBuf, OnePlace>,
+    /// By their places' paths.
+    layers: BTreeMap<OsString, OnePlace>,
     files: Vec<MaskFile>,
 }
 
 #[derive(Default)]
 struct OnePlace {
     /// Sorted, so that parents come before children.
-    directories: BTreeMap<PathBuf, Attributes>,
+    directories: BTreeMap<OsString, Attributes>,
     hidden: Vec<PathBuf>,
     rewritten: Vec<MaskFile>,
 }
@@ -93,7 +97,7 @@ struct OnePlace {
 impl Described<'_> {
     fn hide(&mut self, path: &Path) -> Result<(), PathError> {
         if let Some((place, relative)) = self.locate(path)? {
-            self.layers.entry(place).or_default().hidden.push(relative);
+            self.layers.entry(place.into()).or_default().hidden.push(relative);
         }
         Ok(())
     }
@@ -104,7 +108,7 @@ impl Described<'_> {
             self.files.push(MaskFile { path: path.to_owned(), content, attributes });
         } else if let Some((place, path)) = self.locate(path)? {
             let file = MaskFile { path, content, attributes };
-            self.layers.entry(place).or_default().rewritten.push(file);
+            self.layers.entry(place.into()).or_default().rewritten.push(file);
         }
         Ok(())
     }
@@ -114,11 +118,9 @@ impl Described<'_> {
     fn locate(&mut self, path: &Path) -> Result<Option<(PathBuf, PathBuf)>, PathError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
         let Some(place) = self.place_with_layer(path) else { return Ok(None) };
-        let is_known = |layers: &BTreeMap<PathBuf, OnePlace>| {
-            let relative = parent.strip_prefix(&place).ok()?;
-            layers.get(&place)?.directories.contains_key(relative).then_some(())
-        };
-        if is_known(&self.layers).is_none() {
+        let known = self.layers.get(place.as_os_str());
+        let is_known = known.is_some_and(|known| known.directories.contains_key(relative_to(&place, parent).as_os_str()));
+        if !is_known {
             match fs::symlink_metadata(parent) {
                 Err(error) if error.means_absent() => return self.locate(parent),
                 found => match reachable(found, parent)? {
@@ -127,7 +129,7 @@ impl Described<'_> {
                     Some(metadata) if metadata.is_symlink() => {
                         let Some(parent) = reachable(fs::canonicalize(parent), parent)? else { return Ok(None) };
                         let real = parent.join(name);
-                        return if real == path { Ok(None) } else { self.locate(&real) };
+                        return if is_same(&real, path) { Ok(None) } else { self.locate(&real) };
                     }
                     _ => return Ok(None),
                 },
@@ -136,23 +138,24 @@ impl Described<'_> {
         if !self.remember_directories(&place, parent)? {
             return Ok(None);
         }
-        Ok(path.strip_prefix(&place).ok().map(|relative| (place.clone(), relative.to_owned())))
+        let relative = relative_to(&place, path).to_owned();
+        Ok(Some((place, relative)))
     }
 
     /// What is hidden on a read-only place is a place, too: it is covered where no layer can be had.
     fn place_with_layer(&self, path: &Path) -> Option<PathBuf> {
         let shown = self.plan.places.iter().filter(|place| place.kind != PlaceKind::Hidden && is_within(path, &place.path));
-        let place = shown.max_by_key(|place| place.path.as_os_str().len()).filter(|place| place.path != path)?;
+        let place = shown.max_by_key(|place| place.path.as_os_str().len()).filter(|place| !is_same(&place.path, path))?;
         matches!(place.kind, PlaceKind::Writable { .. } | PlaceKind::ReadOnly).then(|| place.path.clone())
     }
 
     /// The directories on the way to what is masked, if they can be shown as they are.
     fn remember_directories(&mut self, place: &Path, parent: &Path) -> Result<bool, PathError> {
         let is_tree = self.plan.place_of(place).is_some_and(|p| matches!(p.kind, PlaceKind::Writable { .. }));
-        let directories = &mut self.layers.entry(place.to_owned()).or_default().directories;
+        let directories = &mut self.layers.entry(place.into()).or_default().directories;
         let mut found = Vec::new();
-        for directory in parent.ancestors().take_while(|a| a.starts_with(place)) {
-            let Ok(relative) = directory.strip_prefix(place) else { continue };
+        for directory in parent.ancestors().take_while(|a| is_within(a, place)) {
+            let relative = relative_to(place, directory).as_os_str();
             if directories.contains_key(relative) {
                 break;
             }
@@ -171,19 +174,26 @@ impl Described<'_> {
 impl OnePlace {
     fn into_mask(mut self) -> MaskLayer {
         // What is rewritten is shown, and what lies within something hidden needs no mark of its own.
-        self.hidden.sort();
+        self.hidden.sort_by(|one, other| paths::compare(one, other));
         let mut hidden: Vec<PathBuf> = Vec::with_capacity(self.hidden.len());
         for path in self.hidden {
-            let covered = hidden.last().is_some_and(|last| path.starts_with(last));
-            if !covered && !self.rewritten.iter().any(|r| r.path == path) {
+            let covered = hidden.last().is_some_and(|last| is_within(&path, last));
+            if !covered && !self.rewritten.iter().any(|r| is_same(&r.path, &path)) {
                 hidden.push(path);
             }
         }
-        let is_covered = |path: &Path| path.ancestors().any(|a| hidden.binary_search_by(|h| h.as_path().cmp(a)).is_ok());
-        let directories = self.directories.into_iter().map(|(path, attributes)| MaskDirectory { path, attributes });
+        let is_covered = |path: &Path| path.ancestors().any(|a| hidden.binary_search_by(|h| paths::compare(h, a)).is_ok());
+        let directories = self.directories.into_iter().map(|(path, attributes)| MaskDirectory { path: path.into(), attributes });
         let place = PathBuf::new();
         MaskLayer { place, directories: directories.filter(|d| !is_covered(&d.path)).collect(), rewritten: self.rewritten, hidden }
     }
+}
+
+/// Of a path that lies in a place, or is it.
+fn relative_to<'a>(place: &Path, path: &'a Path) -> &'a Path {
+    let length = place.as_os_str().len();
+    let rest = path.as_os_str().as_bytes().get(length..).unwrap_or_default();
+    Path::new(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest)))
 }
 
 fn attributes(metadata: &Metadata) -> Attributes {

@@ -5,6 +5,7 @@ mod read_only;
 use std::path::{Path, PathBuf};
 
 use whatif_types::mountinfo::{Mount, aliases_of, is_within, mount_of};
+use whatif_types::paths::{self, is_same};
 use whatif_types::{Backend, Place, PlaceKind, Plan};
 
 /// Trees that are made anew inside, whatever reality has there.
@@ -174,7 +175,7 @@ impl Planner<'_> {
 
     fn private_places(&mut self) {
         for (path, mode) in self.inputs.private {
-            self.places.retain(|p| !p.path.starts_with(path) || p.path == Path::new("/"));
+            self.places.retain(|p| !is_within(&p.path, path) || is_same(&p.path, Path::new("/")));
             self.put(path, PlaceKind::Private { mode: *mode });
         }
     }
@@ -228,7 +229,7 @@ impl Planner<'_> {
     fn visible_mounts(&self) -> Vec<Mount> {
         let mut visible: Vec<Mount> = Vec::new();
         for mount in self.inputs.mounts {
-            visible.retain(|m| !m.mount_point.starts_with(&mount.mount_point));
+            visible.retain(|m| !is_within(&m.mount_point, &mount.mount_point));
             visible.push(mount.clone());
         }
         visible.retain(|m| !m.is_pseudo() && !is_made_anew(&m.mount_point) && m.mount_point != Path::new("/"));
@@ -237,11 +238,11 @@ impl Planner<'_> {
 
     /// Whatever is mounted there: a file system of the kernel's is in the way just as well.
     fn has_mounts_beneath(&self, path: &Path) -> bool {
-        self.inputs.mounts.iter().any(|m| m.mount_point != path && m.mount_point.starts_with(path))
+        self.inputs.mounts.iter().any(|m| !is_same(&m.mount_point, path) && is_within(&m.mount_point, path))
     }
 
     fn is_within_private(&self, path: &Path) -> bool {
-        self.inputs.private.iter().any(|(p, _)| path.starts_with(p))
+        self.inputs.private.iter().any(|(p, _)| is_within(path, p))
     }
 
     fn is_hidden(&self, path: &Path) -> bool {
@@ -257,7 +258,7 @@ impl Planner<'_> {
     }
 
     fn put(&mut self, path: &Path, kind: PlaceKind) {
-        self.places.retain(|p| p.path != path);
+        self.places.retain(|p| !is_same(&p.path, path));
         self.places.push(Place { path: path.to_owned(), kind });
     }
 }
@@ -282,18 +283,17 @@ pub fn is_absent_inside(directory: &Path, private: &[(PathBuf, u32)]) -> bool {
 }
 
 fn is_made_anew(path: &Path) -> bool {
-    MADE_ANEW.iter().any(|p| path.starts_with(p))
+    MADE_ANEW.iter().any(|p| is_within(path, Path::new(p)))
 }
 
 /// Drops every path that lies within another one of the list.
 fn outermost(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut sorted = paths.to_vec();
-    sorted.sort();
-    sorted.dedup();
+    paths::sort(&mut sorted);
     let mut kept: Vec<PathBuf> = Vec::new();
     for path in sorted {
         // Sorted, whatever lies within a path follows it directly.
-        if !kept.last().is_some_and(|k| path.starts_with(k)) {
+        if !kept.last().is_some_and(|k| is_within(&path, k)) {
             kept.push(path);
         }
     }

@@ -3,6 +3,12 @@
 //! Making and deleting files is what a run on a disk costs most: ext4, for one, does not give out the place of a file that was
 //! just deleted and searches on instead, longer the more was deleted lately. A spare saves half of the files of a run.
 //! What a sandbox could have touched (its heads) is never used again; only the directories around it are.
+//!
+//! ```text
+//! spare/<id>/         ready to be claimed
+//! spare/new-<id>/     being made
+//! spare/spent-<id>/   of a sandbox whose keeper may not be gone yet
+//! ```
 
 use std::fs;
 use std::io;
@@ -10,17 +16,20 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, unlinkat};
 
-use crate::state_dir::{FAREWELL, SandboxLock};
+use whatif_types::SandboxId;
+
+use crate::state_dir::{FAREWELL, RECORD, SandboxLock};
 use crate::{PathError, on, remove};
 
 const MOST: usize = 8;
 const UNFINISHED: &str = "new-";
+const SPENT: &str = "spent-";
 
 /// Claims a spare directory and moves it to `to`. Its lock is held before anybody can find it there. One that cannot be had, for
 /// whatever reason, is made instead.
 pub(crate) fn claim(spares: &Path, to: &Path) -> Option<SandboxLock> {
-    let is_finished = |e: &fs::DirEntry| !e.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes());
-    for entry in fs::read_dir(spares).ok()?.filter_map(Result::ok).filter(is_finished) {
+    let is_ready = |e: &fs::DirEntry| e.file_name().to_str().is_some_and(|name| SandboxId::parse(name).is_some());
+    for entry in fs::read_dir(spares).ok()?.filter_map(Result::ok).filter(is_ready) {
         // One that is locked is still being put here, or somebody else's already.
         if let Ok(Some(lock)) = SandboxLock::take(&entry.path())
             && fs::rename(entry.path(), to).is_ok()
@@ -44,29 +53,65 @@ pub(crate) fn make(spares: &Path, to: &Path) -> Result<SandboxLock, PathError> {
     Ok(lock)
 }
 
-/// Turns the directory of an ended sandbox into a spare one, if it changed nothing. The caller holds its lock.
-pub(crate) fn keep(spares: &Path, directory: &Path) -> bool {
+/// Turns the directory of an ended sandbox into a spare one, if it changed nothing. The caller holds its lock. Between steps it is
+/// asked whether there is time for another one; the rest is for another time.
+pub(crate) fn keep(spares: &Path, directory: &Path, has_time: &dyn Fn() -> bool) -> Kept {
     let room = fs::read_dir(spares).is_ok_and(|entries| entries.count() < MOST);
-    let name = directory.file_name().unwrap_or(directory.as_os_str());
-    room && strip(directory).is_ok() && fs::rename(directory, spares.join(name)).is_ok()
+    let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let to = spares.join(name.strip_prefix(SPENT).unwrap_or(name));
+    match room.then(|| strip(directory, has_time)) {
+        Some(Ok(true)) if fs::rename(directory, to).is_ok() => Kept::Spare,
+        Some(Ok(false)) => Kept::Unfinished,
+        _ => Kept::Useless,
+    }
 }
 
-/// Leaves `head/` and `work/<tree>/`, and a farewell that nobody wrote, all empty. Fails at the first thing that was changed.
-fn strip(directory: &Path) -> Result<(), PathError> {
+/// What became of a directory that was to be a spare one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    Spare,
+    /// There was no time.
+    Unfinished,
+    /// It can only be deleted.
+    Useless,
+}
+
+/// Puts the directory of a sandbox aside that is just ending. The caller holds its lock.
+pub(crate) fn spend(spares: &Path, directory: &Path, id: &SandboxId) -> Result<(), PathError> {
+    let to = spares.join(format!("{SPENT}{id}"));
+    fs::rename(directory, &to).map_err(on("put aside", &to))
+}
+
+/// What was put aside. What cannot be listed is found another time.
+pub(crate) fn spent(spares: &Path) -> Vec<(SandboxId, PathBuf)> {
+    let id = |entry: &fs::DirEntry| SandboxId::parse(entry.file_name().to_str()?.strip_prefix(SPENT)?);
+    let entries = fs::read_dir(spares).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(|entry| Some((id(&entry)?, entry.path()))).collect()
+}
+
+/// Leaves `head/` and `work/<tree>/`, a farewell that nobody wrote, all empty, and the place of a record. Fails at the first thing
+/// that was changed. False: there was no time.
+fn strip(directory: &Path, has_time: &dyn Fn() -> bool) -> Result<bool, PathError> {
     for head in children(&directory.join("head"))? {
+        if !has_time() {
+            return Ok(false);
+        }
         unlinkat(CWD, &head, AtFlags::REMOVEDIR).map_err(on("remove", &head))?;
     }
     for work in children(&directory.join("work"))? {
+        if !has_time() {
+            return Ok(false);
+        }
         remove::contents(&work)?;
     }
     for entry in children(directory)? {
         match entry.file_name().and_then(|n| n.to_str()) {
-            Some("head" | "work") => {}
+            Some("head" | "work" | RECORD) => {}
             Some(FAREWELL) if fs::metadata(&entry).is_ok_and(|m| m.len() == 0) => {}
             _ => remove_entry(&entry)?,
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 fn remove_entry(path: &Path) -> Result<(), PathError> {

@@ -18,8 +18,8 @@
 mod lock;
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ use whatif_sys::patience;
 use whatif_types::{LayerId, SandboxId};
 
 pub use self::lock::{AliveLock, SandboxLock};
+pub use crate::spares::Kept;
 use crate::{PathError, durable, on, spares};
 
 /// An attribute that says which process a directory in `transient/` belongs to.
@@ -42,7 +43,7 @@ const SQUASH: &str = "squash-";
 const LAST_MOMENTS: Duration = Duration::from_secs(2);
 
 /// The copy of a sandbox's record in its own directory.
-const RECORD: &str = "sandbox.json";
+pub(crate) const RECORD: &str = "sandbox.json";
 
 /// A file that says to the `run` that made a sandbox that another command removes it.
 const UNWANTED: &str = "unwanted";
@@ -192,7 +193,7 @@ impl StateDir {
     /// Makes the directory of a new sandbox, in `transient/`, owned by the returned lock.
     pub fn create(&self, id: &SandboxId) -> Result<(PathBuf, SandboxLock), PathError> {
         let path = self.transient_path(id);
-        let spares = self.root.join("spare");
+        let spares = self.spares();
         let lock = match spares::claim(&spares, &path) {
             Some(lock) => lock,
             None => match spares::make(&spares, &path) {
@@ -208,17 +209,38 @@ impl StateDir {
         Ok((path, lock))
     }
 
+    /// Where directories wait for the next sandbox.
+    #[must_use]
+    pub fn spares(&self) -> PathBuf {
+        self.root.join("spare")
+    }
+
     /// Keeps the directory of an ended sandbox that changed nothing for another one. The caller holds its lock.
     #[must_use]
     pub fn recycle(&self, directory: &Path) -> bool {
-        spares::keep(&self.root.join("spare"), directory)
+        self.recycle_in_time(directory, &|| true) == Kept::Spare
+    }
+
+    /// The same as far as there is time.
+    #[must_use]
+    pub fn recycle_in_time(&self, directory: &Path, has_time: &dyn Fn() -> bool) -> Kept {
+        spares::keep(&self.spares(), directory, has_time)
+    }
+
+    /// The same for one that is just ending, and that no record knows: once its keeper is gone, somebody else recycles it.
+    pub fn spend(&self, id: &SandboxId) -> Result<(), PathError> {
+        spares::spend(&self.spares(), &self.transient_path(id), id)
+    }
+
+    /// Those that are waiting for that.
+    #[must_use]
+    pub fn spent(&self) -> Vec<(SandboxId, PathBuf)> {
+        spares::spent(&self.spares())
     }
 
     /// Makes a sandbox that runs findable by its name, with what `exec` needs to know about it.
     pub fn publish(&self, name: &str, id: &SandboxId, record: &[u8]) -> Result<(), PathError> {
-        let directory = self.settled_path(id);
-        let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(directory.join(RECORD));
-        file.and_then(|mut f| f.write_all(record)).map_err(on("write", &directory))?;
+        Self::write_note(&self.settled_path(id), record)?;
         let link = self.root.join("names").join(name);
         let target = Path::new("../sandboxes").join(id.as_str());
         if fs::read_link(&link).is_ok_and(|there| there == target) {
@@ -233,6 +255,24 @@ impl StateDir {
             }
             other => other.map_err(on("create", &link)),
         }
+    }
+
+    /// Puts a copy of its record into a sandbox's directory. Over an earlier one, which is how a spare directory has it.
+    pub fn write_note(directory: &Path, record: &[u8]) -> Result<(), PathError> {
+        let path = directory.join(RECORD);
+        let write = || -> io::Result<()> {
+            let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+            let before = file.metadata()?.len();
+            file.write_all_at(record, 0)?;
+            if before > record.len() as u64 { file.set_len(record.len() as u64) } else { Ok(()) }
+        };
+        write().map_err(on("write", &path))
+    }
+
+    /// That copy, as it is now.
+    pub fn read_note(directory: &Path) -> Result<Option<Vec<u8>>, PathError> {
+        let path = directory.join(RECORD);
+        fs::read(&path).or_absent().map_err(on("read", &path))
     }
 
     pub fn unpublish(&self, name: &str) {

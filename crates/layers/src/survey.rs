@@ -8,6 +8,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_types::mountinfo::{self, Mount};
+use whatif_types::paths;
 
 use crate::plan::MADE_ANEW;
 use crate::{PathError, on};
@@ -69,16 +70,16 @@ pub fn take(scope: &Scope<'_>) -> Result<Survey, PathError> {
 
 /// The subdirectories of a directory, without following links. One that is closed to this user has none to offer.
 pub fn subdirectories(directory: &Path) -> Result<Vec<PathBuf>, PathError> {
-    let mut paths = Vec::new();
+    let mut found = Vec::new();
     for entry in entries(directory)? {
         match entry.file_type().or_absent() {
-            Ok(kind) if kind.is_some_and(|t| t.is_dir()) => paths.push(entry.path()),
+            Ok(kind) if kind.is_some_and(|t| t.is_dir()) => found.push(entry.path()),
             Ok(_) => {}
             Err(error) => return Err(on("examine", &entry.path())(error)),
         }
     }
-    paths.sort();
-    Ok(paths)
+    paths::sort(&mut found);
+    Ok(found)
 }
 
 /// Whether this user can do nothing at all in a directory: nobody's changes can be there.
@@ -124,8 +125,7 @@ fn writable_trees(scope: &Scope<'_>, mount_points: impl Iterator<Item = PathBuf>
         candidates.extend(subdirectories(Path::new(parent))?);
     }
     candidates.extend(mount_points);
-    candidates.sort();
-    candidates.dedup();
+    paths::sort(&mut candidates);
     let mut writable = Vec::new();
     for path in candidates {
         if can_write(&path)? {

@@ -1,9 +1,9 @@
 //! What a provider is to the engine. The engine knows no more of one than this.
 //!
 //! ```text
-//!   launch ──▶ Launched ──▶ Instance ◀── find ◀── a record
-//!                              │
-//!                   connect, kill, wait, pause, stats, view, entrance …
+//!   launch ──▶ Launching ──▶ Launched ──▶ Instance ◀── find ◀── a record
+//!                                           │
+//!                                connect, kill, wait, pause, restack, checkpoint, stats, ports, view …
 //!
 //!   orphans ──▶ Instances that no record needs to know of
 //! ```
@@ -21,9 +21,12 @@ use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::{Process, Stats};
 use whatif_sys::holder::Holder;
-use whatif_types::{Enforced, Handle, Identity, NetMode, SandboxId};
+use whatif_types::{Boot, Enforced, Handle, Identity, Limits, NetMode, SandboxId};
 
-use crate::{Finding, LaunchError, Pausing, Verdict};
+use crate::{
+    BindError, Binding, Bound, CheckpointError, Enforcement, Finding, LaunchError, Pausing, Ports, Remains, RestackError,
+    Restacker, Restacking, Verdict,
+};
 
 /// One way of isolating processes.
 pub trait Provider: Debug + Send + Sync {
@@ -35,6 +38,9 @@ pub trait Provider: Debug + Send + Sync {
     /// By what its instances are held still here, tried out.
     fn try_pause(&self) -> Finding;
 
+    /// Which limits can be enforced here for this user, tried out.
+    fn try_limits(&self) -> Vec<Finding>;
+
     fn capabilities(&self) -> Capabilities;
 
     /// Who the sandboxes of this user are outside, if nothing forbids the better one.
@@ -43,16 +49,35 @@ pub trait Provider: Debug + Send + Sync {
     /// The user outside as whom root runs the supervisor of a sandbox that has this identity there.
     fn supervisor_uid(&self, identity: Identity, reserved_ids: Option<u32>) -> u32;
 
-    /// Starts a keeper, which then waits to be told what to become. On error nothing is left running.
-    fn launch(&self, launch: &Launch<'_>) -> Result<Launched, LaunchError>;
+    /// Starts a keeper, which then waits to be told where it belongs and what to become. On error nothing is left running.
+    fn launch(&self, launch: &Launch<'_>) -> Result<Box<dyn Launching>, LaunchError>;
 
     /// The instance that a record tells of. Nothing is looked at before it is asked something, so this costs nothing, and whether there
     /// is one shows only then.
     fn find(&self, at: &Whereabouts<'_>) -> Box<dyn Instance>;
 
+    /// Gets ready to put an instance on other layers, before it is known which: that takes as long as most of what follows.
+    /// Programs as for `Launch`.
+    fn restacker(&self, programs: &Path) -> io::Result<Restacker>;
+
     /// Everything of this provider that runs for sandboxes in a state directory, recorded or not. Which of it is left over is for
     /// whoever has the records to say.
     fn orphans<'a>(&self, state: &'a Path) -> Box<dyn Iterator<Item = Orphan> + 'a>;
+
+    /// How these limits would be enforced for an instance with this identity. Only looks.
+    fn enforcement(&self, limits: &Limits, identity: Identity) -> Enforcement;
+
+    /// Sets up what enforces the limits of an instance, before anything runs in it. What an earlier one left in the way is removed.
+    fn bind(&self, binding: &Binding<'_>) -> Result<Bound, BindError>;
+
+    /// What limits or holds instances of a state directory, whether they run or not.
+    fn remains(&self, state: &Path) -> Result<Vec<Remains>, BindError>;
+
+    /// Removes something of an instance that is gone, with whatever is left in it. False if it is still there.
+    fn remove(&self, remains: &Remains) -> bool;
+
+    /// Takes away what was only needed for what has been removed.
+    fn tidy(&self);
 
     /// Removes what the machine still has of an instance that is gone: what limited it, and what it was paused with. Without a
     /// directory, everything that may be of it is looked for, which takes longer.
@@ -77,8 +102,9 @@ pub trait Instance: Debug + Send + Sync {
     /// The root directory as it is seen inside.
     fn view(&self) -> io::Result<OwnedFd>;
 
-    /// What a helper needs that is to put it on other layers while it lives.
-    fn entrance(&self) -> io::Result<Entrance>;
+    /// Begins to put it on the layers of this description, while it lives and nothing but its keeper runs in it. Only begins: what
+    /// comes back is told each further step.
+    fn restack(&self, by: Restacker, boot: &Boot) -> Result<Restacking, RestackError>;
 
     /// Begins to hold everything in it still. Complete it to rely on that; the caller can do something else first.
     fn pause(&self, recorded: &Recorded<'_>) -> Result<Pausing, ClientError>;
@@ -97,14 +123,23 @@ pub trait Instance: Debug + Send + Sync {
     /// directory is its sandbox's as it is now.
     fn see_off(&self, directory: &Path, limit: Duration) -> bool;
 
+    /// Its network, to serve it: what it sends, and the way to its ports. `None`: somebody serves it already.
+    fn ports(&self) -> Result<Option<Ports>, ClientError>;
+
+    /// Saves its processes as they are in an empty directory, so that they can go on in another instance. One of a provider without
+    /// that capability refuses, and leaves the directory and the processes alone.
+    fn checkpoint(&self, _into: &Path) -> Result<(), CheckpointError> {
+        Err(CheckpointError::Unsupported)
+    }
+
     /// What it uses now, and has used since it was started.
     fn stats(&self) -> Result<Stats, ClientError>;
 
     /// Completes what its keeper says of its processes with what only shows from outside, as far as that can be had at once.
     fn complete(&self, processes: &mut [Process]);
 
-    /// Whether its keeper is of a program that was replaced since.
-    fn is_outdated(&self) -> bool;
+    /// Whether its keeper is of another program than the one that is started now.
+    fn is_outdated(&self, programs: &Path) -> bool;
 }
 
 /// What a provider found out about the machine it is on.
@@ -139,16 +174,23 @@ pub struct Capabilities {
 #[derive(Debug)]
 pub struct Launch<'a> {
     pub id: &'a SandboxId,
-    /// The sandbox's directory, where clients will look for the keeper.
-    pub directory: &'a Path,
     /// Of a mapped one the provider chooses the base.
     pub identity: Identity,
     pub net: NetMode,
-    /// A lock that the instance holds as long as anything of it lives.
-    pub alive: BorrowedFd<'a>,
+    /// Where programs may be kept that it is started with. What is kept there may go at any time.
+    pub programs: &'a Path,
 }
 
-/// A keeper that has started.
+/// A keeper that is starting, while its sandbox is still being thought about. Dropped, it ends.
+pub trait Launching: Debug + Send {
+    fn id(&self) -> &SandboxId;
+
+    /// Gives it its place: the sandbox's directory, where clients will look for it, and a lock that it holds as long as anything of it
+    /// lives.
+    fn settle(self: Box<Self>, directory: &Path, alive: BorrowedFd<'_>) -> Result<Launched, LaunchError>;
+}
+
+/// A keeper that has started, and knows where it belongs.
 #[derive(Debug)]
 pub struct Launched {
     pub instance: Box<dyn Instance>,
@@ -190,14 +232,6 @@ pub struct Recorded<'a> {
     pub state: &'a Path,
     /// By what its limits are enforced.
     pub enforced: &'a [Enforced],
-}
-
-/// The way to the mounts of an instance.
-#[derive(Debug)]
-pub struct Entrance {
-    pub user: OwnedFd,
-    pub mount: OwnedFd,
-    pub root: OwnedFd,
 }
 
 /// An instance that was found without a record.

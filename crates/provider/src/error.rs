@@ -1,8 +1,14 @@
 //! What can go wrong with a provider.
 
+use std::io;
+use std::path::{Path, PathBuf};
+
+use whatif_keeper::ChannelError;
 use whatif_types::explain::kind_of;
 use whatif_types::remedy::{Call, Mention};
 use whatif_types::{Explain, Kind, Remedy, remedy};
+
+use crate::{LimitError, Scope};
 
 #[derive(Debug, thiserror::Error)]
 #[error("failed to start a keeper: cannot {step}")]
@@ -23,6 +29,75 @@ impl Explain for LaunchError {
 
     fn remedies(&self) -> Vec<Remedy> {
         vec![remedy![Mention(Call::Doctor), " tests each thing a sandbox needs and says how to fix what is missing"]]
+    }
+}
+
+/// The processes of an instance could not be saved.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    #[error("the sandbox's provider cannot save running processes")]
+    Unsupported,
+}
+
+impl Explain for CheckpointError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unsupported => "unsupported",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unsupported => Kind::Unavailable,
+        }
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
+        match self {
+            Self::Unsupported => vec!["take a snapshot: it keeps the files; after a rollback, start the commands again".into()],
+        }
+    }
+}
+
+/// The limits of an instance could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Not for people: the command starts itself anew there.
+    #[error("limits are to be had in a scope of the service manager only")]
+    ScopeNeeded { scope: Scope },
+    #[error("failed to examine {}", path.display())]
+    State {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Limits(#[from] LimitError),
+}
+
+/// An instance could not be put on other layers.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct RestackError {
+    pub message: String,
+    /// What the kernel said, if it was the kernel.
+    pub errno: Option<i32>,
+}
+
+impl RestackError {
+    pub(crate) fn of_helper(message: &str) -> Self {
+        Self { message: message.to_owned(), errno: None }
+    }
+
+    pub(crate) fn not_entered(directory: &Path, error: &io::Error) -> Self {
+        let message = format!("failed to enter the sandbox in {}: {error}", directory.display());
+        Self { message, errno: error.raw_os_error() }
+    }
+}
+
+impl From<ChannelError> for RestackError {
+    fn from(error: ChannelError) -> Self {
+        Self { message: format!("the helper was lost: {error}"), errno: None }
     }
 }
 

@@ -1,25 +1,30 @@
 //! Providers: how the processes of a sandbox are isolated over its stack of layers.
 //!
 //! `contract` is what the engine knows of one; `native` is the one there is so far. A provider starts a keeper somewhere, finds it
-//! again and ends it; `inside` is what that keeper does to itself. What it sees is not known here.
+//! again and ends it. What that keeper does to itself, and what it sees, is not known here.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod bounds;
 pub mod contract;
 mod error;
 mod finding;
-pub mod groups;
-pub mod inside;
 mod native;
 mod paused;
+mod ports;
+pub mod restack;
 
+pub use self::bounds::{Binding, Bound, Enforcement, Remains, Weak};
 pub use self::contract::{
-    Capabilities, Entrance, Instance, Launch, Launched, Orphan, Prepared, Probe, Provider, Recorded, Whereabouts,
+    Capabilities, Instance, Launch, Launched, Launching, Orphan, Prepared, Probe, Provider, Recorded, Whereabouts,
 };
-pub use self::error::{LaunchError, UnknownProvider};
+pub use self::error::{BindError, CheckpointError, LaunchError, RestackError, UnknownProvider};
 pub use self::finding::{Finding, Verdict};
-pub use self::native::KEEPER_COMMAND;
 pub use self::paused::{Paused, Pausing};
+pub use self::ports::Ports;
+pub use self::restack::{Finishing, Restacker, Restacking};
+/// What a control group refuses, and where an ordinary user can have one.
+pub use whatif_cgroup::{CgroupError as LimitError, Scope};
 
 /// All there are, the usual one first.
 pub const ALL: [&dyn Provider; 1] = [&native::Native];

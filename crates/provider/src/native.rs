@@ -1,27 +1,35 @@
 //! The native provider: Linux namespaces, capabilities, seccomp and Landlock. No root, container engine or daemon needed.
 //!
-//! A keeper is a process of our own program, the first of its PID namespace: when it ends, the kernel ends everything inside.
+//! A keeper is a process, the first of its PID namespace: when it ends, the kernel ends everything inside.
 
 mod command_lines;
 mod freezer;
+mod groups;
 mod holding;
 mod ids;
 mod instance;
 mod launch;
+mod limit_findings;
+mod limiting;
 mod orphans;
 mod probe;
+mod program;
+mod restacker;
 
+use std::io;
 use std::path::Path;
 
+use whatif_cgroup::Found;
 use whatif_types::boot::COMMON_IDS;
-use whatif_types::{Identity, SandboxId};
+use whatif_types::{Identity, Limits, SandboxId};
 
 use self::instance::Keeper;
-use crate::{Capabilities, Finding, Instance, Launch, LaunchError, Launched, Orphan, Probe, Provider, Recorded, Whereabouts};
+use crate::{
+    BindError, Binding, Bound, Capabilities, Enforcement, Finding, Instance, Launch, LaunchError, Launching, Orphan, Probe,
+    Provider, Recorded, Remains, Restacker, Whereabouts,
+};
 
 const NAME: &str = "native";
-/// How the command line of a keeper begins after the program: `whatif keeper <id> <network>`.
-pub const KEEPER_COMMAND: &str = "keeper";
 /// What a sandbox of root is, before it has ids of its own.
 const MAPPED: Identity = Identity::Mapped { base: COMMON_IDS, count: COUNT };
 const COUNT: u32 = 0x0F00_0000;
@@ -42,6 +50,10 @@ impl Provider for Native {
         holding::finding()
     }
 
+    fn try_limits(&self) -> Vec<Finding> {
+        limit_findings::all()
+    }
+
     /// The kernel has nothing to save a running process with that could be relied on.
     fn capabilities(&self) -> Capabilities {
         Capabilities { restack: true, pause: true, checkpoint: false }
@@ -55,16 +67,40 @@ impl Provider for Native {
         ids::of_supervisor(reserved_ids.unwrap_or_else(|| identity.outer_uid()))
     }
 
-    fn launch(&self, launch: &Launch<'_>) -> Result<Launched, LaunchError> {
-        launch::launch(launch)
+    fn launch(&self, launch: &Launch<'_>) -> Result<Box<dyn Launching>, LaunchError> {
+        Ok(Box::new(launch::launch(launch)?))
     }
 
     fn find(&self, at: &Whereabouts<'_>) -> Box<dyn Instance> {
         Box::new(Keeper::at(at))
     }
 
+    fn restacker(&self, programs: &Path) -> io::Result<Restacker> {
+        restacker::start(programs)
+    }
+
     fn orphans<'a>(&self, state: &'a Path) -> Box<dyn Iterator<Item = Orphan> + 'a> {
         Box::new(orphans::all(state))
+    }
+
+    fn enforcement(&self, limits: &Limits, identity: Identity) -> Enforcement {
+        limiting::enforcement(limits, identity)
+    }
+
+    fn bind(&self, binding: &Binding<'_>) -> Result<Bound, BindError> {
+        limiting::bind(binding)
+    }
+
+    fn remains(&self, state: &Path) -> Result<Vec<Remains>, BindError> {
+        limiting::remains(state)
+    }
+
+    fn remove(&self, remains: &Remains) -> bool {
+        whatif_cgroup::remove(&Found::look(), &remains.name).is_ok()
+    }
+
+    fn tidy(&self) {
+        whatif_cgroup::tidy(&Found::look());
     }
 
     fn clear(&self, id: &SandboxId, directory: Option<&Path>, recorded: &Recorded<'_>) {

@@ -11,7 +11,8 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs, set_thread_groups,
     set_thread_res_gid, set_thread_res_uid,
 };
-use whatif_sys::{core_dumps, landlock, seccomp, supervisor_filter};
+use whatif_sys::seccomp::Filter;
+use whatif_sys::{core_dumps, landlock, supervisor_filter};
 
 /// What names are resolved by; either can be a link to elsewhere.
 const READ_LATER: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
@@ -55,7 +56,7 @@ pub(crate) fn confine(policy_directory: BorrowedFd<'_>, descriptors: BorrowedFd<
     landlock::confine_to_reading(&all)?;
 
     // 7. System calls: no other programs, no other kinds of sockets, none of the kernel's rarely used parts.
-    seccomp::install()?;
+    Filter::build().install()?;
     supervisor_filter::install()?;
 
     // 8. Memory and descriptors are not for other processes of the same user, which those in the sandbox are. (Last: a change of

@@ -12,15 +12,13 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use tokio::sync::oneshot;
 use whatif_keeper::channel::Channel;
-use whatif_keeper::client::{Client, ClientError};
+use whatif_keeper::client::{Client, ClientError, Sockets};
 use whatif_types::network::Who;
 
 /// Finding a process costs the keeper a walk through `/proc`. When so much of a second went by for it, no more is asked.
 const SPENT_A_SECOND: Duration = Duration::from_millis(50);
 const LONGEST_QUEUE: usize = 64;
 const SOCKET_PATIENCE: Duration = Duration::from_secs(10);
-
-type Sockets = (OwnedFd, Option<OwnedFd>);
 
 #[derive(Debug)]
 enum Job {

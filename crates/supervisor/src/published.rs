@@ -4,7 +4,7 @@ mod idle;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -97,11 +97,8 @@ async fn carry_in(supervisor: Arc<Supervisor>, outside: TcpStream, inside: u16) 
 
 /// The sockets come from inside, so loopback is the sandbox's.
 async fn connect_inside(supervisor: &Supervisor, port: u16) -> Option<TcpStream> {
-    let (v4, v6) = supervisor.keeper.sockets().await?;
-    let loopbacks = [(Some(v4), IpAddr::V4(Ipv4Addr::LOCALHOST)), (v6, IpAddr::V6(Ipv6Addr::LOCALHOST))];
-    for (socket, address) in loopbacks {
-        let Some(socket) = socket else { continue };
-        if let Ok(stream) = connect(socket, SocketAddr::new(address, port)).await {
+    for (socket, address) in supervisor.keeper.sockets().await?.toward(port) {
+        if let Ok(stream) = connect(socket, address).await {
             return Some(stream);
         }
     }

@@ -1,29 +1,40 @@
-//! Starts a command inside a sandbox. Called by the keeper, which is single-threaded and small, so a plain `fork` is right.
+//! Starts a command inside a sandbox. Called by the keeper.
+//!
+//! The child shares the keeper's memory until it executes the command: to copy what the keeper has, and to fault it in again page by
+//! page, would take as long as the rest of it. The keeper goes on meanwhile, since a child may be held up anywhere (a directory on a
+//! file system that does not answer). So the child makes system calls and touches nothing but its own stack and what was laid out for
+//! it, and that stays as it is until it is known to be done with.
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
 use rustix::process::Pid;
 
 use crate::settings::Settings;
-use crate::{check, children, shares, signals};
+use crate::{check, children, raw, shares};
 
-/// What to run, fully resolved: after the fork nothing may allocate.
+/// What to run, fully resolved.
 #[derive(Debug)]
 pub struct Command<'a> {
-    /// Tried in order, as a shell tries the directories of `PATH`.
-    pub candidates: &'a [CString],
-    pub arguments: &'a [CString],
-    pub environment: &'a [CString],
-    pub directory: &'a CString,
+    pub strings: Strings,
     pub stdio: [BorrowedFd<'a>; 3],
     /// The command gets a session of its own; with a terminal on its standard input, that becomes its controlling one.
     pub terminal: bool,
     pub bounds: Bounds<'a>,
     /// Those of whoever asked for it, if they are not the keeper's own.
-    pub settings: Option<&'a Settings>,
+    pub settings: Option<Settings>,
+}
+
+#[derive(Debug)]
+pub struct Strings {
+    /// Tried in order, as a shell tries the directories of `PATH`.
+    pub candidates: Vec<CString>,
+    pub arguments: Vec<CString>,
+    pub environment: Vec<CString>,
+    pub directory: CString,
 }
 
 /// What the command is put into before it runs; inherited by everything it starts.
@@ -45,13 +56,6 @@ pub struct Bounds<'a> {
     pub shares_uid: bool,
 }
 
-#[derive(Debug)]
-pub struct Started {
-    pub pid: i32,
-    /// At end of file the command runs; otherwise it holds one `Failure`.
-    pub outcome: OwnedFd,
-}
-
 /// Why a command could not be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -64,8 +68,7 @@ pub enum Failure {
 
 impl Failure {
     /// Reads what the child left in the pipe; `None` when it got as far as running.
-    #[must_use]
-    pub fn from_pipe(bytes: &[u8]) -> Option<Self> {
+    fn from_pipe(bytes: &[u8]) -> Option<Self> {
         let (kind, errno) = (*bytes.first()?, i32::from_ne_bytes(bytes.get(1..5)?.try_into().ok()?));
         Some(match kind {
             1 => Self::Directory(errno),
@@ -87,135 +90,211 @@ impl Failure {
     }
 }
 
-/// Forks and executes. Returns as soon as the child exists.
-pub fn start(command: &Command<'_>) -> io::Result<Started> {
+/// A child that exists, and may not have executed its command yet.
+#[derive(Debug)]
+pub struct Starting {
+    pub pid: i32,
+    /// At end of file the command runs; otherwise it holds one `Failure`.
+    outcome: OwnedFd,
+    /// What the child may still look at.
+    laid_out: Option<Box<LaidOut>>,
+}
+
+impl Starting {
+    /// To be called when there is something to read, and reads once: a child that has reported a failure may be held still before it
+    /// lets go of its end, and whoever waited for that would never let it go on. A child that has failed is still somewhere on its
+    /// stack: it is to be kept until that is gone.
+    pub fn outcome(self) -> Result<(), (Failure, Self)> {
+        let mut bytes = [0; 16];
+        let length = rustix::io::retry_on_intr(|| rustix::io::read(&self.outcome, &mut bytes)).unwrap_or(0);
+        match Failure::from_pipe(&bytes[..length]) {
+            Some(failure) => Err((failure, self)),
+            None => {
+                self.is_done_with();
+                Ok(())
+            }
+        }
+    }
+
+    /// Its child is gone, or has become what it was started for.
+    pub fn is_done_with(mut self) {
+        drop(self.laid_out.take());
+    }
+}
+
+impl AsFd for Starting {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.outcome.as_fd()
+    }
+}
+
+impl Drop for Starting {
+    /// What a child may be using is never used for anything else.
+    fn drop(&mut self) {
+        std::mem::forget(self.laid_out.take());
+    }
+}
+
+/// Everything a child needs, in one place that does not move.
+struct LaidOut {
+    strings: Strings,
+    argv: Vec<*const libc::c_char>,
+    envp: Vec<*const libc::c_char>,
+    /// The standard streams, and where to report a failure.
+    streams: [RawFd; 4],
+    terminal: bool,
+    entrances: Vec<RawFd>,
+    freezer: Option<RawFd>,
+    limits: [Option<(u32, u64)>; 3],
+    processors: Option<usize>,
+    shares_uid: bool,
+    settings: Option<Settings>,
+    stack: Stack,
+}
+
+impl std::fmt::Debug for LaidOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LaidOut").field("strings", &self.strings).finish_non_exhaustive()
+    }
+}
+
+/// Several times what the child uses.
+#[repr(C, align(16))]
+struct Stack([MaybeUninit<u8>; 16 << 10]);
+
+/// Starts a child that executes the command. Returns as soon as it exists.
+pub fn start(command: Command<'_>) -> io::Result<Starting> {
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
         strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
     };
-    let (argv, envp) = (pointers(command.arguments), pointers(command.environment));
+    let Command { strings, stdio, terminal, bounds, settings } = command;
     let (outcome, report) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    // SAFETY: the process is single-threaded; the child makes only async-signal-safe calls before it executes or exits.
-    match check(unsafe { libc::fork() }.into())? {
-        0 => {
-            let failure = execute(command, &argv, &envp, report.as_raw_fd());
-            // SAFETY: writes a few owned bytes and ends this child only.
-            unsafe {
-                let bytes = failure.to_pipe();
-                libc::write(failure_pipe(&report), bytes.as_ptr().cast(), bytes.len());
-                libc::_exit(127)
-            }
-        }
-        pid => Ok(Started { pid: pid as i32, outcome }),
-    }
+    let [input, output, errors] = stdio.map(|stream| stream.as_raw_fd());
+    let mut laid_out = Box::new(LaidOut {
+        argv: pointers(&strings.arguments),
+        envp: pointers(&strings.environment),
+        strings,
+        streams: [input, output, errors, report.as_raw_fd()],
+        terminal,
+        entrances: bounds.entrances.iter().map(AsRawFd::as_raw_fd).collect(),
+        freezer: bounds.freezer.map(|freezer| freezer.as_raw_fd()),
+        limits: [
+            bounds.processes.map(|most| (libc::RLIMIT_NPROC, most)),
+            bounds.data.map(|most| (libc::RLIMIT_DATA, most)),
+            bounds.file_size.map(|most| (libc::RLIMIT_FSIZE, most)),
+        ],
+        processors: bounds.processors,
+        shares_uid: bounds.shares_uid,
+        settings,
+        stack: Stack([MaybeUninit::uninit(); _]),
+    });
+    // SAFETY: one past the end of the stack, which is aligned as a stack must be.
+    let top = unsafe { laid_out.stack.0.as_mut_ptr().add(laid_out.stack.0.len()) };
+    // SAFETY: the child has a stack of its own and descriptors, signals and directories of its own; it only reads what was laid out,
+    // which stays where it is until the child has executed something or for ever, and calls nothing that keeps anything in memory.
+    let pid = check(
+        unsafe { libc::clone(child, top.cast(), libc::CLONE_VM | libc::SIGCHLD, (&raw const *laid_out).cast_mut().cast()) }.into(),
+    )?;
+    drop(report);
+    Ok(Starting { pid: pid as i32, outcome, laid_out: Some(laid_out) })
 }
 
+extern "C" fn child(laid_out: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: it is what `start` laid out, and nobody changes it.
+    let laid_out = unsafe { &*laid_out.cast_const().cast::<LaidOut>() };
+    let mut report = laid_out.streams[3];
+    let Err(failure) = laid_out.execute(&mut report);
+    let _ = raw::write(report, &failure.to_pipe());
+    raw::exit(127)
+}
+
+/// Where the way to report a failure is, once the standard streams are in place.
 const REPORT: RawFd = 3;
 
-/// The report pipe is moved to descriptor 3 once the standard ones are in place; before that it is where it was made.
-fn failure_pipe(report: &OwnedFd) -> RawFd {
-    // SAFETY: asks only for flags.
-    if unsafe { libc::fcntl(report.as_raw_fd(), libc::F_GETFD) } == -1 { REPORT } else { report.as_raw_fd() }
-}
-
-/// The child's part; returns only when something failed.
-fn execute(command: &Command<'_>, argv: &[*const libc::c_char], envp: &[*const libc::c_char], report: RawFd) -> Failure {
-    let setup = || Failure::Setup(errno());
-    // First of all: nothing of the command, not even its start, is outside.
-    if command.bounds.enter().is_err() {
-        return Failure::Bounds(errno());
-    }
-    // SAFETY: system calls on this child's own descriptors, session and memory; all strings outlive them.
-    unsafe {
-        libc::setsid();
-        // Park everything above the final places first, so that no final place overwrites a descriptor still needed.
-        let mut parked = [0; 4];
-        let sources = [command.stdio[0].as_raw_fd(), command.stdio[1].as_raw_fd(), command.stdio[2].as_raw_fd(), report];
-        for (slot, source) in parked.iter_mut().zip(sources) {
-            *slot = libc::fcntl(source, libc::F_DUPFD_CLOEXEC, 16);
-            if *slot == -1 {
-                return setup();
-            }
-        }
-        for (place, fd) in parked.into_iter().enumerate() {
-            if libc::dup2(fd, place as RawFd) == -1 {
-                return setup();
-            }
-        }
-        libc::fcntl(REPORT, libc::F_SETFD, libc::FD_CLOEXEC);
-        libc::syscall(libc::SYS_close_range, REPORT + 1, libc::c_uint::MAX, 0);
-        if command.terminal && libc::ioctl(0, libc::TIOCSCTTY, 0) == -1 {
-            return setup();
-        }
-        let none = signals::set_of(&[]);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
-        if libc::chdir(command.directory.as_ptr()) == -1 {
-            return Failure::Directory(errno());
-        }
+impl LaidOut {
+    /// The child's part; returns only when something failed.
+    fn execute(&self, report: &mut RawFd) -> Result<std::convert::Infallible, Failure> {
+        // First of all: nothing of the command, not even its start, is outside.
+        self.enter_bounds().map_err(Failure::Bounds)?;
+        self.set_up(report).map_err(Failure::Setup)?;
+        raw::chdir(&self.strings.directory).map_err(Failure::Directory)?;
         // Last: a small limit on open files would be in the way of what was done before.
-        if let Some(settings) = command.settings {
+        if let Some(settings) = &self.settings {
             settings.assume();
         }
-        if command.bounds.shares_uid && shares::bound_objects().is_err() {
-            return Failure::Bounds(errno());
+        if self.shares_uid {
+            shares::bound_objects().map_err(|errno| Failure::Bounds(errno.raw_os_error()))?;
         }
         // As `execvp` does: "not found" gives way to the more telling "permission denied" of an earlier candidate.
         let mut failure = libc::ENOENT;
-        for candidate in command.candidates {
-            libc::execve(candidate.as_ptr(), argv.as_ptr(), envp.as_ptr());
-            match errno() {
-                libc::ENOENT | libc::ENOTDIR => {}
-                libc::EACCES => failure = libc::EACCES,
-                other => return Failure::Execute(other),
+        for candidate in &self.strings.candidates {
+            let arguments = [candidate.as_ptr().addr(), self.argv.as_ptr().addr(), self.envp.as_ptr().addr(), 0, 0];
+            // SAFETY: all of it is laid out, and both lists end with a null pointer.
+            match unsafe { raw::call(libc::SYS_execve, arguments) } {
+                Ok(_) | Err(libc::ENOENT | libc::ENOTDIR) => {}
+                Err(libc::EACCES) => failure = libc::EACCES,
+                Err(other) => return Err(Failure::Execute(other)),
             }
         }
-        Failure::Execute(failure)
+        Err(Failure::Execute(failure))
     }
-}
 
-impl Bounds<'_> {
-    /// In the child; leaves the reason in `errno`.
-    fn enter(&self) -> Result<(), ()> {
-        let done = |result: libc::c_long| if result == -1 { Err(()) } else { Ok(()) };
-        for entrance in self.entrances {
-            // SAFETY: writes one byte of a constant to a descriptor that outlives the call.
-            done(unsafe { libc::write(entrance.as_raw_fd(), b"0".as_ptr().cast(), 1) } as libc::c_long)?;
+    fn set_up(&self, report: &mut RawFd) -> raw::Result<()> {
+        // SAFETY: it has no arguments.
+        let _ = unsafe { raw::call(libc::SYS_setsid, [0; 5]) };
+        // Park everything above the final places first, so that no final place overwrites a descriptor still needed.
+        let mut parked = [0; 4];
+        for (slot, stream) in parked.iter_mut().zip(self.streams) {
+            *slot = raw::copy_above(stream, 16)?;
+        }
+        for (place, fd) in (0..REPORT).zip(parked) {
+            raw::copy_to(fd, place, 0)?;
+        }
+        raw::copy_to(parked[3], REPORT, libc::O_CLOEXEC)?;
+        *report = REPORT;
+        let _ = raw::close_from(REPORT + 1);
+        if self.terminal {
+            // SAFETY: the last argument is a number.
+            unsafe { raw::call(libc::SYS_ioctl, [0, libc::TIOCSCTTY as usize, 0, 0, 0]) }?;
+        }
+        let nothing = 0_u64;
+        let length = size_of_val(&nothing);
+        let by_default = [0_u64; 4];
+        // SAFETY: sets of signals of the kernel's own length, and actions that install no handler, which outlive the calls.
+        unsafe {
+            let _ = raw::call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, (&raw const nothing).addr(), 0, length, 0]);
+            for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
+                let _ = raw::call(libc::SYS_rt_sigaction, [signal as usize, by_default.as_ptr().addr(), 0, length, 0]);
+            }
+        }
+        Ok(())
+    }
+
+    fn enter_bounds(&self) -> raw::Result<()> {
+        for entrance in &self.entrances {
+            raw::write(*entrance, b"0")?;
         }
         if let Some(freezer) = self.freezer {
-            // SAFETY: as above.
-            let _ = unsafe { libc::write(freezer.as_raw_fd(), b"0".as_ptr().cast(), 1) };
+            let _ = raw::write(freezer, b"0");
         }
-        for (resource, limit) in
-            [(libc::RLIMIT_NPROC, self.processes), (libc::RLIMIT_DATA, self.data), (libc::RLIMIT_FSIZE, self.file_size)]
-        {
-            let Some(limit) = limit else { continue };
-            let mut present = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: the structure is ours and outlives the call.
-            done(unsafe { libc::getrlimit(resource, &raw mut present) }.into())?;
+        for (resource, limit) in self.limits.iter().flatten() {
             // Nobody may raise what is stricter already.
-            let limit = limit.min(present.rlim_max);
-            let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
-            // SAFETY: the structure outlives the call.
-            done(unsafe { libc::setrlimit(resource, &raw const limit) }.into())?;
+            let limit = (*limit).min(raw::limit(*resource, None)?.rlim_max);
+            raw::limit(*resource, Some(libc::rlimit64 { rlim_cur: limit, rlim_max: limit }))?;
         }
         if let Some(most) = self.processors {
             // SAFETY: both sets are our own, of the size given, and a zeroed set is an empty one.
             unsafe {
                 let (mut allowed, mut chosen): (libc::cpu_set_t, libc::cpu_set_t) = std::mem::zeroed();
-                done(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut allowed).into())?;
+                let length = size_of::<libc::cpu_set_t>();
+                raw::call(libc::SYS_sched_getaffinity, [0, length, (&raw mut allowed).addr(), 0, 0])?;
                 let at_hand = (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &allowed));
                 at_hand.take(most).for_each(|cpu| libc::CPU_SET(cpu, &mut chosen));
-                done(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const chosen).into())?;
+                raw::call(libc::SYS_sched_setaffinity, [0, length, (&raw const chosen).addr(), 0, 0])?;
             }
         }
         Ok(())
     }
-}
-
-fn errno() -> i32 {
-    // SAFETY: reads this thread's own errno.
-    unsafe { *libc::__errno_location() }
 }
 
 /// Splits off a child that carries on after we have exited, detached from the session and from standard input and output.
@@ -262,6 +341,18 @@ pub fn exit_now(code: i32) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_is_known_before_its_child_is_gone() {
+        let (outcome, report) = rustix::pipe::pipe().unwrap();
+        let failed = Failure::Execute(libc::ENOENT);
+        rustix::io::write(&report, &failed.to_pipe()).unwrap();
+        let told = Starting { pid: 1, outcome, laid_out: None }.outcome();
+        assert_eq!(told.map_err(|(failure, _)| failure), Err(failed));
+        let (outcome, report) = rustix::pipe::pipe().unwrap();
+        drop(report);
+        assert!(Starting { pid: 1, outcome, laid_out: None }.outcome().is_ok(), "it runs");
+    }
 
     #[test]
     fn a_process_with_other_threads_is_not_split() {

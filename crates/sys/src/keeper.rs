@@ -1,4 +1,4 @@
-//! Starts a keeper: our own binary, executed as PID 1 of new namespaces.
+//! Starts a keeper: its program, executed as PID 1 of new namespaces.
 //!
 //! The child between `clone` and `execveat` shares our memory while we are suspended (as in `posix_spawn`), so a caller with
 //! a large heap pays nothing for it. It makes system calls only.
@@ -23,13 +23,22 @@ pub const FIRST_PASSED: RawFd = 3;
 /// What the keeper starts as.
 #[derive(Debug)]
 pub struct Start<'a> {
-    /// Path of our own binary in the caller's mount namespace.
-    pub executable: &'a CStr,
+    pub program: Program<'a>,
+    /// With the name that the process goes by.
     pub arguments: &'a [CString],
-    /// Given to the keeper as descriptors 3, 4, …; all others are closed.
+    /// Given to the keeper as descriptors 3, 4, …, and after them what it is executed from; all others are closed.
     pub passed: &'a [BorrowedFd<'a>],
     /// For an ordinary user: the lines for `uid_map` and `gid_map` of a new user namespace.
     pub own_user_namespace: Option<(&'a CStr, &'a CStr)>,
+}
+
+/// The file to execute.
+#[derive(Clone, Copy, Debug)]
+pub enum Program<'a> {
+    /// Its path in the caller's mount namespace.
+    Named(&'a CStr),
+    /// One that has no name, and that nobody can write to.
+    Held(BorrowedFd<'a>),
 }
 
 #[derive(Debug)]
@@ -53,7 +62,7 @@ impl Step {
     fn describe(step: i32) -> &'static str {
         match step {
             s if s == Self::MapIds as i32 => "map the user's ids into the new user namespace",
-            s if s == Self::ProtectExecutable as i32 => "make a read-only view of the whatif binary",
+            s if s == Self::ProtectExecutable as i32 => "make a read-only view of its program",
             s if s == Self::PassDescriptors as i32 => "pass descriptors to the keeper",
             s if s == Self::KeepCapabilities as i32 => "keep capabilities over the execution of the keeper",
             s if s == Self::Execute as i32 => "execute the keeper",
@@ -119,6 +128,24 @@ pub struct StartError {
 }
 
 impl StartError {
+    /// The program cannot be had.
+    #[must_use]
+    pub fn of_program(error: io::Error) -> Self {
+        Self::new(Step::ProtectExecutable as i32, error)
+    }
+
+    /// The program was not where it was said to be.
+    #[must_use]
+    pub fn lacks_program(&self) -> bool {
+        self.step == Step::describe(Step::ProtectExecutable as i32) && self.error.kind() == io::ErrorKind::NotFound
+    }
+
+    /// It was found, and must not or cannot be executed from there.
+    #[must_use]
+    pub fn refuses_program(&self) -> bool {
+        self.step == Step::describe(Step::Execute as i32)
+    }
+
     fn new(step: i32, error: io::Error) -> Self {
         Self { step: Step::describe(step), error }
     }
@@ -144,7 +171,7 @@ fn become_keeper(shared: &Shared<'_>) -> Result<std::convert::Infallible, (Step,
 
     // 1. Exactly the passed descriptors, and nothing on the standard ones. First of all: until then we hold open what other threads
     //    of the caller may close, and their locks.
-    pass_descriptors(shared).map_err(at(Step::PassDescriptors))?;
+    let place = pass_descriptors(shared).map_err(at(Step::PassDescriptors))?;
 
     // 2. A user's own ids, before anything asks for them. `setgroups` must be denied first, or the kernel refuses the map.
     if let Some((uid_map, gid_map)) = shared.start.own_user_namespace {
@@ -153,8 +180,10 @@ fn become_keeper(shared: &Shared<'_>) -> Result<std::convert::Infallible, (Step,
         write_file(c"/proc/self/gid_map", gid_map).map_err(at(Step::MapIds))?;
     }
 
-    // 3. Execute through a read-only mount of our binary: whoever gets hold of `/proc/<pid>/exe` inside cannot write to it.
-    let executable = read_only_view(shared.start.executable).map_err(at(Step::ProtectExecutable))?;
+    // 3. Execute through a read-only mount of the program: whoever gets hold of `/proc/<pid>/exe` inside cannot write to it.
+    if let Program::Named(path) = shared.start.program {
+        read_only_view(path, place).map_err(at(Step::ProtectExecutable))?;
+    }
 
     // 4. Executing as an ordinary uid would drop the capabilities over the new namespaces.
     if shared.start.own_user_namespace.is_some() {
@@ -169,7 +198,7 @@ fn become_keeper(shared: &Shared<'_>) -> Result<std::convert::Infallible, (Step,
         libc::setsid();
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         let no_environment = [std::ptr::null::<libc::c_char>()];
-        libc::syscall(libc::SYS_execveat, executable, c"".as_ptr(), shared.argv, no_environment.as_ptr(), libc::AT_EMPTY_PATH);
+        libc::syscall(libc::SYS_execveat, place, c"".as_ptr(), shared.argv, no_environment.as_ptr(), libc::AT_EMPTY_PATH);
     }
     Err((Step::Execute, io::Error::last_os_error()))
 }
@@ -183,16 +212,15 @@ fn write_file(path: &CStr, text: &CStr) -> io::Result<()> {
     Ok(())
 }
 
-/// A detached read-only clone of the mount our binary lies on, rooted at the binary itself.
-fn read_only_view(path: &CStr) -> io::Result<RawFd> {
+/// A detached read-only clone of the mount the program lies on, rooted at the program itself.
+///
+/// The keeper holds it as long as it lives: to close it is to unmount it, for which the kernel waits until every processor has
+/// taken notice, and the keeper would with it, before its first step.
+fn read_only_view(path: &CStr, place: RawFd) -> io::Result<()> {
     const CLONE: libc::c_uint = 1;
     // SAFETY: plain system calls; the path outlives them and the attribute structure is given with its true size.
     unsafe {
         let tree = libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), CLONE | libc::O_CLOEXEC as libc::c_uint);
-        if tree == -1 && *libc::__errno_location() == libc::ENOENT {
-            // The binary was replaced while it runs (an upgrade): the running file has no name, so nothing can reach it.
-            return check(libc::open(c"/proc/self/exe".as_ptr(), libc::O_PATH | libc::O_CLOEXEC).into()).map(|fd| fd as RawFd);
-        }
         let tree = check(tree)?;
         let attributes = libc::mount_attr {
             attr_set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID,
@@ -208,13 +236,16 @@ fn read_only_view(path: &CStr) -> io::Result<RawFd> {
             &raw const attributes,
             size_of::<libc::mount_attr>(),
         ))?;
-        Ok(tree as RawFd)
+        let tree = tree as RawFd;
+        // Whatever was opened on the way may have that number.
+        check(if tree == place { libc::fcntl(tree, libc::F_SETFD, 0) } else { libc::dup2(tree, place) }.into())?;
     }
+    Ok(())
 }
 
 /// Another number for a descriptor, above all final places. The kernel calls it invalid where so many are not allowed.
 fn park(fd: RawFd) -> io::Result<RawFd> {
-    const ABOVE: RawFd = FIRST_PASSED + MOST_PASSED as RawFd;
+    const ABOVE: RawFd = FIRST_PASSED + MOST_PASSED as RawFd + 1;
     // SAFETY: duplicates a descriptor of this child only; its table is a copy.
     let parked = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, ABOVE) }.into());
     match parked {
@@ -223,24 +254,34 @@ fn park(fd: RawFd) -> io::Result<RawFd> {
     }
 }
 
-fn pass_descriptors(shared: &Shared<'_>) -> io::Result<()> {
+/// Returns the place of the program, after the passed ones. It is there already if it is held.
+fn pass_descriptors(shared: &Shared<'_>) -> io::Result<RawFd> {
     let mut parked = [0 as RawFd; MOST_PASSED];
     let count = shared.start.passed.len().min(parked.len());
+    let after = FIRST_PASSED + count as RawFd;
     // SAFETY: duplicates and closes descriptors of this child only; its table is a copy.
     unsafe {
         for (slot, fd) in parked.iter_mut().zip(shared.start.passed) {
             *slot = park(fd.as_raw_fd())?;
         }
+        let held = match shared.start.program {
+            Program::Held(fd) => Some(park(fd.as_raw_fd())?),
+            Program::Named(_) => None,
+        };
         for standard in 0..3 {
             check(libc::dup2(shared.dev_null, standard).into())?;
         }
         for (number, parked) in parked.iter().take(count).enumerate() {
             check(libc::dup2(*parked, FIRST_PASSED + number as RawFd).into())?;
         }
-        let first_unwanted = FIRST_PASSED as libc::c_uint + count as libc::c_uint;
+        let mut first_unwanted = after;
+        if let Some(held) = held {
+            check(libc::dup2(held, after).into())?;
+            first_unwanted += 1;
+        }
         check(libc::syscall(libc::SYS_close_range, first_unwanted, libc::c_uint::MAX, 0))?;
     }
-    Ok(())
+    Ok(after)
 }
 
 /// Everything permitted becomes inheritable and ambient, so that it survives `execve` by a uid other than 0.

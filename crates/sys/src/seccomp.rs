@@ -123,9 +123,20 @@ const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_copy_file_range,
 ];
 
-/// Builds and installs the filter for the calling thread and everything it will start. Needs `no_new_privs`.
-pub fn install() -> io::Result<()> {
-    enforce(&filter())
+/// The filter, ready to be installed.
+#[derive(Debug)]
+pub struct Filter(Vec<libc::sock_filter>);
+
+impl Filter {
+    #[must_use]
+    pub fn build() -> Self {
+        Self(filter())
+    }
+
+    /// For the calling thread and everything it will start. Needs `no_new_privs`.
+    pub fn install(&self) -> io::Result<()> {
+        enforce(&self.0)
+    }
 }
 
 /// Installs a filter on top of those that are there; the strictest verdict counts.

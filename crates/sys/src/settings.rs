@@ -4,6 +4,7 @@
 
 use std::sync::OnceLock;
 
+use crate::raw;
 use crate::shares::undisturbed;
 
 /// The resources that Linux has limits for.
@@ -11,8 +12,10 @@ const RESOURCES: u32 = 16;
 /// `ioprio_get` and `ioprio_set` about one process.
 const ONE_PROCESS: libc::c_int = 1;
 
-/// The umask that this process was started with, if it uses another one for itself.
+/// The umask that this process was started with, where it has looked.
 static GIVEN: OnceLock<u32> = OnceLock::new();
+/// What it takes away from the owner of a file. This process does not let it.
+const FROM_OWNER: u32 = 0o700;
 
 /// Lets this process use the files it makes, whatever its umask takes away from their owner. Commands still get the umask that it
 /// was started with. Before there are other threads.
@@ -20,12 +23,10 @@ pub fn keep_own_files_usable() {
     // SAFETY: both only set a number of this process. In between, what is made is closed to others, never open to them.
     let given = unsafe {
         let given = libc::umask(0o077);
-        libc::umask(given & 0o077);
+        libc::umask(given & !FROM_OWNER);
         given
     };
-    if given & 0o700 != 0 {
-        GIVEN.get_or_init(|| given);
-    }
+    GIVEN.get_or_init(|| given);
 }
 
 /// Takes the umask back that this process was started with, for a program that it becomes.
@@ -58,7 +59,7 @@ impl Settings {
     /// Those of this process, if a child would not inherit all of them.
     #[must_use]
     pub fn not_inherited() -> Option<&'static Self> {
-        GIVEN.get().map(|_| Self::own())
+        GIVEN.get().filter(|given| *given & FROM_OWNER != 0).map(|_| Self::own())
     }
 
     fn look() -> Self {
@@ -73,22 +74,23 @@ impl Settings {
         Self { umask, nice, io_priority, limits: undisturbed(|| limits.collect()) }
     }
 
-    /// Takes these over, as far as this process may: nothing is raised beyond its own hard limits or its own priority. Makes
-    /// system calls only, for a child that must not allocate.
+    /// Takes these over, as far as this process may: nothing is raised beyond its own hard limits or its own priority. What the
+    /// kernel refuses stays as it is. For a child that shares its memory.
     pub(crate) fn assume(&self) {
         for (resource, soft, hard) in &self.limits {
-            let Some(present) = limit_of(*resource) else { continue };
-            let limit = libc::rlimit { rlim_cur: (*soft).min(present.rlim_max), rlim_max: (*hard).min(present.rlim_max) };
-            // SAFETY: the structure outlives the call. What the kernel refuses stays as it is.
-            unsafe { libc::setrlimit(*resource, &raw const limit) };
-        }
-        // SAFETY: all of it is about this process alone. What the kernel refuses stays as it is.
-        unsafe {
-            libc::setpriority(libc::PRIO_PROCESS, 0, self.nice);
-            if self.io_priority > 0 {
-                libc::syscall(libc::SYS_ioprio_set, ONE_PROCESS, 0, self.io_priority);
+            let Ok(present) = raw::limit(*resource, None) else { continue };
+            let limit = libc::rlimit64 { rlim_cur: (*soft).min(present.rlim_max), rlim_max: (*hard).min(present.rlim_max) };
+            if (limit.rlim_cur, limit.rlim_max) != (present.rlim_cur, present.rlim_max) {
+                let _ = raw::limit(*resource, Some(limit));
             }
-            libc::umask(self.umask);
+        }
+        // SAFETY: all of it are numbers, and about this process alone.
+        unsafe {
+            let _ = raw::call(libc::SYS_setpriority, [libc::PRIO_PROCESS as usize, 0, self.nice as usize, 0, 0]);
+            if self.io_priority > 0 {
+                let _ = raw::call(libc::SYS_ioprio_set, [ONE_PROCESS as usize, 0, self.io_priority as usize, 0, 0]);
+            }
+            let _ = raw::call(libc::SYS_umask, [self.umask as usize, 0, 0, 0, 0]);
         }
     }
 }

@@ -89,7 +89,7 @@ const USUAL_DESCRIPTORS: u64 = 1024;
 const USUAL_LOCKED: u64 = 8 << 20;
 
 /// For a command that shares its uid with the host. Makes system calls only.
-pub(crate) fn bound_objects() -> io::Result<()> {
+pub(crate) fn bound_objects() -> Result<(), Errno> {
     // A process may put descriptors in flight as long as those of its uid are no more than its own limit on open files: the hard
     // limit inside stays below the soft one outside. The quarter is more than one message can carry.
     let descriptors = getrlimit(Resource::Nofile);
@@ -107,9 +107,9 @@ pub(crate) fn bound_objects() -> io::Result<()> {
     }
 }
 
-fn bound(resource: Resource, limit: Rlimit, most: u64) -> io::Result<()> {
+fn bound(resource: Resource, limit: Rlimit, most: u64) -> Result<(), Errno> {
     let within = |limit: Option<u64>| Some(limit.map_or(most, |l| l.min(most)));
-    Ok(setrlimit(resource, Rlimit { current: within(limit.current), maximum: within(limit.maximum) })?)
+    setrlimit(resource, Rlimit { current: within(limit.current), maximum: within(limit.maximum) })
 }
 
 /// Sends descriptors although others of this uid have put as many in flight as the soft limit allows.

@@ -48,7 +48,13 @@ pub fn take(descriptor: &OwnedFd) -> Vec<i32> {
     numbers
 }
 
-/// Ends the process at once when the reader of its output is gone, as other programs do; Rust's start-up code ignores it.
+/// Lets writing to what nobody reads any more be an error like others.
+pub(crate) fn ignore_sigpipe() {
+    // SAFETY: ignoring a signal installs no handler.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
+/// Ends the process at once when the reader of its output is gone, as other programs do.
 pub fn restore_default_sigpipe() {
     // SAFETY: setting a signal to its default action installs no handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{LayerId, NetMode, Plan, SandboxId, text};
 
 /// Version of the boot description and of the keeper's protocol; a keeper serves exactly the one it was born with.
-pub const PROTOCOL_VERSION: u32 = 9;
+pub const PROTOCOL_VERSION: u32 = 10;
 
 /// How ids inside relate to ids outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Where credentials and private histories usually lie, and how a user's own rules change that list.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Relative to a home directory.
@@ -104,6 +104,9 @@ pub const IN_HOME: &[&str] = &[
     ".local/share/recently-used.xbel",
 ];
 
+/// Where many of them lie.
+pub const SETTINGS: &str = ".config";
+
 /// Outside any home; only root could read them.
 pub const SYSTEM: &[&str] = &[
     "/var/lib/whatif",
@@ -158,13 +161,15 @@ pub const ALWAYS: &[&str] = &[
     ".zsh_history",
 ];
 
-/// The defaults for one home: those whose first component is in the listing of that home, and for `own` also the `ALWAYS` ones.
+/// The defaults for one home: those whose first component is in the listing of that home, which is sorted, and for `own` also the
+/// `ALWAYS` ones.
 pub fn in_home<'a>(home: &'a Path, own: bool, listing: &'a [OsString]) -> impl Iterator<Item = PathBuf> + 'a {
     IN_HOME
         .iter()
         .filter(move |entry| {
             let first = entry.split('/').next().unwrap_or(entry);
-            listing.iter().any(|name| name == first) || (own && ALWAYS.contains(entry))
+            let is_listed = listing.binary_search_by(|name| name.as_os_str().cmp(OsStr::new(first))).is_ok();
+            is_listed || (own && ALWAYS.contains(entry))
         })
         .map(|entry| home.join(entry))
 }
@@ -202,7 +207,7 @@ mod tests {
     #[test]
     fn a_home_is_masked_by_what_it_contains_and_the_own_one_also_by_what_it_may_contain() {
         let home = Path::new("/home/ann");
-        let listing = [OsString::from(".config"), OsString::from("src"), OsString::from(".mozilla")];
+        let listing = [".config", ".mozilla", "src"].map(OsString::from);
         let other: Vec<PathBuf> = in_home(home, false, &listing).collect();
         assert!(other.contains(&home.join(".config/gh")) && other.contains(&home.join(".mozilla")));
         assert!(!other.contains(&home.join(".ssh")));

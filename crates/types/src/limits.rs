@@ -268,7 +268,7 @@ pub enum LimitHit {
 }
 
 impl LimitHit {
-    /// What can be done about one that has to do with the disk.
+    /// What can be done about it.
     #[must_use]
     pub fn remedy(self) -> Option<Remedy> {
         let raised = |choice: Choice| {
@@ -287,7 +287,8 @@ impl LimitHit {
                 Mention(Call::remove(Value::Blank)),
                 " frees it"
             ]),
-            Self::Memory | Self::Ttl => None,
+            Self::Memory => Some(remedy!["a new sandbox can have a higher ", Choice::Memory(Value::Unsaid)]),
+            Self::Ttl => None,
         }
     }
 }

@@ -1,8 +1,11 @@
 //! The kernel's mount table, parsed from the text of `/proc/self/mountinfo`.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+
+use crate::paths::is_same;
+pub use crate::paths::is_within;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
@@ -78,6 +81,9 @@ fn has_option(options: &[u8], wanted: &[u8]) -> bool {
 
 /// The kernel writes space, tab, newline and backslash as `\ooo`.
 fn unescape(field: &[u8]) -> PathBuf {
+    if !field.contains(&b'\\') {
+        return PathBuf::from(OsString::from_vec(field.to_vec()));
+    }
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -94,13 +100,6 @@ fn unescape(field: &[u8]) -> PathBuf {
         }
     }
     PathBuf::from(OsString::from_vec(bytes))
-}
-
-/// Whether `path` is `base` or lies within it. For absolute paths without dots, and much faster than comparing components.
-#[must_use]
-pub fn is_within(path: &Path, base: &Path) -> bool {
-    let (path, base) = (path.as_os_str().as_bytes(), base.as_os_str().as_bytes());
-    base == b"/" || path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
 /// The mount a path lies on: the deepest one, and of those at the same place the last, which is on top.
@@ -122,7 +121,7 @@ pub fn aliases_of(mounts: &[Mount], path: &Path) -> Vec<PathBuf> {
         .iter()
         .filter(|m| m.device == own.device)
         .filter_map(|m| inside.strip_prefix(&m.root).ok().map(|rest| join(&m.mount_point, rest)))
-        .filter(|alias| alias != path)
+        .filter(|alias| !is_same(alias, path))
         .collect();
     aliases.sort();
     aliases.dedup();

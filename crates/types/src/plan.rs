@@ -55,7 +55,7 @@ impl FromStr for Backend {
 
 /// What stands at one path of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
+#[serde(rename_all = "snake_case")]
 pub enum PlaceKind {
     /// A real tree, copy-on-write. `tree` numbers its directory in the head.
     Writable { tree: usize },
@@ -74,7 +74,6 @@ pub enum PlaceKind {
 pub struct Place {
     #[serde(with = "text::path")]
     pub path: PathBuf,
-    #[serde(flatten)]
     pub kind: PlaceKind,
 }
 

@@ -1,5 +1,7 @@
 //! The record of one sandbox.
 
+pub mod note;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

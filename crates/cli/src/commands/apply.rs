@@ -1,12 +1,13 @@
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
-use whatif_engine::Engine;
 use whatif_engine::changes::apply::{ApplyRequest, HunkChoice};
 use whatif_engine::changes::commit::CommitOptions;
 use whatif_engine::changes::gate::{ApplyWish, Made, MadeReal, Planned};
-use whatif_engine::error::signal_name;
+use whatif_engine::changes::signal_name;
+use whatif_engine::{Engine, EngineError};
+use whatif_types::Selector;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::apply_report::{
     applied_document, nothing_document, plan_document, refuse_conflicts, report, say_left_out, say_uncommitted, show_plan,
 };
@@ -115,14 +116,15 @@ impl Args {
         Ok(())
     }
 
-    fn wish(&self) -> ApplyWish {
+    fn wish(&self, engine: &Engine) -> Result<ApplyWish, EngineError> {
         let commit = self.commit.then(|| CommitOptions { message: self.message.clone(), hooks: self.hooks });
-        ApplyWish { request: self.request(), is_approved: self.yes, is_checked: !self.no_checks, commit }
+        let request = self.request(meant(engine, self.name())?);
+        Ok(ApplyWish { request, is_approved: self.yes, is_checked: !self.no_checks, commit })
     }
 
-    fn request(&self) -> ApplyRequest {
+    fn request(&self, sandbox: Selector) -> ApplyRequest {
         ApplyRequest {
-            name: self.name.clone(),
+            sandbox,
             files: self.files.clone(),
             exclude: self.exclude.clone(),
             hunks: self.hunks.clone(),
@@ -166,7 +168,7 @@ pub fn after(interrupted: Option<i32>) -> ExitCode {
 
 pub fn perform(engine: &Engine, args: &Args, output: &Output) -> Result<Ending, Failure> {
     args.refuse_swallowed_name(engine)?;
-    let wish = args.wish();
+    let wish = args.wish(engine)?;
     let mut following = Following::new(output);
     if args.dry_run {
         let planned = engine.changes.plan_apply(&wish)?;

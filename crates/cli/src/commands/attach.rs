@@ -1,13 +1,13 @@
 //! `whatif attach`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use serde_json::json;
 use whatif_engine::lifecycle::attach::Attached;
 use whatif_engine::{Engine, Exited};
 use whatif_types::Chosen;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::foreground::attached::{self, Left, Seen};
 use crate::output::{Output, Style};
 use crate::{chosen, ending, exit};
@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut attached = engine.lifecycle.attach(args.name.as_deref(), args.command, args.from)?;
+    let mut attached = engine.lifecycle.attach(&meant(engine, args.name.as_deref())?, args.command, args.from)?;
     let seen = attached::attend(&mut attached, args.eof, output)?;
     match seen.left {
         None => {

@@ -1,7 +1,7 @@
 //! `whatif completions`.
 
+use crate::exit::ExitCode;
 use std::io::Write;
-use std::process::ExitCode;
 
 use clap::CommandFactory;
 use clap_complete::Shell;

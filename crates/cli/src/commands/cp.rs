@@ -1,7 +1,7 @@
 //! `whatif cp`.
 
+use crate::exit::ExitCode;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::Engine;
@@ -28,8 +28,10 @@ pub struct Args {
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let replace = if args.force { Replace::Anything } else { Replace::Never };
     let copied = match (place(&args.source), place(&args.target)) {
-        (Place::Inside(name, inside), Place::Outside(outside)) => engine.lifecycle.copy_out(name, inside, &outside, replace)?,
-        (Place::Outside(outside), Place::Inside(name, inside)) => engine.lifecycle.copy_in(&outside, name, inside)?,
+        (Place::Inside(name, inside), Place::Outside(outside)) => {
+            engine.lifecycle.copy_out(&name.into(), inside, &outside, replace)?
+        }
+        (Place::Outside(outside), Place::Inside(name, inside)) => engine.lifecycle.copy_in(&outside, &name.into(), inside)?,
         _ => {
             return Err(Failure::usage(
                 "one side must be in a sandbox and the other must not",

@@ -1,12 +1,13 @@
+use crate::exit::ExitCode;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use whatif_engine::changes::diff::{Diff, Subject};
+use whatif_engine::ground::GroundError;
 use whatif_engine::{Change, Depth, Engine, EngineError, Unreadable, shown_path};
 use whatif_sys::absence;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::changes::{self, Extent, Implied, Pager, Picked};
 use crate::failure::Failure;
 use crate::output::{Output, counted, lost_output, visible_path};
@@ -166,10 +167,11 @@ fn note_unreadable(unreadable: &[Unreadable], output: &Output) {
 
 /// The first word is a sandbox if one is called that; everything else is paths.
 fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>), Failure> {
-    let Some(first) = words.first().and_then(|w| w.to_str()) else { return Ok((Subject::Sandbox(None), words.to_vec())) };
+    let latest = || Ok(Subject::Sandbox(meant(engine, None)?));
+    let Some(first) = words.first().and_then(|w| w.to_str()) else { return Ok((latest()?, words.to_vec())) };
     let rest = || words[1..].to_vec();
     if engine.changes.is_sandbox(first)? {
-        return Ok((Subject::Sandbox(Some(first.to_owned())), rest()));
+        return Ok((Subject::Sandbox(first.into()), rest()));
     }
     if let Some((from, to)) =
         first.split_once("..").filter(|(a, b)| !a.contains('/') && !b.contains('/') && (!a.is_empty() || !b.is_empty()))
@@ -184,14 +186,14 @@ fn subject(engine: &Engine, words: &[PathBuf]) -> Result<(Subject, Vec<PathBuf>)
     // A word that is neither a sandbox nor anything in the file system is a misspelt sandbox.
     let is_there = || absence::leads_somewhere(&engine.caller().cwd.join(first)).unwrap_or(true);
     if words.len() == 1 && !first.contains('/') && !is_there() {
-        let latest = engine.changes.diff(&Subject::Sandbox(None), Depth::Names);
+        let latest = latest().and_then(|latest| engine.changes.diff(&latest, Depth::Names));
         let known = latest.is_ok_and(|d| d.set.changes.iter().any(|c| c.path.starts_with(engine.caller().cwd.join(first))));
         if !known && engine.ground.is_label(first)? {
             return Ok((Subject::Between(None, Some(first.to_owned())), rest()));
         }
         if !known {
-            return Err(EngineError::NoSuchSandbox { name: first.to_owned() }.into());
+            return Err(EngineError::from(GroundError::NoSuchSandbox { name: first.to_owned() }).into());
         }
     }
-    Ok((Subject::Sandbox(None), words.to_vec()))
+    Ok((latest()?, words.to_vec()))
 }

@@ -1,6 +1,6 @@
 //! `whatif doctor`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 use std::sync::Arc;
 
 use whatif_engine::doctor::{self, Verdict};

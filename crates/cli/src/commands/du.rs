@@ -1,9 +1,10 @@
 //! `whatif du`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use whatif_engine::Engine;
 use whatif_engine::ground::usage::{Hint, Usage};
+use whatif_types::Selector;
 
 use super::Outcome;
 use crate::output::{Output, Style, bytes, visible_path};
@@ -16,7 +17,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let usage = engine.ground.usage(args.name.as_deref())?;
+    let usage = engine.ground.usage(args.name.as_deref().map(Selector::from).as_ref())?;
     output.document(&usage);
     if !output.json {
         show(&usage, args.name.is_some(), output);

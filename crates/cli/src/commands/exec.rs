@@ -1,20 +1,20 @@
 //! `whatif exec`.
 
+use crate::exit::ExitCode;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::ground::limits;
 use whatif_engine::{CommandSpec, Detached, Engine, EngineError, Stdio};
 use whatif_types::{Limits, Span};
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style};
 use crate::{ending, unreached};
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Args {
     /// The sandbox: its name or the beginning of its id
     name: Option<String>,
@@ -45,30 +45,25 @@ pub struct Args {
 }
 
 impl Args {
+    /// What is meant where no option is given.
+    pub fn plain(name: Option<String>, command: Vec<OsString>) -> Self {
+        Self { name, command, ..Self::default() }
+    }
+
     /// `whatif run --in NAME` is this, with standard input.
     pub fn for_run_in(name: String, command: Vec<OsString>, timeout: Option<Span>, env: Vec<String>, cwd: Option<PathBuf>) -> Self {
-        Self { name: Some(name), interactive: true, tty: false, detach: false, env, cwd, timeout, auto_snapshot: false, command }
+        Self { interactive: true, env, cwd, timeout, ..Self::plain(Some(name), command) }
     }
 
     /// `whatif shell` is this, with a terminal if there is one.
     pub fn for_shell(name: Option<String>, command: Vec<OsString>, env: Vec<String>) -> Self {
-        Self {
-            name,
-            interactive: true,
-            tty: foreground::is_interactive(),
-            detach: false,
-            env,
-            cwd: None,
-            timeout: None,
-            auto_snapshot: false,
-            command,
-        }
+        Self { interactive: true, tty: foreground::is_interactive(), env, ..Self::plain(name, command) }
     }
 }
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     limits::check(&Limits { timeout: args.timeout, ..Limits::none() })?;
-    let mut entered = engine.lifecycle.enter(args.name.as_deref())?;
+    let mut entered = engine.lifecycle.enter(&meant(engine, args.name.as_deref())?)?;
     let mut snapshot = None;
     if args.auto_snapshot || entered.sandbox.details.auto_snapshot {
         (entered, snapshot) = super::snapshot::before_command(engine, entered, output)?;
@@ -101,15 +96,15 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     let mut streams = Streams::prepare(Wanted { stdin: args.interactive, capture: output.json, terminal }).map_err(no_streams)?;
     spec.stdio = foreground::passed(&streams).0;
     spec.terminal = terminal.then(foreground::size);
-    let mut started = engine.lifecycle.exec(entered, &spec, &foreground::passed(&streams).1)?;
+    let mut running = engine.lifecycle.exec(entered, &spec, &foreground::passed(&streams).1)?;
     streams.handed_over();
     let captured = streams.captured.clone();
-    let mark = engine.network.network_mark(&started.sandbox);
-    let exited = foreground::attend(&mut started.running, streams, engine, &started.sandbox, output)?;
-    let network = engine.network.troubles_since(&started.sandbox, mark);
+    let mark = engine.network.network_mark(&running.sandbox);
+    let exited = foreground::attend(&mut running, streams, engine, output)?;
+    let network = engine.network.troubles_since(&running.sandbox, mark);
     if output.json {
         let mut document = ending::document(&exited);
-        document["sandbox"] = json!(started.sandbox.name);
+        document["sandbox"] = json!(running.sandbox.name);
         document["snapshot"] = json!(snapshot);
         document["stdout"] = json!(captured.as_ref().map(Capture::stdout));
         document["stderr"] = json!(captured.as_ref().map(Capture::stderr));
@@ -117,22 +112,22 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         document["denied"] = json!(network.denied);
         output.document(&document);
     } else if ending::was_limited(&exited) {
-        for line in ending::lines(&exited, &started.sandbox.details.limits, args.timeout) {
+        for line in ending::lines(&exited, &running.sandbox.details.limits, args.timeout) {
             output.note(format!("{} {line}", output.paint_note(Style::Dim, "whatif:")));
         }
         ending::tell_remedy(&exited, output);
     }
-    if let Some(ended) = exited.signal.and_then(|_| engine.ground.end_by_another_command(&started.sandbox)).filter(|_| !output.json)
+    if let Some(ended) = exited.signal.and_then(|_| engine.ground.end_by_another_command(&running.sandbox)).filter(|_| !output.json)
     {
         // The prompt of a shell may be what stands on the line.
         let line_end = if terminal { "\n" } else { "" };
         output.note(format!("{line_end}{}", output.rendered(&ended, None)));
     }
-    unreached::tell(&network, &started.sandbox, true, output);
-    engine.lifecycle.settle_command(&started.sandbox, &exited)?;
+    unreached::tell(&network, &running.sandbox, true, output);
+    engine.lifecycle.settle_command(&running.sandbox, &exited)?;
     Ok(super::run::exit_code(&exited))
 }
 
 pub fn no_streams(errno: rustix::io::Errno) -> EngineError {
-    EngineError::Io { action: "use", path: PathBuf::from("the standard streams"), source: errno.into() }
+    EngineError::io("use", "the standard streams", errno.into())
 }

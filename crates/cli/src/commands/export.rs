@@ -1,12 +1,13 @@
 //! `whatif export`.
 
+use crate::exit::ExitCode;
 use std::fs::{self, File};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::history::export::{Exported, Packed};
+use whatif_engine::lifecycle::LifecycleError;
 use whatif_engine::lifecycle::shift::Live;
 use whatif_engine::{Engine, EngineError};
 
@@ -59,7 +60,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         // A link that leads nowhere is still somebody's.
         Ok(there) if there.is_file() || there.is_symlink() => {
             if !args.force {
-                return Err(EngineError::WouldReplace { paths: vec![path] }.into());
+                return Err(EngineError::from(LifecycleError::WouldReplace { paths: vec![path] }).into());
             }
         }
         Ok(_) => {
@@ -68,7 +69,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         }
         Err(_) => {}
     }
-    let failed = |source| EngineError::Io { action: "write", path: path.clone(), source };
+    let failed = |source| EngineError::io("write", &path, source);
     let file = WholeFile::create(&path).map_err(failed)?;
     let Packed { about, written, disturbed } = engine.history.export(what, args.live, file.writer(), &mut progress)?;
     file.publish().map_err(failed)?;
@@ -98,7 +99,7 @@ fn into_what_is_there(
     path: &Path,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Packed, Failure> {
-    let failed = |source| EngineError::Io { action: "write", path: path.to_owned(), source };
+    let failed = |source| EngineError::io("write", path, source);
     let opened = File::options().write(true).open(path).map_err(failed)?;
     Ok(engine.history.export(what, live, opened, progress)?)
 }

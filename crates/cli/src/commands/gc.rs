@@ -1,6 +1,6 @@
 //! `whatif gc`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use whatif_engine::ground::stack::Unknown;
 use whatif_engine::missing::in_words;

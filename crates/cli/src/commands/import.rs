@@ -1,7 +1,7 @@
 //! `whatif import`.
 
+use crate::exit::ExitCode;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use whatif_engine::history::export::Kind;
 use whatif_engine::history::import::{self, Import, Imported, Inspected};

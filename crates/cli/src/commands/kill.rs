@@ -1,6 +1,6 @@
 //! `whatif kill`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use serde_json::json;
 use whatif_engine::Engine;
@@ -45,7 +45,7 @@ fn signal(text: &str) -> Result<i32, String> {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let pid = engine.lifecycle.kill(Some(&args.name), args.process, args.signal)?;
+    let pid = engine.lifecycle.kill(&args.name.as_str().into(), args.process, args.signal)?;
     output.document(&json!({ "pid": pid, "signal": args.signal }));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! `whatif logs`.
 
+use crate::exit::ExitCode;
 use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::json;
@@ -9,7 +9,7 @@ use whatif_engine::lifecycle::logs::{Log, Part};
 use whatif_engine::{Engine, EngineError};
 use whatif_types::Chosen;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::chosen;
 use crate::output::{Output, Style, lost_output, printable};
 
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut log = engine.lifecycle.log(args.name.as_deref(), args.command)?;
+    let mut log = engine.lifecycle.log(&meant(engine, args.name.as_deref())?, args.command)?;
     // A command that never pauses would never let us end.
     log.bound(false)?;
     if output.json {

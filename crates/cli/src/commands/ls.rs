@@ -1,6 +1,6 @@
 //! `whatif ls`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use whatif_engine::Engine;

@@ -1,9 +1,10 @@
 //! `whatif net`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 use std::time::Duration;
 
 use serde_json::json;
+use whatif_engine::ground::GroundError;
 use whatif_engine::network::changes::Change;
 use whatif_engine::network::decisions::Supervision;
 use whatif_engine::network::{Decision, Decisions};
@@ -12,7 +13,7 @@ use whatif_types::network::{EventKind, Rule};
 use whatif_types::sandbox::Details;
 use whatif_types::{NetMode, timestamp};
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::failure::Failure;
 use crate::output::{Output, Style, bytes, counted, printable};
 use crate::table;
@@ -73,7 +74,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn change(engine: &Engine, change: Change, rules: &Rules, output: &Output) -> Outcome {
-    let sandbox = engine.network.change_rules(&rules.name, change, &rules.rules)?;
+    let sandbox = engine.network.change_rules(&rules.name.as_str().into(), change, &rules.rules)?;
     let network = &sandbox.details.network;
     output.document(&json!({ "sandbox": sandbox.name, "allow": network.allow, "deny": network.deny }));
     output.line(format!("{}: {}", output.paint(Style::Bold, &sandbox.name), describe(&sandbox.details)));
@@ -107,7 +108,7 @@ fn permits(engine: &Engine, forget: Option<&Rule>, output: &Output) -> Outcome {
 }
 
 fn show(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut decisions = engine.network.decisions(args.name.as_deref())?;
+    let mut decisions = engine.network.decisions(&meant(engine, args.name.as_deref())?)?;
     if args.denied {
         decisions.all.retain(|d| !d.allowed);
     }
@@ -144,7 +145,7 @@ fn show(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 }
 
 fn rules(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let sandbox = engine.network.decisions(args.name.as_deref())?.sandbox;
+    let sandbox = engine.network.decisions(&meant(engine, args.name.as_deref())?)?.sandbox;
     let rules = engine.network.rules_in_force(&sandbox)?;
     output.document(&rules);
     output.line(format!("{}: {}", output.paint(Style::Bold, &sandbox.name), describe(&sandbox.details)));
@@ -169,10 +170,11 @@ fn follow(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     // What each was when it was last shown: a connection is shown when it opens and when it ends.
     let mut was_open: Vec<bool> = Vec::new();
     let mut has_shown = false;
+    let which = meant(engine, args.name.as_deref())?;
     loop {
-        let decisions = match engine.network.decisions(args.name.as_deref()) {
+        let decisions = match engine.network.decisions(&which) {
             // It was there before, and is gone.
-            Err(EngineError::NoSuchSandbox { .. }) if has_shown => return Ok(ExitCode::SUCCESS),
+            Err(EngineError::Ground(GroundError::NoSuchSandbox { .. })) if has_shown => return Ok(ExitCode::SUCCESS),
             other => other?,
         };
         has_shown = true;

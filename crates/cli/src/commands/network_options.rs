@@ -8,7 +8,7 @@ use whatif_types::network::{NetChoice, Publish, Reach, SecretSource};
 
 use super::path_rule;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Network")]
 pub struct NetworkOptions {
     /// Whom it may talk to: none, registries (what your package managers use; the default), local, host, or allow=RULE[,RULE]
@@ -44,11 +44,7 @@ impl NetworkOptions {
         // Inside, the file would be as good as the secret.
         for secret in &new.secrets {
             if let SecretSource::File(path) = &secret.source {
-                let file = path_rule::stepped_up(path).map_err(|source| EngineError::Io {
-                    action: "examine",
-                    path: path.clone(),
-                    source,
-                })?;
+                let file = path_rule::stepped_up(path).map_err(|source| EngineError::io("examine", path, source))?;
                 new.mask.push(file.to_string_lossy().into_owned());
             }
         }

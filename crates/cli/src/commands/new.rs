@@ -1,6 +1,6 @@
 //! `whatif new`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use serde_json::json;
 use whatif_engine::Engine;

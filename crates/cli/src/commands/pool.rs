@@ -1,6 +1,6 @@
 //! `whatif pool`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use serde_json::json;
 use whatif_engine::Engine;

@@ -1,13 +1,13 @@
 //! `whatif port`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use serde_json::json;
 use whatif_engine::{Engine, Sandbox};
 use whatif_types::Status;
 use whatif_types::network::Publish;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::output::{Output, Style};
 
 #[derive(Debug, clap::Args)]
@@ -24,12 +24,12 @@ pub struct Args {
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     if let Some(port) = args.remove {
-        let sandbox = engine.network.unpublish(args.name.as_deref(), port)?;
+        let sandbox = engine.network.unpublish(&meant(engine, args.name.as_deref())?, port)?;
         output.document(&json!({ "sandbox": sandbox.name, "ports": sandbox.details.network.publish }));
         output.note(format!("port {port} of '{}' is not published any more", sandbox.name));
         return Ok(ExitCode::SUCCESS);
     }
-    let (sandbox, ports) = engine.network.ports(args.name.as_deref(), args.port)?;
+    let (sandbox, ports) = engine.network.ports(&meant(engine, args.name.as_deref())?, args.port)?;
     let taken = engine.network.missing_ports(&sandbox);
     output.document(&json!({ "sandbox": sandbox.name, "ports": ports, "taken": taken }));
     if ports.is_empty() {

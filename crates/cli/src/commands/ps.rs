@@ -1,12 +1,12 @@
 //! `whatif ps`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use serde_json::json;
 use whatif_engine::{Engine, Exited};
 use whatif_types::CommandId;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::output::{Output, Style, bytes, printable};
 use crate::table;
 
@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let (sandbox, processes, ended) = engine.lifecycle.processes(args.name.as_deref())?;
+    let (sandbox, processes, ended) = engine.lifecycle.processes(&meant(engine, args.name.as_deref())?)?;
     if args.all {
         output.document(&json!({ "processes": processes, "ended": ended }));
     } else {

@@ -1,12 +1,12 @@
+use crate::exit::ExitCode;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use serde_json::json;
-use whatif_engine::error::shell_in;
+use whatif_engine::changes::shell_in;
 use whatif_engine::{Engine, shown_path};
 use whatif_types::text::Text;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::output::{Output, Style, counted, visible_path};
 use crate::spelled;
 
@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let rebased = engine.changes.rebase(args.name.as_deref())?;
+    let rebased = engine.changes.rebase(&meant(engine, args.name.as_deref())?)?;
     let project = &rebased.sandbox.project;
     let texts = |paths: &[PathBuf]| paths.iter().map(|p| Text::from(shown_path(p, project))).collect::<Vec<_>>();
     output.document(&json!({

@@ -1,10 +1,10 @@
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use serde_json::json;
 use whatif_engine::Engine;
 use whatif_types::config::Rejected;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::output::{Output, Style};
 
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         (_, true) => Some(Rejected::Delete),
         _ => None,
     };
-    let (sandbox, is_gone) = engine.changes.reject(args.name.as_deref(), asked)?;
+    let (sandbox, is_gone) = engine.changes.reject(&meant(engine, args.name.as_deref())?, asked)?;
     output.document(&json!({ "sandbox": sandbox.name, "deleted": is_gone }));
     let name = output.paint(Style::Bold, &sandbox.name);
     if is_gone {

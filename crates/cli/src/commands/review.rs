@@ -1,11 +1,11 @@
 //! `whatif review`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use whatif_engine::Engine;
 use whatif_engine::changes::diff::Subject;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::failure::Failure;
 use crate::foreground;
 use crate::output::{Output, Style};
@@ -30,7 +30,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             "without one, choose with: whatif apply --files GLOB --hunks FILE:N,M (or see what was decided: whatif review --json)",
         ));
     }
-    let diff = engine.changes.diff(&Subject::Sandbox(args.name.clone()), whatif_engine::Depth::Review)?;
+    let diff = engine.changes.diff(&Subject::Sandbox(meant(engine, args.name.as_deref())?), whatif_engine::Depth::Review)?;
     if output.json {
         output.document(&review::document(&diff, &engine.changes.review(&diff.sandbox, &diff.set)?));
         return Ok(ExitCode::SUCCESS);

@@ -1,10 +1,11 @@
 //! `whatif rm`.
 
+use crate::exit::ExitCode;
 use std::collections::HashSet;
 use std::io::{BufRead, IsTerminal, Write};
-use std::process::ExitCode;
 
 use serde_json::json;
+use whatif_engine::ground::GroundError;
 use whatif_engine::{Engine, EngineError};
 
 use super::Outcome;
@@ -49,13 +50,13 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut removed = Vec::new();
     let mut first_failure = None;
     for name in &names {
-        match engine.lifecycle.remove(Some(name), args.stopped) {
+        match engine.lifecycle.remove(&name.as_str().into(), args.stopped) {
             Ok(sandbox) => {
                 output.line(format!("{} is gone", sandbox.name));
                 removed.push(sandbox.name);
             }
             // Of all there were a moment ago, one may have gone by itself.
-            Err(EngineError::NoSuchSandbox { .. }) if args.all => {}
+            Err(EngineError::Ground(GroundError::NoSuchSandbox { .. })) if args.all => {}
             Err(error) => {
                 let earlier = first_failure.replace(error);
                 if let Some(earlier) = earlier {
@@ -72,9 +73,11 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 fn looked_up(engine: &Engine, names: &[String]) -> Result<(Vec<String>, Vec<String>, usize), Failure> {
     let (mut found, mut unknown, mut total) = (Vec::new(), Vec::new(), 0);
     for name in names {
-        match engine.history.with_snapshots(name) {
+        match engine.history.with_snapshots(&name.as_str().into()) {
             // What is no sandbox is told when it is to be removed.
-            Err(EngineError::NoSuchSandbox { .. } | EngineError::Ambiguous { .. }) => unknown.push(name.clone()),
+            Err(EngineError::Ground(GroundError::NoSuchSandbox { .. } | GroundError::Ambiguous { .. })) => {
+                unknown.push(name.clone())
+            }
             Ok((sandbox, _)) if found.contains(&sandbox.name) => {}
             Ok((sandbox, snapshots)) => {
                 found.push(sandbox.name);
@@ -95,7 +98,7 @@ pub fn agreed(question: &str) -> Result<bool, Failure> {
     let _ = write!(std::io::stderr(), "{question} [y/N] ");
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
-    read.map_err(|source| EngineError::Io { action: "read", path: "the answer".into(), source })?;
+    read.map_err(|source| EngineError::io("read", "the answer", source))?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 

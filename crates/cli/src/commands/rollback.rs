@@ -1,14 +1,14 @@
 //! `whatif rollback`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use serde_json::json;
 use whatif_engine::history::snapshots::Document;
 use whatif_engine::lifecycle::shift::Live;
 use whatif_engine::{Engine, EngineError};
 
-use super::Outcome;
 use super::snapshot::{tell_ended, tell_stopped};
+use super::{Outcome, meant};
 use crate::failure::Failure;
 use crate::output::{Output, Style};
 
@@ -37,7 +37,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         },
         [] => (None, ""),
     };
-    let done = engine.history.roll_back(name, label, args.live)?;
+    let done = engine.history.roll_back(&meant(engine, name)?, label, args.live)?;
     let name = &done.sandbox.name;
     output.document(&json!({ "sandbox": name, "to": Document::of(&done.to, &done.sandbox), "before": done.before.as_ref().map(|b| Document::of(b, &done.sandbox)), "ended": done.ended }));
     output.line(format!("{} is back at {}", output.paint(Style::Bold, name), output.paint(Style::Bold, &done.to.label)));
@@ -59,7 +59,7 @@ fn live(text: &str) -> Result<Live, String> {
 
 /// Whoever names only the sandbox has to be asked for the snapshot.
 fn which(engine: &Engine, name: &str) -> Result<Failure, EngineError> {
-    let labels: Vec<String> = engine.history.snapshots(Some(name))?.1.into_iter().map(|l| l.document.label).collect();
+    let labels: Vec<String> = engine.history.snapshots(&name.into())?.1.into_iter().map(|l| l.document.label).collect();
     let hint = match labels.as_slice() {
         [] => format!("it has none yet; take one: whatif snapshot {name}"),
         [.., last] => format!("it has {}; for example: whatif rollback {name} {last}   (@-1 is the latest)", labels.join(", ")),

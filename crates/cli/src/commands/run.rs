@@ -1,7 +1,7 @@
 //! `whatif run`.
 
+use crate::exit::ExitCode;
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::{ChangeKind, CommandSpec, Engine, Exited, Finished, Keep};
@@ -15,7 +15,7 @@ use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style, bytes, counted, printable, visible_path};
 use crate::{ending, exit, unreached};
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Args {
     /// Run in this existing sandbox instead of a fresh one
     #[arg(long = "in", value_name = "NAME", conflicts_with_all = ["name", "rm", "keep", "net", "reach", "publish", "secret", "label", "provider", "backend", "mask", "expose", "template", "cpus", "memory", "pids", "disk", "inodes", "ttl", "idle", "preset", "require_limits"])]
@@ -34,6 +34,13 @@ pub struct Args {
     command: Vec<OsString>,
     #[command(flatten)]
     sandbox: SandboxOptions,
+}
+
+impl Args {
+    /// What is meant where no option is given.
+    pub fn plain(command: Vec<OsString>) -> Self {
+        Self { command, ..Self::default() }
+    }
 }
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
@@ -59,14 +66,14 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         called: None,
     };
     let mut run = engine.lifecycle.run(&args.sandbox.into_new(engine)?, &spec, &foreground::passed(&streams).1)?;
-    let moved = super::template::tell_moved(engine, &run.sandbox, output);
+    let moved = super::template::tell_moved(engine, &run.running.sandbox, output);
     streams.handed_over();
     let captured = streams.captured.clone();
-    warn_about_backend(&run.sandbox.details.backend_reason, run.sandbox.details.backend, output);
+    warn_about_backend(&run.running.sandbox.details.backend_reason, run.running.sandbox.details.backend, output);
     if !args.quiet {
-        super::port::tell(&run.sandbox, output);
+        super::port::tell(&run.running.sandbox, output);
     }
-    let exited = foreground::attend(&mut run.running, streams, engine, &run.sandbox, output)?;
+    let exited = foreground::attend(&mut run.running, streams, engine, output)?;
     let finished = engine.lifecycle.finish(run, &exited, keep)?;
     if output.json {
         let mut document = document(&finished, &exited, captured.as_ref());

@@ -10,7 +10,7 @@ use super::limit_options::LimitOptions;
 use super::network_options::NetworkOptions;
 use super::path_rule;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct SandboxOptions {
     /// Name it; a memorable one is made up otherwise
     #[arg(long)]

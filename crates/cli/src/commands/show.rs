@@ -1,12 +1,12 @@
 //! `whatif show`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use whatif_engine::{Engine, Shown};
 use whatif_types::sandbox::{StopReason, is_given_up};
 use whatif_types::{Identity, timestamp};
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::output::{Output, Style, bytes, counted, printable};
 use crate::{ending, table};
 
@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let shown = engine.lifecycle.show(args.name.as_deref())?;
+    let shown = engine.lifecycle.show(&meant(engine, args.name.as_deref())?)?;
     output.document(&shown);
     output.line(table::render(&rows(&shown, output)));
     Ok(ExitCode::SUCCESS)

@@ -1,15 +1,16 @@
 //! `whatif snapshot` and `whatif snapshot rm`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use serde_json::json;
+use whatif_engine::ground::GroundError;
 use whatif_engine::history::snapshot::{Disturbed, Take, Taken};
 use whatif_engine::history::snapshots::Document;
 use whatif_engine::lifecycle::shift::{How, Live, Stopped};
 use whatif_engine::{Engine, EngineError, Entered, Process};
 use whatif_types::MadeBy;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::failure::Failure;
 use crate::output::{Output, Style, counted, printable};
 
@@ -61,7 +62,7 @@ fn take(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         [name, label, ..] => (Some(name.as_str()), Some(label.clone())),
     };
     let request = Take { label, message: args.message.clone(), live: args.live, durable: args.durable, made_by: MadeBy::Request };
-    let taken = engine.history.snapshot(name, &request)?;
+    let taken = engine.history.snapshot(&meant(engine, name)?, &request)?;
     tell(&taken, output);
     super::tell_disk_alert(engine, output);
     Ok(ExitCode::SUCCESS)
@@ -129,10 +130,14 @@ fn remove(engine: &Engine, labels: &[String], output: &Output) -> Outcome {
 /// `snapshot` and `rollback` take a sandbox and a label; here several labels may be named, so each says whose it is.
 fn named_apart(engine: &Engine, labels: &[String], error: EngineError) -> Failure {
     match (error, labels) {
-        (EngineError::NoSuchSnapshot { .. }, [name, label]) if engine.changes.is_sandbox(name).unwrap_or(false) => Failure::usage(
-            format!("'{name}' is a sandbox, not a snapshot"),
-            format!("one of its snapshots is named so: whatif snapshot rm {name}@{label}"),
-        ),
+        (EngineError::Ground(GroundError::NoSuchSnapshot { .. }), [name, label])
+            if engine.changes.is_sandbox(name).unwrap_or(false) =>
+        {
+            Failure::usage(
+                format!("'{name}' is a sandbox, not a snapshot"),
+                format!("one of its snapshots is named so: whatif snapshot rm {name}@{label}"),
+            )
+        }
         (error, _) => error.into(),
     }
 }
@@ -157,11 +162,11 @@ pub fn before_command(engine: &Engine, entered: Entered, output: &Output) -> Res
             label.clone()
         }
         // A command may be just what makes room again.
-        Err(error @ EngineError::NoRoom { .. }) => {
+        Err(error @ EngineError::Ground(GroundError::NoRoom { .. })) => {
             output.note(format!("{} no snapshot was taken: {error}", output.paint_note(Style::Yellow, "whatif:")));
             return Ok((entered, None));
         }
         Err(error) => return Err(error.into()),
     };
-    Ok((engine.lifecycle.enter(Some(&entered.sandbox.name))?, Some(label)))
+    Ok((engine.lifecycle.enter(&entered.sandbox.name.as_str().into())?, Some(label)))
 }

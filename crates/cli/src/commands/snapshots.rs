@@ -2,7 +2,7 @@
 
 mod tree;
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use whatif_engine::Engine;
@@ -10,7 +10,7 @@ use whatif_engine::history::snapshots::{Elsewhere, Listed};
 use whatif_types::timestamp::age;
 
 use self::tree::Branch;
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::output::{Output, Style, bytes, printable};
 use crate::table;
 
@@ -21,7 +21,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let (sandbox, snapshots) = engine.history.snapshots(args.name.as_deref())?;
+    let (sandbox, snapshots) = engine.history.snapshots(&meant(engine, args.name.as_deref())?)?;
     output.document(&snapshots);
     let made_from = sandbox.details.position.made_from.as_deref();
     if snapshots.is_empty() {

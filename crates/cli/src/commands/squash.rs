@@ -1,11 +1,11 @@
 //! `whatif squash`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use serde_json::json;
 use whatif_engine::Engine;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::output::{Output, counted};
 
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let (sandbox, squashed) = engine.ground.squash(args.name.as_deref())?;
+    let (sandbox, squashed) = engine.ground.squash(&meant(engine, args.name.as_deref())?)?;
     output.document(&json!({ "sandbox": sandbox.name, "before": squashed.before, "after": squashed.after }));
     output.line(if squashed.before == squashed.after {
         format!("{} has {}; nothing to merge", sandbox.name, counted(squashed.after as u64, "layer"))

@@ -1,11 +1,11 @@
 //! `whatif start`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use whatif_engine::Engine;
 use whatif_types::Span;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::output::Output;
 
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let sandbox = engine.lifecycle.start(args.name.as_deref(), args.ttl)?;
+    let sandbox = engine.lifecycle.start(&meant(engine, args.name.as_deref())?, args.ttl)?;
     let name = sandbox.name.clone();
     super::port::tell_missing(engine, &sandbox, output);
     output.document(&engine.lifecycle.listed(sandbox)?);

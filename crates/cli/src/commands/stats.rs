@@ -1,9 +1,9 @@
 //! `whatif stats`.
 
+use crate::exit::ExitCode;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::io::Write;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use whatif_engine::{Engine, Used};
@@ -54,7 +54,10 @@ struct Sample {
 
 impl Sample {
     fn take(engine: &Engine, args: &Args) -> Result<Self, whatif_engine::EngineError> {
-        Ok(Self { at: Instant::now(), used: engine.lifecycle.stats(&args.names)? })
+        Ok(Self {
+            at: Instant::now(),
+            used: engine.lifecycle.stats(&args.names.iter().map(|name| name.as_str().into()).collect::<Vec<_>>())?,
+        })
     }
 
     /// Each sandbox with the processors it used since the other sample.

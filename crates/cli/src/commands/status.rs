@@ -1,5 +1,5 @@
+use crate::exit::ExitCode;
 use std::path::Path;
-use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::changes::apply::Outlook;
@@ -8,7 +8,7 @@ use whatif_engine::{Base, Engine, Moved, shown_path};
 use whatif_types::text::Text;
 use whatif_types::timestamp::age;
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::output::{Output, Style, counted, visible_path};
 use crate::table;
 
@@ -23,7 +23,7 @@ const MOST_LISTED: usize = 50;
 const MOST_DIRECTORIES: usize = 5;
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let standing = engine.changes.status(args.name.as_deref())?;
+    let standing = engine.changes.status(&meant(engine, args.name.as_deref())?)?;
     output.document(&document(&standing));
     let name = output.paint(Style::Bold, &standing.sandbox.name);
     output.line(format!("{name} is {} old and holds {}", age(standing.age_ms), held(&standing)));

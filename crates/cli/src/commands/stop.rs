@@ -1,11 +1,11 @@
 //! `whatif stop`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use whatif_engine::{DEFAULT_GRACE, Engine};
 use whatif_types::{Span, Status};
 
-use super::Outcome;
+use super::{Outcome, meant};
 use crate::output::Output;
 
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let sandbox = engine.lifecycle.stop(args.name.as_deref(), args.grace.map_or(DEFAULT_GRACE, Span::duration))?;
+    let sandbox = engine.lifecycle.stop(&meant(engine, args.name.as_deref())?, args.grace.map_or(DEFAULT_GRACE, Span::duration))?;
     let name = sandbox.name.clone();
     let left = if sandbox.status == Status::Deleted { "; its run left nothing to keep" } else { "" };
     output.document(&engine.lifecycle.listed(sandbox)?);

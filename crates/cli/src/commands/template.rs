@@ -1,6 +1,6 @@
 //! `whatif template`.
 
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
@@ -8,8 +8,8 @@ use whatif_engine::Engine;
 use whatif_engine::lifecycle::shift::Live;
 use whatif_types::timestamp::age;
 
-use super::Outcome;
 use super::snapshot::{live, tell_disturbed};
+use super::{Outcome, meant};
 use crate::output::{Output, Style, bytes, printable, visible_path};
 use crate::table;
 
@@ -57,7 +57,8 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
                 [name] => (None, name.as_str()),
                 [] => (None, ""),
             };
-            let (template, disturbed) = engine.history.save_template(sandbox, name, message.clone(), *replace, *live)?;
+            let (template, disturbed) =
+                engine.history.save_template(&meant(engine, sandbox)?, name, message.clone(), *replace, *live)?;
             let listed = engine.history.list_template(template)?;
             output.document(&listed);
             output.line(output.paint(Style::Bold, &listed.name));

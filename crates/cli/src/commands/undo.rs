@@ -1,10 +1,10 @@
+use crate::exit::ExitCode;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use serde_json::json;
 use whatif_engine::changes::gate::{TakenBack, UndoWish, Undone};
+use whatif_engine::changes::signal_name;
 use whatif_engine::changes::undo::{PreparedUndo, UndoRequest, is_git_object};
-use whatif_engine::error::signal_name;
 use whatif_engine::{Engine, shown_path};
 use whatif_types::text::Text;
 

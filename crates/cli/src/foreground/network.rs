@@ -16,7 +16,6 @@ use crate::output::{Output, Style};
 
 pub(super) struct Network<'e> {
     engine: &'e Engine,
-    sandbox: &'e Sandbox,
     /// Whether there is a person to ask, who has not had enough of it.
     is_interactive: bool,
     starting: Option<Starting>,
@@ -34,11 +33,11 @@ struct Starting {
 }
 
 impl<'e> Network<'e> {
-    pub(super) fn new(engine: &'e Engine, sandbox: &'e Sandbox, is_interactive: bool, output: &Output) -> Self {
+    pub(super) fn new(engine: &'e Engine, sandbox: &Sandbox, is_interactive: bool, output: &Output) -> Self {
         // There may be a supervisor from an earlier command.
         let questions = if is_interactive { engine.network.answering(sandbox) } else { None };
         let prompt = Prompt::new(&sandbox.name, output);
-        Self { engine, sandbox, is_interactive, starting: None, is_wanted_again: false, questions, prompt, is_told: false }
+        Self { engine, is_interactive, starting: None, is_wanted_again: false, questions, prompt, is_told: false }
     }
 
     /// The keys too, while they are ours.
@@ -50,14 +49,14 @@ impl<'e> Network<'e> {
     }
 
     /// Which registries the user's tools are set up for may have to be asked first, and that takes a moment.
-    pub(super) fn is_wanted(&mut self) {
+    pub(super) fn is_wanted(&mut self, sandbox: &Sandbox) {
         if self.starting.is_some() {
             self.is_wanted_again = true;
             return;
         }
         let Ok((done, theirs)) = UnixStream::pair() else { return };
         let network = Arc::clone(&self.engine.network);
-        let (sandbox, is_answered) = (self.sandbox.clone(), self.is_interactive);
+        let (sandbox, is_answered) = (sandbox.clone(), self.is_interactive);
         let start = move || {
             let started = if is_answered { network.supervise_answered(&sandbox) } else { network.supervise(&sandbox) };
             drop(theirs);
@@ -83,8 +82,8 @@ impl<'e> Network<'e> {
     }
 
     /// Returns a key that is meant for the command although a question was open.
-    pub(super) fn work(&mut self, output: &Output) -> Option<u8> {
-        self.finish_start(output);
+    pub(super) fn work(&mut self, sandbox: &Sandbox, output: &Output) -> Option<u8> {
+        self.finish_start(sandbox, output);
         // First, so that an answer to what is no longer asked is none.
         while let Some(asked) = self.next_heard() {
             match asked {
@@ -95,7 +94,7 @@ impl<'e> Network<'e> {
         }
         match self.prompt.look()? {
             Outcome::Answered { ask, answer } => {
-                let remembered = self.remember(&ask, answer);
+                let remembered = self.remember(sandbox, &ask, answer);
                 if let Some(questions) = &mut self.questions {
                     let _ = questions.answer(ask.id, answer != Answer::No);
                 }
@@ -120,7 +119,7 @@ impl<'e> Network<'e> {
         self.prompt.drop_all(because);
     }
 
-    fn finish_start(&mut self, output: &Output) {
+    fn finish_start(&mut self, sandbox: &Sandbox, output: &Output) {
         let is_done = |starting: &mut Starting| {
             let _ = starting.done.set_nonblocking(true);
             matches!(starting.done.read(&mut [0]), Ok(0))
@@ -131,11 +130,11 @@ impl<'e> Network<'e> {
                 self.is_told = true;
                 output.note(format!("{} it has no network: {error}", output.paint_note(Style::Yellow, "whatif:")));
             }
-            _ if self.is_interactive => self.questions = self.engine.network.answering(self.sandbox),
+            _ if self.is_interactive => self.questions = self.engine.network.answering(sandbox),
             _ => {}
         }
         if std::mem::take(&mut self.is_wanted_again) {
-            self.is_wanted();
+            self.is_wanted(sandbox);
         }
     }
 
@@ -160,7 +159,7 @@ impl<'e> Network<'e> {
     }
 
     /// Says in words for how long it is allowed.
-    fn remember(&self, ask: &Ask, answer: Answer) -> String {
+    fn remember(&self, sandbox: &Sandbox, ask: &Ask, answer: Answer) -> String {
         let (permitted, words) = match answer {
             Answer::No => return "no".to_owned(),
             Answer::Once => return "allowed once".to_owned(),
@@ -168,7 +167,7 @@ impl<'e> Network<'e> {
             Answer::Always => (Permitted::Always, "allowed always"),
         };
         let Ok(rule) = ask.rule.parse() else { return "allowed once".to_owned() };
-        match self.engine.network.permit(&self.sandbox.project, &rule, permitted) {
+        match self.engine.network.permit(&sandbox.project, &rule, permitted) {
             Ok(()) => words.to_owned(),
             Err(error) => format!("allowed once; it is not remembered: {error}"),
         }

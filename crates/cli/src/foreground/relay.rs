@@ -27,6 +27,9 @@ pub(super) struct Relay {
 /// More than this of a command's output is not kept in a document.
 pub(super) const LARGEST_CAPTURE: usize = 16 << 20;
 
+/// As much as a pipe holds.
+const MOST_AT_ONCE: usize = 64 << 10;
+
 impl Relay {
     pub(super) fn input(from: OwnedFd, to: OwnedFd) -> Self {
         // The command may never read; then our writing must not wait.
@@ -73,12 +76,10 @@ impl Relay {
     /// False when there is nothing more for now.
     fn read(&mut self) -> bool {
         let Some(from) = &self.from else { return false };
-        let mut buffer = [0_u8; 64 << 10];
-        match rustix::io::read(from, &mut buffer) {
-            Ok(length) if length > 0 => {
-                self.waiting.extend_from_slice(&buffer[..length]);
-                true
-            }
+        // Nothing of it is touched before there is something to read.
+        self.waiting.reserve(MOST_AT_ONCE);
+        match rustix::io::read(from, rustix::buffer::spare_capacity(&mut self.waiting)) {
+            Ok(length) if length > 0 => true,
             Err(Errno::AGAIN | Errno::INTR) => false,
             // The end; a terminal whose last user is gone says EIO.
             _ => {

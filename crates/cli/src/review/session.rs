@@ -43,7 +43,7 @@ struct Session<'a> {
 pub fn run(engine: &Engine, mut diff: Diff, theme: Theme, mouse: bool) -> Result<(End, App), EngineError> {
     let app = begin(engine, &mut diff)?;
     let mut session = Session { engine, diff, app, areas: Areas::default(), theme, heard: VecDeque::new() };
-    let failed = |source| EngineError::Io { action: "use", path: "/dev/tty".into(), source };
+    let failed = |source| EngineError::io("use", "/dev/tty", source);
     let mut screen = Screen::take(mouse).map_err(failed)?;
     let end = session.go_on(&mut screen).map_err(failed);
     drop(screen);
@@ -162,8 +162,7 @@ impl Session<'_> {
         self.app.say(Tone::Dim, "looking at the sandbox …");
         self.show(screen)?;
         let looked = self.save().and_then(|()| {
-            let mut diff =
-                self.engine.changes.diff(&Whose::Sandbox(Some(self.diff.sandbox.id.to_string())), whatif_engine::Depth::Review)?;
+            let mut diff = self.engine.changes.diff(&Whose::Sandbox((&self.diff.sandbox).into()), whatif_engine::Depth::Review)?;
             Ok((begin(self.engine, &mut diff)?, diff))
         });
         match looked {

@@ -1,7 +1,9 @@
 use std::path::Path;
 
-use whatif_engine::EngineError;
+use whatif_engine::ground::GroundError;
+use whatif_engine::lifecycle::LifecycleError;
 use whatif_engine::races::RaceError;
+use whatif_engine::{EngineError, GitError};
 use whatif_types::remedy::{Apart, Argument, Mention};
 use whatif_types::{Explain, remedy};
 
@@ -92,18 +94,18 @@ fn hints_read_as_sentences() {
     let name = || "fox".to_owned();
     let table: [(EngineError, &[&str]); 5] = [
         (
-            EngineError::Expired { name: name() },
+            LifecycleError::Expired { name: name() }.into(),
             &[
                 "its changes are kept: look at them (whatif diff fox), keep them (whatif apply fox)",
                 "or give it more time: whatif start fox --ttl 1h",
             ],
         ),
         (
-            EngineError::NoSandboxHere { project: "/p".into() },
+            GroundError::NoSandboxHere { project: "/p".into() }.into(),
             &["name one ('whatif ls' lists them), or make one: whatif run -- COMMAND"],
         ),
         (
-            EngineError::GitAtWork { lock: "/p/.git/index.lock".into() },
+            GitError::AtWork { lock: "/p/.git/index.lock".into() }.into(),
             &[
                 "nothing was written. Try again when that git command has ended",
                 "if none is running there, one was killed and left it behind: rm /p/.git/index.lock",

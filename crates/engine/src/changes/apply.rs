@@ -30,22 +30,22 @@ use whatif_diff::digest::{self, Form};
 use whatif_diff::pattern::{Patterns, Scope};
 use whatif_diff::{Bases, Change, Depth, Node, Renamed, Unreadable};
 use whatif_layers::state_dir::SandboxLock;
-use whatif_types::Sandbox;
 use whatif_types::text::{self, Text};
+use whatif_types::{Sandbox, Selector};
 
 pub(crate) use self::finish::{After, Left};
 pub(crate) use self::parents::{filled, is_in_doubt};
 pub(crate) use self::plan::root_of;
 pub use self::select::{HunkChoice, LeftOut, Options};
 pub(crate) use self::staged::Staged;
-use crate::changes::Changes;
 use crate::changes::commit::Coming;
 use crate::changes::turn::Turn;
+use crate::changes::{Changes, ChangesError};
 use crate::git_directory::{GitDirectories, Repository};
 use crate::ground::still::Still;
 use crate::lifecycle::marks::Mark;
 use crate::merge::Looks;
-pub use crate::merge::{Conflict, Outlook, Reason, Renamed as OtherName, Side, outlook};
+pub use crate::merge::{Conflict, OtherName, Outlook, Reason, Side, outlook};
 use crate::{EngineError, Trouble, now};
 
 /// How the caller follows a transaction, and stops it.
@@ -56,9 +56,9 @@ pub(crate) struct Watch<'a> {
 }
 
 /// What is asked for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ApplyRequest {
-    pub name: Option<String>,
+    pub sandbox: Selector,
     /// Patterns of what to take; named paths count as approved.
     pub files: Vec<String>,
     pub exclude: Vec<String>,
@@ -76,6 +76,27 @@ pub struct ApplyRequest {
     pub skip: Vec<String>,
     /// The digest of the change set that was looked at.
     pub digest: Option<String>,
+}
+
+impl ApplyRequest {
+    /// What the project's rules let through unasked, and nothing besides.
+    #[must_use]
+    pub fn of(sandbox: Selector) -> Self {
+        Self {
+            sandbox,
+            files: Vec::new(),
+            exclude: Vec::new(),
+            hunks: Vec::new(),
+            all: false,
+            risky: false,
+            outside: false,
+            ignored: false,
+            ours: Vec::new(),
+            theirs: Vec::new(),
+            skip: Vec::new(),
+            digest: None,
+        }
+    }
 }
 
 /// What is left out, by the reason and what would take it.
@@ -261,15 +282,15 @@ pub struct Applied {
 impl Changes {
     /// The same for an apply that follows at once: until then no other one comes between.
     pub(crate) fn prepare_apply_in_turn(&self, request: &ApplyRequest, watch: &mut Watch<'_>) -> Result<Prepared, EngineError> {
-        let sandbox = self.ground.resolve(request.name.as_deref())?;
+        let sandbox = self.ground.resolve(&request.sandbox)?;
         let turn = self.take_turn_in_project(&sandbox, watch)?;
-        let named = ApplyRequest { name: Some(sandbox.id.to_string()), ..request.clone() };
+        let named = ApplyRequest { sandbox: (&sandbox).into(), ..request.clone() };
         Ok(Prepared { turn, ..self.prepare_apply(&named)? })
     }
 
     /// Finds out what an apply would do. Conflicts are part of the answer.
     pub(crate) fn prepare_apply(&self, request: &ApplyRequest) -> Result<Prepared, EngineError> {
-        let sandbox = self.ground.resolve(request.name.as_deref())?;
+        let sandbox = self.ground.resolve(&request.sandbox)?;
         let lock = self.ground.lock(&sandbox)?;
         let sandbox = self.ground.refresh(&sandbox)?;
         self.ground.require_current(&sandbox)?;
@@ -300,12 +321,12 @@ impl Changes {
             return Err(missed.clone().into());
         }
         if let Some(seen) = request.digest.as_ref().filter(|d| **d != set.digest) {
-            return Err(EngineError::Moved { name: sandbox.name, seen: seen.clone(), now: set.digest });
+            return Err(ChangesError::Moved { name: sandbox.name, seen: seen.clone(), now: set.digest }.into());
         }
         let config = self.ground.caller.config_for(&sandbox.project)?;
         let review = self.review(&sandbox, &set)?;
         // By its name, for whoever is told what to do about a mistake.
-        let called = ApplyRequest { name: Some(sandbox.name.clone()), ..request.clone() };
+        let called = ApplyRequest { sandbox: sandbox.name.as_str().into(), ..request.clone() };
         select::check_that_all_mean_something(&called, &known, scope)?;
         let selection = select::select(&set, &called, &review, &config.policy, scope)?;
         let chosen = selection.chosen.iter().flat_map(|c| [Some(c.change.path.as_path()), c.change.old_path()]).flatten();
@@ -345,8 +366,9 @@ impl Changes {
         };
         planned.left_out.extend(settled_before(&behind, &bases, &Patterns::new(&request.theirs, scope)?));
         planned.conflicts.extend(self.git_conflicts(&planned, &set, &sandbox)?);
-        for conflict in &mut planned.conflicts {
-            conflict.renamed = OtherName::of(&conflict.path, &set.changes);
+        if !planned.conflicts.is_empty() {
+            let mut renamed = OtherName::all(&set.changes);
+            planned.conflicts.iter_mut().for_each(|conflict| conflict.renamed = renamed.remove(conflict.path.as_path()));
         }
         let whole = in_place::Whole::of(&set, &planned);
         let in_place: Vec<InPlace> = renamed.iter().filter(|r| whole.is_real(&r.path)).map(InPlace::of).collect();
@@ -354,7 +376,7 @@ impl Changes {
         let about = About {
             id: crate::ids::new_id()?.to_string(),
             at: now(),
-            who: self.who(),
+            who: self.ground.caller.principal.to_string(),
             sandbox_id: sandbox.id.to_string(),
             sandbox: sandbox.name.clone(),
             command: sandbox.details.command.clone(),
@@ -385,7 +407,8 @@ impl Changes {
         for step in &mut planned.steps {
             step.was_rejected = review.has_rejected(&step.path, step.what == What::Part);
         }
-        let already = planned.already.iter().filter(|path| planned.unchanged.contains(path)).count();
+        let unchanged: HashSet<&PathBuf> = planned.unchanged.iter().collect();
+        let already = planned.already.iter().filter(|path| unchanged.contains(path)).count();
         let settled = planned.steps.iter().filter(|s| s.what != What::Part).count() + planned.settled.len() + already;
         let settled = settled as u64;
         Ok(Prepared {
@@ -424,7 +447,7 @@ impl Changes {
         watch: &mut Watch<'_>,
     ) -> Result<Applied, EngineError> {
         if !prepared.conflicts.is_empty() {
-            return Err(EngineError::conflicts(&prepared.sandbox, prepared.conflicts));
+            return Err(ChangesError::conflicts(&prepared.sandbox, prepared.conflicts).into());
         }
         // Also of what had to be added to what was chosen, and now that somebody was asked.
         let written: Vec<PathBuf> = prepared.plan.operations.iter().map(|o| o.absolute(&prepared.plan.roots)).collect();
@@ -434,7 +457,7 @@ impl Changes {
             let still = self.ground.hold_still(&prepared.sandbox)?;
             let now = digest::of(&self.ground.look_closely(&prepared.sandbox)?.changes, Form::of(&prepared.digest));
             if now != prepared.digest {
-                return Err(EngineError::Moved { name: prepared.sandbox.name, seen: prepared.digest, now });
+                return Err(ChangesError::Moved { name: prepared.sandbox.name, seen: prepared.digest, now }.into());
             }
             return self.carry_out(Prepared { still: Some(still), ..prepared }, commit, watch);
         }
@@ -483,7 +506,7 @@ impl Changes {
         let is_here =
             |t: &&Trouble| t.root.as_ref().is_none_or(|r| plan.roots.iter().any(|p| p.starts_with(r) || r.starts_with(p)));
         if let Some(trouble) = self.ground.troubles.get().into_iter().flatten().filter(|t| t.is_damage).find(is_here) {
-            return Err(EngineError::Unfinished { message: trouble.message.clone() });
+            return Err(ChangesError::Unfinished { message: trouble.message.clone() }.into());
         }
         let taken = if turn.is_none() { Some(self.take_turn(&plan.roots, watch)?) } else { None };
         let turn = turn.or(taken.as_ref());
@@ -500,7 +523,9 @@ impl Changes {
         let decide = decide.as_mut().map(|decide| decide as &mut dyn FnMut() -> Verdict);
         let mut conduct = whatif_apply::Conduct { progress, is_cancelled, turn: turn.map(|t| &t.lock), decide };
         let is_undo = plan.about["undo_of"].is_string();
-        let but = |error: EngineError| EngineError::AppliedBut { id: id.to_owned(), is_undo, source: Box::new(error) };
+        let but = |error: EngineError| {
+            EngineError::from(ChangesError::AppliedBut { id: id.to_owned(), is_undo, source: Box::new(error) })
+        };
         match whatif_apply::apply_in(plan, &directory, &mut conduct) {
             Ok(applied) => {
                 let notes = applied.reported.iter().map(|(path, what)| format!("{} {what}", path.display())).collect();
@@ -519,12 +544,6 @@ impl Changes {
                 Err(error.into())
             }
         }
-    }
-
-    pub(crate) fn who(&self) -> String {
-        let named = self.ground.caller.environment.iter().find(|(name, _)| name == "USER").map(|(_, value)| value.clone());
-        let named = named.filter(|n| !n.is_empty()).or_else(|| crate::user_names::of(self.ground.caller.uid));
-        named.unwrap_or_else(|| format!("uid {}", self.ground.caller.uid))
     }
 }
 

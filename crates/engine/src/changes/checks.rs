@@ -7,8 +7,9 @@ use whatif_types::Sandbox;
 use whatif_types::config::Check;
 
 use crate::EngineError;
-use crate::changes::Changes;
 use crate::changes::apply::{ApplyRequest, Prepared};
+use crate::changes::{Changes, ChangesError};
+use crate::ground::GroundError;
 use crate::lifecycle::captured::{Heard, Pipes};
 use crate::lifecycle::create::Created;
 use crate::lifecycle::exec::{CommandSpec, Surroundings, hand_over};
@@ -37,7 +38,7 @@ impl CheckResult {
 impl Changes {
     /// Whether checks are configured for the project of this apply.
     pub(crate) fn has_checks(&self, request: &ApplyRequest) -> Result<bool, EngineError> {
-        let sandbox = self.ground.resolve(request.name.as_deref())?;
+        let sandbox = self.ground.resolve(&request.sandbox)?;
         Ok(!self.ground.caller.config_for(&sandbox.project)?.apply.checks.is_empty())
     }
 
@@ -69,7 +70,7 @@ impl Changes {
                 } else {
                     format!("exit code {}", result.exit_code)
                 };
-                outcome = Err(EngineError::CheckFailed { name: check.name.clone(), why });
+                outcome = Err(ChangesError::CheckFailed { name: check.name.clone(), why }.into());
                 break;
             }
             results.push(result);
@@ -110,7 +111,7 @@ impl Changes {
             }
         })?;
         // Nobody could have had enough of it.
-        let Some(exited) = exited else { return Err(EngineError::Busy { name: sandbox.name.clone() }) };
+        let Some(exited) = exited else { return Err(GroundError::Busy { name: sandbox.name.clone() }.into()) };
         let start = output.len().saturating_sub(MOST_OUTPUT);
         Ok(CheckResult {
             check: check.clone(),

@@ -40,7 +40,7 @@ pub(crate) use self::note::Note;
 use self::sign::Signing;
 use crate::changes::Changes;
 use crate::changes::apply::{Applied, Prepared, Watch};
-use crate::git::Git;
+use crate::git::{Git, GitError};
 use crate::{EngineError, now};
 
 /// How to commit.
@@ -184,11 +184,11 @@ impl Changes {
             return Ok(format!("{} <{}>", plain(name), plain(email)));
         }
         let identity = git.read(&["var", "GIT_COMMITTER_IDENT"]).map_err(|error| match error {
-            EngineError::Git { .. } => EngineError::Git {
+            EngineError::Git(GitError::Failed { .. }) => GitError::Failed {
                 action: "find your name and address",
                 message: "git does not know them".to_owned(),
                 remedy: "nothing was applied. Set them: git config --global user.name …, user.email …, or [commit] name and email in whatif's configuration".into(),
-            },
+            }.into(),
             // It was not asked.
             other => other,
         })?;

@@ -3,21 +3,21 @@
 mod document;
 
 use whatif_diff::{ChangeSet, Depth, Found, between};
-use whatif_types::Sandbox;
+use whatif_types::{Sandbox, Selector};
 
 pub use self::document::{Document, Stats};
 use crate::EngineError;
-use crate::changes::Changes;
-use crate::error::Misuse;
+use crate::changes::{Changes, ChangesError};
+use crate::ground::GroundError;
 use crate::ground::still::Binding;
 pub use crate::merge::CONTEXT_LINES;
 
 /// What is compared.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// A sandbox with what it started from; without a name, the latest of the project.
-    Sandbox(Option<String>),
-    /// Two sandboxes. No name means reality.
+    /// A sandbox with what it started from.
+    Sandbox(Selector),
+    /// Two sandboxes or snapshots. No name means reality.
     Between(Option<String>, Option<String>),
 }
 
@@ -33,8 +33,8 @@ pub struct Diff {
 impl Changes {
     pub fn diff(&self, subject: &Subject, depth: Depth) -> Result<Diff, EngineError> {
         match subject {
-            Subject::Sandbox(name) => {
-                let sandbox = self.ground.resolve(name.as_deref())?;
+            Subject::Sandbox(which) => {
+                let sandbox = self.ground.resolve(which)?;
                 self.ground.require_current(&sandbox)?;
                 let set = self.ground.change_set(&sandbox, depth)?;
                 Ok(Diff { title: sandbox.name.clone(), sandbox, set })
@@ -47,7 +47,7 @@ impl Changes {
         let side = |name: Option<&str>| -> Result<Option<(Sandbox, Found)>, EngineError> {
             let Some(name) = name else { return Ok(None) };
             if self.is_sandbox(name)? {
-                let sandbox = self.ground.resolve(Some(name))?;
+                let sandbox = self.ground.resolve(&name.into())?;
                 let found = self.ground.find_changes(&sandbox)?;
                 return Ok(Some((sandbox, found)));
             }
@@ -58,7 +58,7 @@ impl Changes {
         let title = format!("{}..{}", from.unwrap_or_default(), to.unwrap_or_default());
         let (from, to) = (side(from)?, side(to)?);
         let Some(sandbox) = to.as_ref().or(from.as_ref()).map(|(s, _)| s.clone()) else {
-            return Err(Misuse::ComparesReality.into());
+            return Err(ChangesError::ComparesReality.into());
         };
         let (old, new) = (from.map(|f| f.1).unwrap_or_default(), to.map(|t| t.1).unwrap_or_default());
         let set = self.ground.sort_out(&sandbox, between(&old, &new, true), depth, Binding::LOOSE)?;
@@ -67,9 +67,9 @@ impl Changes {
 
     /// Whether a word on the command line names a sandbox.
     pub fn is_sandbox(&self, name: &str) -> Result<bool, EngineError> {
-        match self.ground.resolve(Some(name)) {
+        match self.ground.resolve(&name.into()) {
             Ok(_) => Ok(true),
-            Err(EngineError::NoSuchSandbox { .. } | EngineError::Ambiguous { .. }) => Ok(false),
+            Err(EngineError::Ground(GroundError::NoSuchSandbox { .. } | GroundError::Ambiguous { .. })) => Ok(false),
             Err(error) => Err(error),
         }
     }

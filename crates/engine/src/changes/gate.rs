@@ -7,11 +7,11 @@ use std::cell::RefCell;
 use whatif_apply::Progress;
 
 use crate::EngineError;
-use crate::changes::Changes;
 use crate::changes::apply::{Applied, ApplyError, ApplyRequest, ByReason, Prepared, Reason, Watch};
 use crate::changes::checks::CheckResult;
 use crate::changes::commit::{CommitOptions, Committed};
 use crate::changes::undo::{PreparedUndo, UndoRequest};
+use crate::changes::{Changes, ChangesError};
 
 /// An apply that was approved beforehand is planned again if reality moves between its plan and its first step.
 const MOST_PLANS: usize = 3;
@@ -52,7 +52,7 @@ pub enum Question<'a> {
 }
 
 /// What shall become real, and on whose word.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ApplyWish {
     pub request: ApplyRequest,
     /// Whoever asks approves of whatever this makes real. What needs its own approval they have to name all the same.
@@ -152,7 +152,7 @@ impl Changes {
     ) -> Result<Made, EngineError> {
         for _ in 1..MOST_PLANS {
             match self.make_real_once(wish, approver, follower) {
-                Err(EngineError::Apply(error)) if wish.is_approved && has_moved(&error) => {}
+                Err(EngineError::Changes(ChangesError::Apply(error))) if wish.is_approved && has_moved(&error) => {}
                 other => return other,
             }
         }
@@ -208,7 +208,7 @@ impl Changes {
 
     /// What needs its own approval is asked about on its own. The sandbox goes on meanwhile.
     fn ask_about_apply(&self, wish: &ApplyWish, mut prepared: Prepared, approver: &mut dyn Approver) -> Result<Asked, EngineError> {
-        let nobody = || EngineError::NotApproved { undo: None };
+        let nobody = || EngineError::from(ChangesError::NotApproved { undo: None });
         prepared.let_go_on();
         let risky = prepared.left_out.iter().filter(|l| l.reason == Reason::Risky).count();
         if risky > 0 && approver.answer(Question::Risky(&prepared, risky)).ok_or_else(nobody)? {
@@ -236,7 +236,7 @@ impl Changes {
         };
         prepared.notes().iter().for_each(|note| approver.note(note));
         if !wish.is_approved {
-            let nobody = || EngineError::NotApproved { undo: Some(prepared.page.id.clone()) };
+            let nobody = || EngineError::from(ChangesError::NotApproved { undo: Some(prepared.page.id.clone()) });
             if !approver.answer(Question::Undo(&prepared)).ok_or_else(nobody)? {
                 return Ok(TakenBack::Declined);
             }

@@ -8,8 +8,8 @@ use whatif_diff::base::{self, Fate};
 use whatif_sys::absence::OrAbsent;
 use whatif_types::text;
 
-use crate::changes::Changes;
 use crate::changes::apply::About;
+use crate::changes::{Changes, ChangesError};
 use crate::{EngineError, private_file};
 
 const FILE: &str = "page.json";
@@ -99,11 +99,12 @@ impl Changes {
         let mut fitting: Vec<Page> = self.history()?.into_iter().filter(|p| p.id.starts_with(id)).collect();
         match (fitting.pop(), fitting.is_empty()) {
             (Some(page), true) if !id.is_empty() => Ok(page),
-            (Some(last), _) => Err(EngineError::AmbiguousApply {
+            (Some(last), _) => Err(ChangesError::AmbiguousApply {
                 prefix: id.to_owned(),
                 ids: fitting.into_iter().chain([last]).map(|p| p.id).collect(),
-            }),
-            (None, _) => Err(EngineError::NoSuchApply { id: id.to_owned() }),
+            }
+            .into()),
+            (None, _) => Err(ChangesError::NoSuchApply { id: id.to_owned() }.into()),
         }
     }
 

@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::base::{Made, NewBase, Record, hash_of};
 use whatif_diff::{Base, Change, Kind, Moved, State, Time, Unchanged, Unreadable, content, git_index};
+use whatif_layers::state_dir::SandboxLock;
 use whatif_sys::{absence, direct};
-use whatif_types::{Sandbox, Status};
+use whatif_types::{Sandbox, Selector, Status};
 
 use self::head::{Head, New};
 use self::names::Following;
@@ -70,12 +71,10 @@ enum Outcome {
 }
 
 impl Changes {
-    pub fn rebase(&self, name: Option<&str>) -> Result<Rebased, EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn rebase(&self, which: &Selector) -> Result<Rebased, EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         self.ground.require_project(&sandbox)?;
-        let sandbox = self.with_heads(sandbox)?;
-        let _lock = self.ground.lock(&sandbox)?;
-        let mut sandbox = self.ground.refresh(&sandbox)?;
+        let (_lock, mut sandbox) = self.lock_with_heads(sandbox)?;
         self.lifecycle.rest(&mut sandbox)?;
         let directory = self.ground.directory(&sandbox)?;
         let held_back = self.refresh_copies(&sandbox, &directory)?;
@@ -140,7 +139,7 @@ impl Changes {
         rebased
             .open
             .extend(found.unreadable.iter().map(|closed| (closed.path.clone(), "it cannot be read, so it was not looked at")));
-        self.ground.bases(&sandbox)?.replace(bases, None).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
+        self.ground.bases(&sandbox)?.replace(bases, None).map_err(|e| EngineError::io("write", directory.join("base"), e))?;
         sandbox.details.based_at = Some(now());
         sandbox.updated_at = now();
         // This also keeps what is relative to reality now before reality moves on.
@@ -165,18 +164,32 @@ impl Changes {
     }
 
     /// A sandbox whose layers changed while it was stopped has no heads until it starts, and nothing can be put into one before.
-    fn with_heads(&self, sandbox: Sandbox) -> Result<Sandbox, EngineError> {
-        if sandbox.status == Status::Active || sandbox.details.position.stack.is_empty() {
-            return Ok(sandbox);
+    fn lock_with_heads(&self, mut sandbox: Sandbox) -> Result<(SandboxLock, Sandbox), EngineError> {
+        loop {
+            if !self.has_heads(&sandbox)? {
+                sandbox = self.lifecycle.start_stopped(sandbox, Why::Asked)?;
+            }
+            let lock = self.ground.lock(&sandbox)?;
+            sandbox = self.ground.refresh(&sandbox)?;
+            // Before we had the lock, another command may have stopped it and changed its layers.
+            if self.has_heads(&sandbox)? {
+                return Ok((lock, sandbox));
+            }
         }
-        let head = self.ground.directory(&sandbox)?.join("head");
+    }
+
+    fn has_heads(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
+        if sandbox.status == Status::Active || sandbox.details.position.stack.is_empty() {
+            return Ok(true);
+        }
+        let head = self.ground.directory(sandbox)?.join("head");
         for number in 0..sandbox.details.trees.len() {
             let tree = head.join(number.to_string());
             if !absence::is_dir(&tree).map_err(|e| EngineError::io("examine", &tree, e))? {
-                return self.lifecycle.start_stopped(sandbox, Why::Asked);
+                return Ok(false);
             }
         }
-        Ok(sandbox)
+        Ok(true)
     }
 }
 

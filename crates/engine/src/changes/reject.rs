@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use whatif_types::config::Rejected;
-use whatif_types::{Sandbox, Status};
+use whatif_types::{Sandbox, Selector, Status};
 
 use crate::changes::Changes;
 use crate::{EngineError, now};
 
 impl Changes {
     /// Ends what runs and keeps or deletes the sandbox, as asked or as the policy says. True: it is gone.
-    pub fn reject(&self, name: Option<&str>, asked: Option<Rejected>) -> Result<(Sandbox, bool), EngineError> {
+    pub fn reject(&self, which: &Selector, asked: Option<Rejected>) -> Result<(Sandbox, bool), EngineError> {
         if asked.unwrap_or(self.ground.caller.config.policy.reject) == Rejected::Delete {
-            return Ok((self.lifecycle.remove(name, false)?, true));
+            return Ok((self.lifecycle.remove(which, false)?, true));
         }
-        let sandbox = self.ground.resolve(name)?;
+        let sandbox = self.ground.resolve(which)?;
         let _lock = self.ground.lock(&sandbox)?;
         let mut sandbox = self.ground.refresh(&sandbox)?;
         if sandbox.status == Status::Active {

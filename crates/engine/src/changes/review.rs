@@ -15,7 +15,7 @@ use whatif_diff::{Change, ChangeSet, digest};
 use whatif_types::Sandbox;
 use whatif_types::text::Text;
 
-use crate::changes::Changes;
+use crate::changes::{Changes, ChangesError};
 use crate::{EngineError, private_file};
 
 mod rejected;
@@ -200,7 +200,9 @@ impl Changes {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.map_err(|e| EngineError::io("read", &path, e))?,
         };
-        serde_json::from_slice(&bytes).map(Some).map_err(|_| EngineError::DamagedReview { name: sandbox.name.clone(), path })
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|_| ChangesError::DamagedReview { name: sandbox.name.clone(), path }.into())
     }
 
     fn store_review(&self, sandbox: &Sandbox, stored: &Stored) -> Result<(), EngineError> {

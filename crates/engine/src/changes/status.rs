@@ -8,7 +8,7 @@ use whatif_diff::ignored::Rules;
 use whatif_diff::{Base, Bases, Depth, Kind, Moved, Node, State, Time, Unreadable};
 use whatif_overlay::Format;
 use whatif_sys::absence::MeansAbsent;
-use whatif_types::Sandbox;
+use whatif_types::{Sandbox, Selector};
 
 use crate::changes::Changes;
 use crate::changes::apply::{Outlook, filled, is_in_doubt, outlook};
@@ -81,8 +81,8 @@ impl Drift {
 }
 
 impl Changes {
-    pub fn status(&self, name: Option<&str>) -> Result<Standing, EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn status(&self, which: &Selector) -> Result<Standing, EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let found = self.ground.find_changes(&sandbox)?.complete(&sandbox.project)?;
         let mut gone: HashSet<PathBuf> = found.gone.iter().cloned().collect();
         let set = self.ground.sort_out(&sandbox, found, Depth::Names, Binding::LOOSE)?;

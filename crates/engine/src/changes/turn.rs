@@ -9,8 +9,8 @@ use whatif_sys::{absence, patience};
 use whatif_types::Sandbox;
 
 use crate::EngineError;
-use crate::changes::Changes;
 use crate::changes::apply::{Watch, root_of};
+use crate::changes::{Changes, ChangesError};
 
 /// How long an apply waits for others in the same tree.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ impl Changes {
     pub(crate) fn take_turn_in_project(&self, sandbox: &Sandbox, watch: &mut Watch<'_>) -> Result<Option<Turn>, EngineError> {
         match self.take_turn(&[root_of(&sandbox.project, sandbox).to_owned()], watch) {
             // There is no such directory. What that means is found when the plan is made.
-            Err(EngineError::Apply(ApplyError::Problems(_))) => Ok(None),
+            Err(EngineError::Changes(ChangesError::Apply(ApplyError::Problems(_)))) => Ok(None),
             other => other.map(Some),
         }
     }
@@ -64,7 +64,7 @@ impl Changes {
             };
             for trouble in self.recover_locked(&directory, Some(lock)) {
                 if trouble.is_damage {
-                    return Err(EngineError::Unfinished { message: trouble.message });
+                    return Err(ChangesError::Unfinished { message: trouble.message }.into());
                 }
                 notes.push(trouble.message.to_string());
             }

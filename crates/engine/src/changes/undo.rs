@@ -13,12 +13,12 @@ use whatif_types::SandboxId;
 
 use self::objects::AddedObjects;
 pub use self::objects::is_git_object;
-use crate::changes::Changes;
 use crate::changes::apply::{About, BaseAfter, Left, Staged, Transacted, Watch, look_anew};
 use crate::changes::database::is_open_database;
+use crate::changes::error::ChangedPath;
 use crate::changes::history::Page;
 use crate::changes::turn::Turn;
-use crate::error::{ChangedPath, Misuse};
+use crate::changes::{Changes, ChangesError};
 use crate::git_directory::{Fault, Repository};
 use crate::{EngineError, now};
 
@@ -85,7 +85,7 @@ impl Changes {
     pub fn prepare_undo(&self, request: &UndoRequest) -> Result<PreparedUndo, EngineError> {
         let page = self.page_to_undo(request.id.as_deref())?;
         if let Some(by) = &page.undone_by {
-            return Err(EngineError::Undone { id: page.id, by: by.clone() });
+            return Err(ChangesError::Undone { id: page.id, by: by.clone() }.into());
         }
         let directory = self.ground.state.apply_path(&page.id);
         let done = whatif_apply::read(&directory)?;
@@ -98,11 +98,11 @@ impl Changes {
         for pattern in &request.skip {
             let one = Patterns::protecting(std::slice::from_ref(pattern), scope)?;
             if !found.keys().any(|path| one.matches(path)) {
-                mistake = Some(Misuse::NothingToSkip { id: page.id.clone(), pattern: pattern.clone() });
+                mistake = Some(ChangesError::NothingToSkip { id: page.id.clone(), pattern: pattern.clone() });
             }
         }
         if !request.skip.is_empty() && found.keys().all(|path| skip.matches(path)) {
-            mistake = Some(Misuse::SkipsEverything { id: page.id.clone() });
+            mistake = Some(ChangesError::SkipsEverything { id: page.id.clone() });
         }
         if let Some(mistake) = mistake {
             return Err(mistake.into());
@@ -119,10 +119,11 @@ impl Changes {
             changed.sort_by(|a, b| a.path.cmp(&b.path));
         }
         if !changed.is_empty() {
-            return Err(EngineError::ChangedSince {
+            return Err(ChangesError::ChangedSince {
                 id: page.id,
                 changed: changed.into_iter().map(|c| with_backup(c, &done)).collect(),
-            });
+            }
+            .into());
         }
         let undone: HashSet<PathBuf> = plan.operations.iter().map(|o| o.absolute(&plan.roots)).collect();
         let mut opened = Vec::new();
@@ -134,11 +135,11 @@ impl Changes {
             }
         }
         if !opened.is_empty() {
-            return Err(EngineError::ChangedSince { id: page.id, changed: opened });
+            return Err(ChangesError::ChangedSince { id: page.id, changed: opened }.into());
         }
         let used = self.used_in_repositories(&plan, &page)?;
         if !used.is_empty() {
-            return Err(EngineError::ChangedSince { id: page.id, changed: used });
+            return Err(ChangesError::ChangedSince { id: page.id, changed: used }.into());
         }
         let is_in_use = |path: &Path| in_use.iter().any(|one| one.path == path);
         let may_stay = |path: &Path| !request.skip.is_empty() || is_added_object(path) || is_in_use(path);
@@ -148,7 +149,7 @@ impl Changes {
         let undo = About {
             id: crate::ids::new_id()?.to_string(),
             at: now(),
-            who: self.who(),
+            who: self.ground.caller.principal.to_string(),
             undo_of: Some(page.id.clone()),
             takes_back: !about.takes_back,
             bases: bases_again(&about, &found, &skipped),
@@ -205,7 +206,7 @@ impl Changes {
         let (mut in_project, elsewhere): (Vec<Page>, Vec<Page>) = pages.partition(|p| here.starts_with(&p.project));
         if in_project.is_empty() {
             let beneath: BTreeSet<PathBuf> = elsewhere.into_iter().map(|p| p.project).filter(|p| p.starts_with(here)).collect();
-            return Err(EngineError::NothingToUndo { beneath: beneath.into_iter().collect() });
+            return Err(ChangesError::NothingToUndo { beneath: beneath.into_iter().collect() }.into());
         }
         Ok(in_project.swap_remove(0))
     }

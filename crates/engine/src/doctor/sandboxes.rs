@@ -41,7 +41,7 @@ pub(super) fn probes(engine: &Engine) -> Vec<Probe> {
             continue;
         }
         // A keeper serves the version it was started with until it is stopped.
-        if engine.ground.instance(sandbox).is_ok_and(|instance| instance.is_outdated()) {
+        if engine.ground.instance(sandbox).is_ok_and(|instance| instance.is_outdated(&engine.ground.state.cache())) {
             let fix = format!("whatif stop {0} && whatif start {0}", sandbox.name);
             probes.push(Probe::warn("old keeper", format!("{} still runs an earlier whatif", sandbox.name), fix));
         }

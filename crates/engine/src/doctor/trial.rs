@@ -112,9 +112,8 @@ fn attempt(engine: &Engine, backend: Backend, same_ids: bool, net: NetMode) -> R
             .lifecycle
             .begin_boot(&wish, Choice { backend, same_ids, ..Choice::default() })
             .and_then(|booting| engine.lifecycle.finish_boot(&wish, booting, None));
-        let result = booted.map(|(booting, _)| {
-            booting.instance.kill();
-            booting.instance.wait(None);
+        let result = booted.map(|booting| {
+            booting.end();
             booting.identity
         });
         remove::tree(&directory)?;

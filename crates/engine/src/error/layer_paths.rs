@@ -5,14 +5,16 @@ use std::path::{Component, Path, PathBuf};
 use whatif_archive::ArchiveError;
 
 use crate::EngineError;
+use crate::ground::GroundError;
+use crate::history::HistoryError;
 
 impl EngineError {
     /// The same about the user's file. `state` is the state directory, `trees` what the sandbox's trees stand for.
     pub(crate) fn about_inside(mut self, state: &Path, trees: &[PathBuf]) -> Self {
         let named = match &mut self {
-            Self::Path(error) => Some(&mut error.path),
-            Self::Io { path, .. } => Some(path),
-            Self::Archive(ArchiveError::Io { path, .. } | ArchiveError::Changed { path }) => Some(path),
+            Self::Ground(GroundError::Path(error)) => Some(&mut error.path),
+            Self::Ground(GroundError::Io { path, .. }) => Some(path),
+            Self::History(HistoryError::Archive(ArchiveError::Io { path, .. } | ArchiveError::Changed { path })) => Some(path),
             _ => None,
         };
         if let Some(path) = named

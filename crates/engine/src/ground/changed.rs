@@ -19,7 +19,7 @@ use whatif_types::{Backend, LayerId, Sandbox, Snapshot};
 use crate::git::Git;
 use crate::ground::intact::{expected_heads, is_directory};
 use crate::ground::still::Binding;
-use crate::ground::{Ground, unmarked, viewed};
+use crate::ground::{Ground, GroundError, unmarked, viewed};
 use crate::merge::written;
 use crate::owner::Owner;
 use crate::secrets::{Secrets, Unshown};
@@ -114,7 +114,7 @@ impl Ground {
     pub(crate) fn require_our_keeper(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         match sandbox.details.keeper_version == PROTOCOL_VERSION {
             true => Ok(()),
-            false => Err(EngineError::OtherKeeper { name: sandbox.name.clone() }),
+            false => Err(GroundError::OtherKeeper { name: sandbox.name.clone() }.into()),
         }
     }
 
@@ -139,10 +139,10 @@ impl Ground {
     ) -> Result<(), EngineError> {
         let gone: Vec<&PathBuf> = roots::unmounted(sandbox).collect();
         if let Some(tree) = paths.clone().find_map(|path| gone.iter().find(|tree| path.starts_with(tree))) {
-            return Err(EngineError::Unmounted { name: sandbox.name.clone(), tree: tree.to_path_buf() });
+            return Err(GroundError::Unmounted { name: sandbox.name.clone(), tree: tree.to_path_buf() }.into());
         }
         match roots::mounted_over(sandbox, paths)? {
-            Some(place) => Err(EngineError::MountedOver { name: sandbox.name.clone(), place: place.to_owned() }),
+            Some(place) => Err(GroundError::MountedOver { name: sandbox.name.clone(), place: place.to_owned() }.into()),
             None => Ok(()),
         }
     }
@@ -262,7 +262,7 @@ impl Ground {
     pub(crate) fn keep_bases(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         let has_news = match self.has_news(sandbox) {
             // While a sandbox moves to other layers, its head is gone for a moment. What was in it is seen to by that command.
-            Err(EngineError::Incomplete { .. }) => match self.record_after_move(sandbox)? {
+            Err(EngineError::Ground(GroundError::Incomplete { .. })) => match self.record_after_move(sandbox)? {
                 Some(_) => return Ok(false),
                 None => self.has_news(sandbox)?,
             },
@@ -273,7 +273,7 @@ impl Ground {
         }
         // Whoever is changing the sandbox sees to it. Afterwards it may stand somewhere else.
         let Some(_lock) = SandboxLock::take(&self.directory(sandbox)?)? else { return Ok(false) };
-        let published = self.state.published(&sandbox.name).and_then(|(_, record)| serde_json::from_slice::<Sandbox>(&record).ok());
+        let published = self.published(&sandbox.name).map(|(_, sandbox)| sandbox);
         match published.filter(|now| now.id == sandbox.id) {
             Some(now) => self.keep_bases_locked(&now),
             None => self.keep_bases_locked(&self.refresh(sandbox)?),

@@ -10,8 +10,8 @@ use whatif_sys::patience;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Status};
 
-use crate::ground::Ground;
 use crate::ground::keepers::instance_in;
+use crate::ground::{Ground, GroundError};
 use crate::{EngineError, now};
 
 /// How long a keeper may take to exit.
@@ -34,10 +34,10 @@ impl Ground {
         question: impl FnOnce(&dyn Instance) -> Result<T, ClientError>,
     ) -> Result<Option<T>, EngineError> {
         match self.instance(sandbox).and_then(|instance| Ok(question(&*instance)?)) {
-            Err(EngineError::Keeper(error)) if has_ended(&error) => match self.explain_end(sandbox, error) {
-                EngineError::EndedMeanwhile { .. } => Ok(None),
+            Err(EngineError::Ground(GroundError::Keeper(error))) if has_ended(&error) => match self.explain_end(sandbox, error) {
+                EngineError::Ground(GroundError::EndedMeanwhile { .. }) => Ok(None),
                 // However it ended, nothing runs in it.
-                EngineError::Keeper(_) if self.has_stopped(sandbox) => Ok(None),
+                EngineError::Ground(GroundError::Keeper(_)) if self.has_stopped(sandbox) => Ok(None),
                 other => Err(other),
             },
             other => other.map(Some),
@@ -62,10 +62,12 @@ impl Ground {
     /// Says why the keeper of a command that had begun is not there any more.
     #[must_use]
     pub fn explain_end_of_command(&self, sandbox: &Sandbox, error: EngineError) -> EngineError {
-        let EngineError::Keeper(error) = error else { return error };
+        let EngineError::Ground(GroundError::Keeper(error)) = error else { return error };
         match self.explain_end(sandbox, error) {
-            EngineError::EndedMeanwhile { name, .. } => EngineError::EndedMeanwhile { name, has_run: true },
-            EngineError::Removed { name, .. } => EngineError::Removed { name, has_run: true },
+            EngineError::Ground(GroundError::EndedMeanwhile { name, .. }) => {
+                GroundError::EndedMeanwhile { name, has_run: true }.into()
+            }
+            EngineError::Ground(GroundError::Removed { name, .. }) => GroundError::Removed { name, has_run: true }.into(),
             other => other,
         }
     }
@@ -73,9 +75,9 @@ impl Ground {
     /// What another command did to the sandbox of a command that a signal ended; nothing if it goes on without that command.
     #[must_use]
     pub fn end_by_another_command(&self, sandbox: &Sandbox) -> Option<EngineError> {
-        let gone = EngineError::Keeper(ClientError::NotRunning);
+        let gone = EngineError::from(GroundError::Keeper(ClientError::NotRunning));
         match self.explain_end_of_command(sandbox, gone) {
-            ended @ (EngineError::EndedMeanwhile { .. } | EngineError::Removed { .. }) => Some(ended),
+            ended @ EngineError::Ground(GroundError::EndedMeanwhile { .. } | GroundError::Removed { .. }) => Some(ended),
             _ => None,
         }
     }
@@ -89,13 +91,13 @@ impl Ground {
         self.await_other_command(&sandbox.id);
         self.await_last_moment(sandbox);
         match self.reread(sandbox).and_then(|now| self.refreshed(now)) {
-            Err(EngineError::NoSuchSandbox { .. }) => EngineError::Removed { name, has_run: false },
-            Ok(_) if self.state.is_being_deleted(&sandbox.id) => EngineError::Removed { name, has_run: false },
+            Err(EngineError::Ground(GroundError::NoSuchSandbox { .. })) => GroundError::Removed { name, has_run: false }.into(),
+            Ok(_) if self.state.is_being_deleted(&sandbox.id) => GroundError::Removed { name, has_run: false }.into(),
             // No command ended it.
             Ok(now) if now.details.stop_reason == Some(StopReason::Lost) => error.into(),
             // One that was started again since is another one.
             Ok(now) if now.status != Status::Active || now.details.handle != sandbox.details.handle => {
-                EngineError::EndedMeanwhile { name, has_run: false }
+                GroundError::EndedMeanwhile { name, has_run: false }.into()
             }
             _ => error.into(),
         }

@@ -17,7 +17,7 @@ use whatif_types::sandbox::StopReason;
 use whatif_types::{LayerId, Plan, Sandbox, Status};
 
 use crate::EngineError;
-use crate::ground::Ground;
+use crate::ground::{Ground, GroundError};
 use crate::missing::{Missing, Part};
 use crate::owner::Owner;
 
@@ -152,7 +152,7 @@ impl Ground {
         let mut record = Cow::Borrowed(sandbox);
         for _ in 0..MOST_MOVES {
             match look(&record) {
-                Err(EngineError::Incomplete { .. }) => match self.record_after_move(&record)? {
+                Err(EngineError::Ground(GroundError::Incomplete { .. })) => match self.record_after_move(&record)? {
                     Some(now) => record = Cow::Owned(now),
                     None => break,
                 },
@@ -197,7 +197,7 @@ impl Ground {
             return Ok(());
         }
         let intact = self.intact_snapshots(owner).unwrap_or_default();
-        Err(EngineError::Incomplete { owner: owner.clone(), missing, intact })
+        Err(GroundError::Incomplete { owner: owner.clone(), missing, intact }.into())
     }
 
     /// The snapshots of a sandbox that are all there, as `NAME@LABEL`, newest first.

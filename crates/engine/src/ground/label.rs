@@ -7,8 +7,7 @@ use whatif_store::Found;
 use whatif_types::{Sandbox, Snapshot};
 
 use crate::EngineError;
-use crate::error::Misuse;
-use crate::ground::Ground;
+use crate::ground::{Ground, GroundError};
 
 /// A sandbox with this label stays.
 pub(crate) const KEEP: &str = "keep";
@@ -30,7 +29,8 @@ impl Ground {
         match line.find_map(|s| s.map(|s| (s.label == label).then_some(s)).transpose()) {
             Some(found) => found,
             None => {
-                Err(EngineError::NoSuchSnapshot { label: label.escape_debug().to_string(), sandbox: Some(sandbox.name.clone()) })
+                Err(GroundError::NoSuchSnapshot { label: label.escape_debug().to_string(), sandbox: Some(sandbox.name.clone()) }
+                    .into())
             }
         }
     }
@@ -45,15 +45,15 @@ impl Ground {
 
     /// The snapshot that is meant on its own, and its sandbox.
     pub(crate) fn find_snapshot(&self, label: &str) -> Result<(Sandbox, Snapshot), EngineError> {
-        let unknown = || EngineError::NoSuchSnapshot { label: label.escape_debug().to_string(), sandbox: None };
+        let unknown = || EngineError::from(GroundError::NoSuchSnapshot { label: label.escape_debug().to_string(), sandbox: None });
         if let Some((name, own)) = label.split_once('@').filter(|(name, _)| !name.is_empty()) {
-            let sandbox = self.resolve(Some(name))?;
+            let sandbox = self.resolve(&name.into())?;
             let own = if own.starts_with('-') { format!("@{own}") } else { own.to_owned() };
             let snapshot = self.snapshot_for(&sandbox, &own)?;
             return Ok((sandbox, snapshot));
         }
         if steps_back(label).is_some() {
-            let sandbox = self.resolve(None)?;
+            let sandbox = self.resolve(&self.caller.selector(None)?)?;
             let snapshot = self.snapshot_for(&sandbox, label)?;
             return Ok((sandbox, snapshot));
         }
@@ -74,7 +74,7 @@ impl Ground {
             _ => {
                 let mut names: Vec<String> = candidates.iter().map(|(s, l)| format!("{}@{}", s.name, l.label)).collect();
                 names.sort();
-                Err(EngineError::AmbiguousSnapshot { label: label.to_owned(), names })
+                Err(GroundError::AmbiguousSnapshot { label: label.to_owned(), names }.into())
             }
         }
     }
@@ -95,7 +95,7 @@ impl Ground {
     fn step_back(&self, sandbox: &Sandbox, steps: usize, label: &str) -> Result<Snapshot, EngineError> {
         match self.line(sandbox).nth(steps - 1) {
             Some(snapshot) => snapshot,
-            None => Err(EngineError::NoSuchSnapshot { label: label.to_owned(), sandbox: Some(sandbox.name.clone()) }),
+            None => Err(GroundError::NoSuchSnapshot { label: label.to_owned(), sandbox: Some(sandbox.name.clone()) }.into()),
         }
     }
 
@@ -111,7 +111,7 @@ impl Ground {
 }
 
 fn not_its_own(sandbox: &Sandbox, label: &str) -> EngineError {
-    Misuse::NotItsOwn { label: label.escape_debug().to_string(), sandbox: sandbox.name.clone() }.into()
+    GroundError::NotItsOwn { label: label.escape_debug().to_string(), sandbox: sandbox.name.clone() }.into()
 }
 
 /// `@-3` is three.

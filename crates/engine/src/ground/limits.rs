@@ -1,45 +1,38 @@
-//! By what each limit of a sandbox is enforced here, and setting that up.
+//! Which limits a sandbox has. By what each is enforced is its provider's concern.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-pub use whatif_cgroup::Scope;
-use whatif_cgroup::{Found, Group, Version, Wanted};
-use whatif_keeper::protocol::{PassedGroup, Request};
+use whatif_keeper::protocol::Request;
 use whatif_layers::state_dir::FAREWELL;
-use whatif_provider::{Recorded, groups};
+pub use whatif_provider::Scope;
+use whatif_provider::{BindError, Binding, Bound, Enforcement, Provider, Recorded, Weak};
 use whatif_types::boot::{KeeperLimits, Room};
 use whatif_types::config::UserConfig;
-use whatif_types::limits::{Expiry, Means, Resource};
-use whatif_types::{Enforced, Identity, Limits, Sandbox, SandboxId};
+use whatif_types::limits::Expiry;
+use whatif_types::{Identity, Limits, Sandbox, SandboxId};
 
 use crate::EngineError;
-use crate::error::Misuse;
-use crate::ground::Ground;
 use crate::ground::lifetime::clock;
+use crate::ground::{Ground, GroundError};
 use crate::owner::Owner;
 
 /// Set for a command that was started anew in a scope.
 pub const IN_SCOPE: &str = "WHATIF_IN_SCOPE";
 
-/// A control group as far as it was needed, and what is left for the keeper to do.
+/// What enforces the limits of a sandbox, its keeper's part included.
 #[derive(Debug, Default)]
 pub(crate) struct Bounds {
-    pub enforced: Vec<Enforced>,
-    pub keeper: KeeperLimits,
-    group: Option<Group>,
+    pub bound: Bound,
+    keeper: KeeperLimits,
     farewell: Option<OwnedFd>,
 }
 
 impl Bounds {
     /// What the keeper is told, with descriptors in the order it takes them.
     pub(crate) fn request(&self) -> (Request, Vec<BorrowedFd<'_>>) {
-        let group = self.group.as_ref().map(|group| PassedGroup {
-            entrances: group.entrances().len(),
-            meters: group.meters().iter().map(|(meter, _)| *meter).collect(),
-        });
-        let of_group = self.group.iter().flat_map(|g| g.entrances().iter().chain(g.meters().iter().map(|(_, fd)| fd)));
-        let descriptors = of_group.chain(&self.farewell).map(AsFd::as_fd).collect();
+        let group = self.bound.passed();
+        let descriptors = self.bound.descriptors().chain(self.farewell.iter().map(AsFd::as_fd)).collect();
         (Request::Bounds { limits: Box::new(self.keeper.clone()), group, farewell: self.farewell.is_some() }, descriptors)
     }
 }
@@ -62,12 +55,12 @@ impl Lease<'_> {
 
 /// Refuses a limit of 0: taken at its word it would end everything at once, and nobody who means "no limit" wants that.
 pub fn check(asked: &Limits) -> Result<(), EngineError> {
-    asked.check().map_err(|why| Misuse::Limit { why }.into())
+    asked.check().map_err(|why| GroundError::Limit { why }.into())
 }
 
 impl Ground {
     /// What is said on the command line, then by a profile or preset, then by the configuration; never more than the project allows.
-    pub(crate) fn limits(&self, config: &UserConfig, asked: &Limits) -> Result<Limits, EngineError> {
+    pub(crate) fn limits(&self, config: &UserConfig, asked: &Limits, provider: &dyn Provider) -> Result<Limits, EngineError> {
         check(asked)?;
         let mut limits = asked.clone();
         if let Some(name) = asked.preset.as_deref().filter(|name| *name != "none") {
@@ -85,47 +78,27 @@ impl Ground {
         }
         let limits = limits.at_most(&most);
         if limits.require {
-            self.require(&limits)?;
+            self.require(&limits, provider)?;
         }
         Ok(limits)
     }
 
     /// Refuses limits that would be enforced less strictly than a kernel could.
-    fn require(&self, limits: &Limits) -> Result<(), EngineError> {
-        let found = Found::look();
-        self.want_scope(&found, limits)?;
-        for (resource, _) in limits.resources() {
-            let by = means(&found, resource, self.caller.identity());
-            if by.is_weak_for(resource) {
-                let why = match resource {
-                    Resource::Memory => found.memory().err(),
-                    _ => found.cpu().err(),
-                };
-                return Err(EngineError::LimitsUnavailable {
-                    resource,
-                    by,
-                    why: why.map(|w| w.reason.clone()).unwrap_or_default(),
-                    fix: why.and_then(|w| w.fix.clone()),
-                });
-            }
+    fn require(&self, limits: &Limits, provider: &dyn Provider) -> Result<(), EngineError> {
+        let Enforcement { weak, scope } = provider.enforcement(limits, self.caller.identity());
+        if let Some(scope) = scope.filter(|_| self.can_move_into_scope()) {
+            return Err(GroundError::ScopeNeeded { scope }.into());
         }
-        Ok(())
+        match weak {
+            Some(Weak { resource, by, why, fix }) => Err(GroundError::LimitsUnavailable { resource, by, why, fix }.into()),
+            None => Ok(()),
+        }
     }
 
-    /// Where control groups can be had by starting anew in a scope of the user's service manager, that is the way to go; once.
-    fn want_scope(&self, found: &Found, limits: &Limits) -> Result<(), EngineError> {
-        let Some(scope) = found.scope() else { return Ok(()) };
+    /// Where limits can be had by starting anew in a scope of the user's service manager, that is the way to go; once.
+    fn can_move_into_scope(&self) -> bool {
         let is_in_one = self.caller.environment.iter().any(|(name, _)| name == IN_SCOPE);
-        let missing = [
-            limits.memory.is_some() && found.memory().is_err(),
-            limits.pids.is_some() && found.pids().is_err(),
-            limits.cpus.is_some() && found.cpu().is_err(),
-        ];
-        let has_manager = self.caller.runtime_dir.is_some();
-        if missing.contains(&true) && has_manager && !is_in_one {
-            return Err(EngineError::ScopeNeeded { scope: scope.clone() });
-        }
-        Ok(())
+        self.caller.runtime_dir.is_some() && !is_in_one
     }
 
     /// Sets up what enforces the limits, before anything runs.
@@ -135,7 +108,7 @@ impl Ground {
         directory: &Path,
         lease: Lease<'_>,
         config: &UserConfig,
-        identity: Identity,
+        (provider, identity): (&dyn Provider, Identity),
     ) -> Result<Bounds, EngineError> {
         let limits = lease.limits;
         let mut bounds = Bounds::default();
@@ -157,31 +130,10 @@ impl Ground {
         if limits.resources().next().is_none() {
             return Ok(bounds);
         }
-        let found = Found::look();
-        self.want_scope(&found, limits)?;
-        let mut wanted = Wanted::default();
-        for (resource, _) in limits.resources() {
-            let by = means(&found, resource, identity);
-            bounds.enforced.push(Enforced { resource, by });
-            match (resource, by) {
-                (Resource::Memory, Means::Watcher) => bounds.keeper.memory = limits.memory.map(|m| m.0),
-                (Resource::Memory, _) => wanted.memory = limits.memory.map(|m| m.0),
-                (Resource::Pids, Means::Rlimit) => bounds.keeper.pids = limits.pids,
-                (Resource::Pids, _) => wanted.pids = limits.pids,
-                (Resource::Cpus, Means::Affinity) => bounds.keeper.processors = limits.cpus.map(|c| c.rounded_up()),
-                (Resource::Cpus, _) => wanted.cpus_milli = limits.cpus.map(|c| c.thousandths()),
-                (Resource::Disk | Resource::Inodes, _) => {}
-            }
-        }
-        if wanted != Wanted::default() {
-            let name = self.group_name(id)?;
-            // One of before may have been left behind.
-            let group = Group::make(&found, &name, &wanted).or_else(|_| {
-                whatif_cgroup::remove(&found, &name)?;
-                Group::make(&found, &name, &wanted)
-            });
-            bounds.group = Some(group?);
-        }
+        let (state, can_move) = (self.state.root(), self.can_move_into_scope());
+        bounds.bound = provider.bind(&Binding { id, state, limits, identity, can_move })?;
+        let KeeperLimits { memory, pids, processors, .. } = bounds.bound.keeper;
+        bounds.keeper = KeeperLimits { memory, pids, processors, ..bounds.keeper };
         Ok(bounds)
     }
 
@@ -217,16 +169,15 @@ impl Ground {
         let recorded = Recorded { state: self.state.root(), enforced: &[] };
         whatif_provider::ALL.iter().for_each(|provider| provider.clear(id, None, &recorded));
     }
+}
 
-    fn group_name(&self, id: &SandboxId) -> Result<String, EngineError> {
-        let root = self.state.root();
-        groups::name(root, id).map_err(|e| EngineError::io("examine", root, e))
-    }
-
-    /// Of all control groups of this state directory, and of no other.
-    pub(crate) fn group_prefix(&self) -> Result<String, EngineError> {
-        let root = self.state.root();
-        groups::prefix(root).map_err(|e| EngineError::io("examine", root, e))
+impl From<BindError> for EngineError {
+    fn from(error: BindError) -> Self {
+        match error {
+            BindError::ScopeNeeded { scope } => GroundError::ScopeNeeded { scope }.into(),
+            BindError::State { path, source } => Self::io("examine", &path, source),
+            BindError::Limits(error) => error.into(),
+        }
     }
 }
 
@@ -243,24 +194,6 @@ fn preset(config: &UserConfig, name: &str) -> Result<Limits, EngineError> {
     Limits::preset(name).ok_or_else(|| {
         let mut known = ["small", "medium", "large"].map(str::to_owned).to_vec();
         known.extend(config.profiles.keys().filter(|name| Limits::preset(name).is_none()).cloned());
-        Misuse::NoSuchLimits { name: name.to_owned(), known }.into()
+        GroundError::NoSuchLimits { name: name.to_owned(), known }.into()
     })
-}
-
-/// The strictest way there is here.
-fn means(found: &Found, resource: Resource, identity: Identity) -> Means {
-    let group = match resource {
-        Resource::Memory => found.memory(),
-        Resource::Pids => found.pids(),
-        Resource::Cpus => found.cpu(),
-        Resource::Disk | Resource::Inodes => return Means::Watcher,
-    };
-    match (group, resource) {
-        (Ok(Version::V2), _) => Means::Cgroup2,
-        (Ok(Version::V1), _) => Means::Cgroup1,
-        (Err(_), Resource::Memory) => Means::Watcher,
-        // The kernel does not count the processes of its own root.
-        (Err(_), Resource::Pids) if identity != Identity::Same => Means::Rlimit,
-        (Err(_), _) => Means::Affinity,
-    }
 }

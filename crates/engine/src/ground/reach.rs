@@ -6,10 +6,11 @@ use whatif_diff::{Kind, Node};
 use whatif_keeper::Client;
 use whatif_provider::Instance;
 use whatif_types::Sandbox;
+use whatif_types::sandbox::note;
 
 use crate::EngineError;
-use crate::ground::Ground;
 use crate::ground::keepers::instance_in;
+use crate::ground::{Ground, GroundError};
 
 impl Ground {
     pub(crate) fn connect(&self, sandbox: &Sandbox) -> Result<Client, EngineError> {
@@ -25,16 +26,24 @@ impl Ground {
         match self.state.find(&sandbox.id)? {
             Some(directory) => Ok(directory),
             // Removed meanwhile, unless it is still recorded.
-            None if self.store.get(&sandbox.id)?.is_none() => Err(EngineError::NoSuchSandbox { name: sandbox.name.clone() }),
-            None => Err(self.require_heads(sandbox).err().unwrap_or_else(|| EngineError::Busy { name: sandbox.name.clone() })),
+            None if self.store.get(&sandbox.id)?.is_none() => Err(GroundError::NoSuchSandbox { name: sandbox.name.clone() }.into()),
+            None => {
+                Err(self.require_heads(sandbox).err().unwrap_or_else(|| GroundError::Busy { name: sandbox.name.clone() }.into()))
+            }
         }
     }
 
     /// Lets `exec` find a running sandbox without opening the records. Only a shortcut: without it the records are asked.
     pub(crate) fn publish(&self, sandbox: &Sandbox) {
-        if let Ok(record) = serde_json::to_vec(sandbox) {
+        if let Ok(record) = note::write(sandbox) {
             let _ = self.state.publish(&sandbox.name, &sandbox.id, &record);
         }
+    }
+
+    /// The directory and the record of a sandbox that was published under this name. It may have stopped since.
+    pub(crate) fn published(&self, name: &str) -> Option<(PathBuf, Sandbox)> {
+        let (directory, record) = self.state.published(name)?;
+        note::read(&record).filter(|sandbox| sandbox.name == name).map(|sandbox| (directory, sandbox))
     }
 
     pub(crate) fn has_project(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
@@ -45,7 +54,7 @@ impl Ground {
     pub(crate) fn require_project(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         match self.has_project(sandbox)? {
             true => Ok(()),
-            false => Err(EngineError::ProjectMissing { name: sandbox.name.clone(), project: sandbox.project.clone() }),
+            false => Err(GroundError::ProjectMissing { name: sandbox.name.clone(), project: sandbox.project.clone() }.into()),
         }
     }
 

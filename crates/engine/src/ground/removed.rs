@@ -10,7 +10,7 @@ use whatif_types::explain::shortage;
 use whatif_types::{Sandbox, SandboxId};
 
 use crate::EngineError;
-use crate::ground::Ground;
+use crate::ground::{Ground, GroundError};
 
 /// How long it is waited for a command that may be removing the sandbox, and how often it is looked.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -37,31 +37,31 @@ impl Ground {
     }
 
     fn explain_removal(&self, error: EngineError) -> EngineError {
+        error.with_cause(|cause| self.explain_removal(cause)).unwrap_or_else(|error| self.explain_one(error))
+    }
+
+    fn explain_one(&self, error: EngineError) -> EngineError {
         match error {
-            EngineError::RanBut { name, code, source } => {
-                EngineError::RanBut { name, code, source: Box::new(self.explain_removal(*source)) }
-            }
-            EngineError::WorkGone { name, code, source } => {
-                EngineError::WorkGone { name, code, source: Box::new(self.explain_removal(*source)) }
-            }
             // Of a command about several, another one than the last may have failed.
-            EngineError::Busy { ref name } | EngineError::Stopped { ref name }
+            EngineError::Ground(GroundError::Busy { ref name } | GroundError::Stopped { ref name })
                 if subject().is_none_or(|(_, known)| known != *name) =>
             {
                 error
             }
-            error if is_explained_by_removal(&error) => {
-                if let (EngineError::Keeper(_), Some((id, _))) = (&error, subject()) {
+            // What the machine lacks, and what a person has to decide, has other causes.
+            error if error.is_of_what_is_there() && shortage(&error).is_none() => {
+                if let (EngineError::Ground(GroundError::Keeper(_)), Some((id, _))) = (&error, subject()) {
                     self.await_other_command(&id);
                 }
-                self.removed_subject().unwrap_or(error)
+                self.removed_subject().map_or(error, removed)
             }
-            error @ EngineError::Apply(_) => self.missing_project().unwrap_or(error),
-            EngineError::NoSuchSandbox { name } => match self.removed_subject() {
-                // It was there a moment ago.
-                Some(EngineError::Removed { name: removed, has_run }) if removed == name => EngineError::Removed { name, has_run },
-                _ => EngineError::NoSuchSandbox { name },
-            },
+            error if error.is_of_transaction() => self.missing_project().unwrap_or(error),
+            // It was there a moment ago.
+            EngineError::Ground(GroundError::NoSuchSandbox { name })
+                if self.removed_subject().is_some_and(|known| known == name) =>
+            {
+                removed(name)
+            }
             error => error,
         }
     }
@@ -81,31 +81,14 @@ impl Ground {
         self.require_project(&sandbox).err()
     }
 
-    fn removed_subject(&self) -> Option<EngineError> {
+    /// The name of the sandbox that the call is about, if that is removed or about to be.
+    fn removed_subject(&self) -> Option<String> {
         let (id, name) = subject()?;
         let is_removed = matches!(self.store.get(&id), Ok(None)) || self.state.is_being_deleted(&id);
-        is_removed.then_some(EngineError::Removed { name, has_run: false })
+        is_removed.then_some(name)
     }
 }
 
-/// What the machine lacks, and what a person has to decide, has other causes.
-fn is_explained_by_removal(error: &EngineError) -> bool {
-    let is_about_what_is_there = matches!(
-        error,
-        EngineError::Incomplete { .. }
-            | EngineError::Keeper(_)
-            | EngineError::Io { .. }
-            | EngineError::Path(_)
-            | EngineError::Unreadable(_)
-            | EngineError::Restack { .. }
-            | EngineError::Helper { .. }
-            | EngineError::Boot { .. }
-            | EngineError::Launch(_)
-            | EngineError::Supervisor { .. }
-            | EngineError::Busy { .. }
-            | EngineError::Stopped { .. }
-            | EngineError::Archive(_)
-            | EngineError::Store(_)
-    );
-    is_about_what_is_there && shortage(error).is_none()
+fn removed(name: String) -> EngineError {
+    GroundError::Removed { name, has_run: false }.into()
 }

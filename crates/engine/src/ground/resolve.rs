@@ -1,5 +1,6 @@
-//! From what a user types to a sandbox whose record is true.
+//! From what is asked for to a sandbox whose record is true.
 
+use std::path::Path;
 use std::time::Duration;
 
 use whatif_keeper::client::ClientError;
@@ -7,13 +8,13 @@ use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_store::{Found, StoreError};
 use whatif_sys::patience;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Sandbox, Status, Template, experiment};
+use whatif_types::{Sandbox, Selector, Status, Template, experiment};
 
 use crate::EngineError;
-use crate::ground::Ground;
 use crate::ground::ended::mark_stopped;
 use crate::ground::keepers::instance_in;
 use crate::ground::lifetime::{is_expired, last_words};
+use crate::ground::{Ground, GroundError};
 
 const SHORTEST_PREFIX: usize = 4;
 /// How long a command waits for another one at the same sandbox.
@@ -22,34 +23,39 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOST_CONFLICTS: usize = 5;
 
 impl Ground {
-    /// By name, by a unique prefix of the id, or the latest of this project.
-    pub(crate) fn resolve(&self, name: Option<&str>) -> Result<Sandbox, EngineError> {
-        let sandbox = match name {
-            Some(name) => match self.store.find(name)? {
-                // A few letters fit an id by accident.
-                Found::One(sandbox) if sandbox.name != name && name.len() < SHORTEST_PREFIX => {
-                    return Err(EngineError::NoSuchSandbox { name: name.escape_debug().to_string() });
-                }
-                Found::One(sandbox) => *sandbox,
-                Found::None => return Err(EngineError::NoSuchSandbox { name: name.escape_debug().to_string() }),
-                Found::Several(names) => return Err(EngineError::Ambiguous { prefix: name.to_owned(), names }),
-            },
-            None => {
-                let project = self.caller.project_of(&self.caller.cwd)?;
-                let mut all = self.store.list()?.into_iter();
-                // Those of a race are named through the race: the latest of them may be the worst.
-                let is_meant = |s: &Sandbox| {
-                    s.project == project && s.status != Status::Rejected && !s.details.labels.contains_key(experiment::LABEL)
-                };
-                all.find(is_meant).ok_or(EngineError::NoSandboxHere { project })?
-            }
+    /// The sandbox that is meant.
+    pub(crate) fn resolve(&self, which: &Selector) -> Result<Sandbox, EngineError> {
+        let sandbox = match which {
+            Selector::Id(id) => self.store.get(id)?.ok_or_else(|| GroundError::NoSuchSandbox { name: id.to_string() })?,
+            Selector::Word(word) => self.find(word)?,
+            Selector::LatestOf(project) => self.latest_of(project)?,
         };
         self.refreshed(sandbox)
     }
 
+    /// By name, or by a unique prefix of the id.
+    fn find(&self, word: &str) -> Result<Sandbox, EngineError> {
+        let unknown = || EngineError::from(GroundError::NoSuchSandbox { name: word.escape_debug().to_string() });
+        match self.store.find(word)? {
+            // A few letters fit an id by accident.
+            Found::One(sandbox) if sandbox.name != word && word.len() < SHORTEST_PREFIX => Err(unknown()),
+            Found::One(sandbox) => Ok(*sandbox),
+            Found::None => Err(unknown()),
+            Found::Several(names) => Err(GroundError::Ambiguous { prefix: word.to_owned(), names }.into()),
+        }
+    }
+
+    fn latest_of(&self, project: &Path) -> Result<Sandbox, EngineError> {
+        // Those of a race are named through the race: the latest of them may be the worst.
+        let is_meant =
+            |s: &Sandbox| s.project == project && s.status != Status::Rejected && !s.details.labels.contains_key(experiment::LABEL);
+        let latest = self.store.list()?.into_iter().find(is_meant);
+        latest.ok_or_else(|| GroundError::NoSandboxHere { project: project.to_owned() }.into())
+    }
+
     /// The record as it is now, for a caller that has just taken the lock and will notice by itself whether it is alive.
     pub(crate) fn reread(&self, sandbox: &Sandbox) -> Result<Sandbox, EngineError> {
-        self.store.get(&sandbox.id)?.ok_or_else(|| EngineError::NoSuchSandbox { name: sandbox.name.clone() })
+        self.store.get(&sandbox.id)?.ok_or_else(|| GroundError::NoSuchSandbox { name: sandbox.name.clone() }.into())
     }
 
     /// The record as it is now, for a caller that holds the lock. An active sandbox whose keeper is gone is noted as stopped.
@@ -75,7 +81,7 @@ impl Ground {
         let lock = self.state.find(&sandbox.id)?.map(|directory| SandboxLock::take(&directory)).transpose()?.flatten();
         match lock.map(|_lock| self.refresh(&sandbox)) {
             // It can be looked at and removed all the same.
-            None | Some(Err(EngineError::Store(StoreError::Full))) => self.as_stopped(self.reread(&sandbox)?),
+            None | Some(Err(EngineError::Ground(GroundError::Store(StoreError::Full)))) => self.as_stopped(self.reread(&sandbox)?),
             Some(refreshed) => refreshed,
         }
     }
@@ -134,10 +140,10 @@ impl Ground {
     /// The same for those who only end things, which must be possible whatever state they are in.
     pub(crate) fn lock_as_it_is(&self, sandbox: &Sandbox) -> Result<SandboxLock, EngineError> {
         let take = || -> Result<_, EngineError> { Ok(SandboxLock::take(&self.directory(sandbox)?)?) };
-        patience::try_until(PATIENCE, take)?.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })
+        patience::try_until(PATIENCE, take)?.ok_or_else(|| GroundError::Busy { name: sandbox.name.clone() }.into())
     }
 
     pub fn template(&self, name: &str) -> Result<Template, EngineError> {
-        self.store.get_template(name)?.ok_or_else(|| EngineError::NoSuchTemplate { name: name.escape_debug().to_string() })
+        self.store.get_template(name)?.ok_or_else(|| GroundError::NoSuchTemplate { name: name.escape_debug().to_string() }.into())
     }
 }

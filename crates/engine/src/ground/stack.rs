@@ -11,12 +11,11 @@ use whatif_layers::shift::{self, LayerOrigin};
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
 use whatif_layers::{PathError, additions, measure, parts, remove, squash};
 use whatif_sys::{absence, patience};
-use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId};
+use whatif_types::{Backend, LayerFacts, LayerId, Sandbox, SandboxId, Selector};
 
 use crate::EngineError;
-use crate::error::Misuse;
-use crate::ground::Ground;
 use crate::ground::changed::marks_of;
+use crate::ground::{Ground, GroundError};
 use crate::ids::{new_id, new_layer_id};
 use crate::owner::Owner;
 
@@ -76,8 +75,8 @@ impl Ground {
 
     /// Merges what is due, until nothing is. Content does not change; a sandbox that runs uses the result from its next
     /// snapshot, rollback or start on.
-    pub fn squash_due(&self, name: &str) -> Result<Squashed, EngineError> {
-        let mut sandbox = self.resolve(Some(name))?;
+    pub fn squash_due(&self, which: &Selector) -> Result<Squashed, EngineError> {
+        let mut sandbox = self.resolve(which)?;
         self.clear_old_work(&sandbox)?;
         let mut squashed = Squashed { before: sandbox.details.position.stack.len(), after: 0 };
         while can_squash(&sandbox) && self.squash_run(&mut sandbox, |stack| self.due(stack), false)? {}
@@ -107,11 +106,11 @@ impl Ground {
     }
 
     /// `whatif squash`: all layers of the sandbox become one.
-    pub fn squash(&self, name: Option<&str>) -> Result<(Sandbox, Squashed), EngineError> {
-        let mut sandbox = self.resolve(name)?;
+    pub fn squash(&self, which: &Selector) -> Result<(Sandbox, Squashed), EngineError> {
+        let mut sandbox = self.resolve(which)?;
         let before = sandbox.details.position.stack.len();
         if !can_squash(&sandbox) {
-            return Err(Misuse::SquashOverFuse.into());
+            return Err(GroundError::SquashOverFuse.into());
         }
         let all = |stack: &[LayerId]| Ok((stack.len() > 1).then(|| 0..stack.len().min(MOST_AT_ONCE)));
         while self.squash_run(&mut sandbox, all, false)? {}
@@ -190,7 +189,7 @@ impl Ground {
         name: &str,
     ) -> Result<SandboxLock, EngineError> {
         let layers = self.state.layers();
-        patience::try_until(PATIENCE, || take(&layers))?.ok_or_else(|| EngineError::Busy { name: name.to_owned() })
+        patience::try_until(PATIENCE, || take(&layers))?.ok_or_else(|| GroundError::Busy { name: name.to_owned() }.into())
     }
 
     /// A place for merged layers of this sandbox. Whoever merges some of them already has it until it is done, for which it needs the
@@ -201,7 +200,7 @@ impl Ground {
             Err(error) if is_taken(&error.source) => Ok(None),
             begun => begun.map(Some),
         };
-        patience::try_until(patience, begin)?.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })
+        patience::try_until(patience, begin)?.ok_or_else(|| GroundError::Busy { name: sandbox.name.clone() }.into())
     }
 
     fn merge(&self, sandbox: &Sandbox, layers: &[LayerId], place: &Path) -> Result<LayerId, EngineError> {

@@ -8,13 +8,13 @@ use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::{Sandbox, copied};
 
 use crate::EngineError;
-use crate::ground::Ground;
+use crate::ground::{Ground, GroundError};
 
 impl Ground {
     pub(crate) fn require_no_stray_heads(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
         match first_stray(&self.directory(sandbox)?.join("head"), sandbox.details.trees.len())? {
             None => Ok(()),
-            Some(path) => Err(EngineError::StrayHead { name: sandbox.name.clone(), path }),
+            Some(path) => Err(GroundError::StrayHead { name: sandbox.name.clone(), path }.into()),
         }
     }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 use serde::Serialize;
 use whatif_diff::{ChangeSet, Depth, Found};
 use whatif_layers::measure;
-use whatif_types::{LayerId, Sandbox};
+use whatif_types::{LayerId, Sandbox, Selector};
 
 use crate::EngineError;
-use crate::ground::Ground;
 use crate::ground::lineage::{LayerUse, Lineage, sizes};
 use crate::ground::still::Binding;
+use crate::ground::{Ground, GroundError};
 use crate::owner::Owner;
 
 /// A directory that holds at least this share of a sandbox's changes is worth a word.
@@ -85,13 +85,13 @@ pub struct Hint {
 
 impl Ground {
     /// Of all sandboxes, or of one.
-    pub fn usage(&self, name: Option<&str>) -> Result<Usage, EngineError> {
+    pub fn usage(&self, one: Option<&Selector>) -> Result<Usage, EngineError> {
         let lineage = self.lineage()?;
         let uses = self.layers_in_use(&lineage)?;
         let bytes_of = sizes(&uses);
         let sum = |layers: &[LayerId]| layers.iter().filter_map(|l| bytes_of.get(l)).sum::<u64>();
         let only = |owner: &Owner| lineage.only_needed_by(owner).filter_map(|l| bytes_of.get(l)).sum::<u64>();
-        let wanted = name.map(|n| self.resolve(Some(n))).transpose()?;
+        let wanted = one.map(|which| self.resolve(which)).transpose()?;
         let mut sandboxes = Vec::new();
         for (sandbox, snapshots) in &lineage.sandboxes {
             if wanted.as_ref().is_some_and(|w| w.id != sandbox.id) {
@@ -107,9 +107,9 @@ impl Ground {
             });
             let hint = match self.heaviest(sandbox, &own_layers(&lineage, sandbox)) {
                 // It went meanwhile.
-                Err(EngineError::NoSuchSandbox { .. }) => continue,
+                Err(EngineError::Ground(GroundError::NoSuchSandbox { .. })) => continue,
                 // Another command may be replacing its head. If it is really missing, `ls` and `doctor` say so.
-                Err(EngineError::Incomplete { .. }) => None,
+                Err(EngineError::Ground(GroundError::Incomplete { .. })) => None,
                 other => other?,
             };
             sandboxes.push(SandboxUsage {
@@ -148,7 +148,7 @@ impl Ground {
         }
         let (total, free) = (self.total_bytes(rules.limit.is_some())?, self.free_bytes()?);
         match rules.alert(total, free) {
-            Some(why) if rules.forbids(total, free) => Err(EngineError::NoRoom { why }),
+            Some(why) if rules.forbids(total, free) => Err(GroundError::NoRoom { why }.into()),
             _ => Ok(()),
         }
     }

@@ -1,17 +1,15 @@
 //! What the directory of a sandbox says about it, which may be more than the records know.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::Path;
 
+use whatif_layers::StateDir;
+use whatif_types::sandbox::note;
 use whatif_types::{LayerId, Sandbox, SandboxId};
 
 use crate::EngineError;
-use crate::ground::Ground;
 use crate::ground::ledger::{self, Entries};
-
-/// The copy of a running sandbox's record.
-const PUBLISHED: &str = "sandbox.json";
+use crate::ground::{Ground, GroundError};
 
 impl Ground {
     /// Whether a database that was restored from a backup knows less of a sandbox than the sandbox's own directory.
@@ -25,7 +23,7 @@ impl Ground {
             return Ok(());
         }
         let is_behind = entries(&directory, &sandbox.id)?.is_some_and(|e| e.sandbox.version > sandbox.version);
-        if is_behind { Err(EngineError::Behind { name: sandbox.name.clone() }) } else { Ok(()) }
+        if is_behind { Err(GroundError::Behind { name: sandbox.name.clone() }.into()) } else { Ok(()) }
     }
 
     /// The layers that sandboxes need by what their directories say.
@@ -40,16 +38,19 @@ impl Ground {
     }
 }
 
+/// The copy of its record that a running sandbox has in its directory.
+pub(crate) fn noted(directory: &Path) -> Result<Option<Sandbox>, EngineError> {
+    let note = StateDir::read_note(directory)?;
+    // Earlier versions wrote it as it is in the records.
+    Ok(note.and_then(|text| note::read(&text).or_else(|| serde_json::from_slice(&text).ok())))
+}
+
 /// What a directory says about its sandbox.
 pub(crate) fn entries(directory: &Path, id: &SandboxId) -> Result<Option<Entries>, EngineError> {
     let failed = |e: std::io::Error| EngineError::io("read", directory, e);
     let found = match ledger::read(directory).map_err(failed)? {
         Some(entries) => Some(entries),
-        None => match fs::read(directory.join(PUBLISHED)) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            other => serde_json::from_slice::<Sandbox>(&other.map_err(failed)?).ok(),
-        }
-        .map(|sandbox| Entries { sandbox, snapshots: Vec::new() }),
+        None => noted(directory)?.map(|sandbox| Entries { sandbox, snapshots: Vec::new() }),
     };
     Ok(found.filter(|entries| entries.sandbox.id == *id))
 }

@@ -24,9 +24,9 @@ use whatif_types::{Backend, Identity, LayerId, Sandbox, Status, Template, name};
 
 pub use self::claims::Claims;
 use self::ground::{Ground, is_plain};
-use crate::history::History;
 use crate::history::export::Kind;
 use crate::history::template::lockfiles_in;
+use crate::history::{History, HistoryError};
 use crate::ids::{new_id, new_layer_id};
 use crate::lifecycle::create::{check_masks, with_a_name};
 use crate::network::usual;
@@ -159,7 +159,7 @@ impl History {
         if claims.made_by_root != self.ground.caller.is_root() {
             let who = if claims.made_by_root { "root" } else { "an ordinary user" };
             let why = format!("it was made by {who}, whose sandboxes see other trees than yours");
-            return Err(EngineError::BadArchive { why });
+            return Err(HistoryError::BadArchive { why }.into());
         }
         let project = self.project_for(import, &claims)?;
         let mut sandbox = self.on_our_terms(import, &claims, project)?;
@@ -180,7 +180,7 @@ impl History {
         }
         let theirs = claims.project.clone();
         let is_here = is_plain(&theirs) && absence::is_dir(&theirs).map_err(|e| EngineError::io("examine", &theirs, e))?;
-        Err(EngineError::OtherProject { theirs, yours: project, is_here })
+        Err(HistoryError::OtherProject { theirs, yours: project, is_here }.into())
     }
 
     /// A sandbox as one that is made here now, with what an archive says about its files.
@@ -189,7 +189,7 @@ impl History {
         let config = self.ground.caller.config_for(&project)?;
         let backend = self.lifecycle.first_choice(import.backend.or(config.layers.backend)).backend;
         if backend != theirs.backend {
-            return Err(EngineError::OtherBackend { theirs: theirs.backend, yours: backend });
+            return Err(HistoryError::OtherBackend { theirs: theirs.backend, yours: backend }.into());
         }
         let same_ids = self.ground.caller.is_root() && self.lifecycle.first_choice(Some(backend)).same_ids;
         let (net, network) = usual(&config)?;
@@ -227,7 +227,7 @@ impl History {
             based_at: theirs.based_at.and(arrived_at),
             position: Position { began_at: arrived_at, arrived_at, ..Position::default() },
             auto_snapshot: config.snapshots.auto,
-            limits: self.ground.limits(&config, &whatif_types::Limits::none())?,
+            limits: self.ground.limits(&config, &whatif_types::Limits::none(), whatif_provider::usual())?,
             enforced: Vec::new(),
             expiry: None,
             usage: None,
@@ -243,7 +243,7 @@ impl History {
             updated_at: now(),
             project,
             provider: whatif_provider::usual().name().to_owned(),
-            owner: None,
+            owner: Some(self.ground.caller.principal.key()),
             node: None,
             details,
         })
@@ -305,7 +305,7 @@ fn check_layers(claims: &Claims, manifest: &Manifest) -> Result<(), EngineError>
     let stack: Vec<&str> = claims.details.position.stack.iter().map(LayerId::as_str).collect();
     let layers: Vec<&str> = manifest.layers.iter().map(|l| l.id.as_str()).collect();
     if stack != layers || stack.iter().any(|id| LayerId::parse(id).is_none()) {
-        return Err(EngineError::BadArchive { why: "its layers are not those that it says it stands on".to_owned() });
+        return Err(HistoryError::BadArchive { why: "its layers are not those that it says it stands on".to_owned() }.into());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `whatif rollback`: a sandbox returns to a snapshot. What it had is kept under a name of its own, until that is removed.
 
-use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot};
+use whatif_types::{LayerId, MadeBy, Sandbox, Selector, Snapshot};
 
 use crate::history::History;
 use crate::history::snapshot::{Take, new_snapshot, origin};
@@ -23,9 +23,9 @@ pub struct RolledBack {
 
 impl History {
     /// Returns to the snapshot that `label` means for this sandbox. What runs in it is ended, or nothing is done: `live` says.
-    pub fn roll_back(&self, name: Option<&str>, label: &str, live: Live) -> Result<RolledBack, EngineError> {
-        let helper = self.lifecycle.helper_ahead(name, true);
-        let sandbox = self.ground.resolve(name)?;
+    pub fn roll_back(&self, which: &Selector, label: &str, live: Live) -> Result<RolledBack, EngineError> {
+        let helper = self.lifecycle.helper_ahead(which.word(), true);
+        let sandbox = self.ground.resolve(which)?;
         let lock = self.ground.lock(&sandbox)?;
         let mut sandbox = self.ground.reread(&sandbox)?;
         let to = self.ground.snapshot_for(&sandbox, label)?;

@@ -1,13 +1,14 @@
 //! `whatif snapshot`: a name for what a sandbox is at this moment.
 
 use whatif_layers::state_dir::SandboxLock;
+use whatif_provider::Restacker;
 use whatif_store::Origin;
-use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot, SnapshotDetails, SnapshotId, Status, name};
+use whatif_types::{LayerId, MadeBy, Sandbox, Selector, Snapshot, SnapshotDetails, SnapshotId, Status, name};
 
-use crate::history::History;
+use crate::ground::GroundError;
 use crate::history::fork::Forks;
+use crate::history::{History, HistoryError};
 use crate::ids::new_id;
-use crate::lifecycle::shift::helper::Helper;
 use crate::lifecycle::shift::{Destination, How, Live, Stopped};
 use crate::{EngineError, now};
 
@@ -58,12 +59,12 @@ pub(crate) struct Named {
 }
 
 impl History {
-    pub fn snapshot(&self, name: Option<&str>, take: &Take) -> Result<Taken, EngineError> {
+    pub fn snapshot(&self, which: &Selector, take: &Take) -> Result<Taken, EngineError> {
         if let Some(label) = &take.label {
             name::validate(label)?;
         }
-        let helper = self.lifecycle.helper_ahead(name, false);
-        let sandbox = self.ground.resolve(name)?;
+        let helper = self.lifecycle.helper_ahead(which.word(), false);
+        let sandbox = self.ground.resolve(which)?;
         let lock = self.ground.lock(&sandbox)?;
         let sandbox = self.ground.reread(&sandbox)?;
         self.ground.require_whole(&sandbox)?;
@@ -78,7 +79,7 @@ impl History {
         sandbox: Sandbox,
         lock: &SandboxLock,
         take: &Take,
-        helper: Option<Helper>,
+        helper: Option<Restacker>,
         forks: Option<&mut Forks<'_>>,
     ) -> Result<Taken, EngineError> {
         let trees = sandbox.details.trees.clone();
@@ -90,11 +91,11 @@ impl History {
         mut sandbox: Sandbox,
         lock: &SandboxLock,
         take: &Take,
-        helper: Option<Helper>,
+        helper: Option<Restacker>,
         mut forks: Option<&mut Forks<'_>>,
     ) -> Result<Taken, EngineError> {
         if sandbox.status == Status::Creating {
-            return Err(EngineError::Busy { name: sandbox.name });
+            return Err(GroundError::Busy { name: sandbox.name }.into());
         }
         self.ground.check_room()?;
         let label = self.free_label(&sandbox, take)?;
@@ -106,7 +107,7 @@ impl History {
         }
         let mut destination = HereNamed { history: self, take, label, taken: None, forks };
         let moved = self.lifecycle.shift(&mut sandbox, lock, take.live, helper, &mut destination)?;
-        let snapshot = destination.taken.ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })?;
+        let snapshot = destination.taken.ok_or_else(|| GroundError::Busy { name: sandbox.name.clone() })?;
         if take.durable {
             self.ground.state.flush_all()?;
         }
@@ -185,7 +186,7 @@ impl Destination for HereNamed<'_, '_> {
 }
 
 pub(crate) fn new_snapshot(sandbox: &Sandbox, label: String, take: &Take, stack: Vec<LayerId>) -> Result<Snapshot, EngineError> {
-    let id = SnapshotId::parse(new_id()?.as_str()).ok_or_else(|| EngineError::Busy { name: sandbox.name.clone() })?;
+    let id = SnapshotId::parse(new_id()?.as_str()).ok_or_else(|| GroundError::Busy { name: sandbox.name.clone() })?;
     Ok(Snapshot {
         id,
         sandbox: sandbox.id.clone(),
@@ -216,7 +217,7 @@ impl History {
         sandbox: &Sandbox,
         made_by: MadeBy,
         live: Live,
-        helper: Option<Helper>,
+        helper: Option<Restacker>,
         forks: Option<&mut Forks<'_>>,
     ) -> Result<Named, EngineError> {
         let lock = self.ground.lock(sandbox)?;
@@ -240,15 +241,15 @@ impl History {
         source: &str,
         made_by: MadeBy,
         live: Live,
-        helper: Option<Helper>,
+        helper: Option<Restacker>,
         forks: Option<&mut Forks<'_>>,
     ) -> Result<Named, EngineError> {
         if let Some(sandbox) = self.ground.sandbox_called(source)? {
             return self.named_position(&sandbox, made_by, live, helper, forks);
         }
         let (sandbox, snapshot) = self.ground.find_snapshot(source).map_err(|error| match error {
-            EngineError::NoSuchSnapshot { sandbox: None, .. } => {
-                EngineError::NoSuchPosition { name: source.escape_debug().to_string() }
+            EngineError::Ground(GroundError::NoSuchSnapshot { sandbox: None, .. }) => {
+                HistoryError::NoSuchPosition { name: source.escape_debug().to_string() }.into()
             }
             other => other,
         })?;

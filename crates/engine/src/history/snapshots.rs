@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use whatif_types::timestamp::rfc3339;
-use whatif_types::{LayerId, MadeBy, Sandbox, Snapshot, SnapshotId};
+use whatif_types::{LayerId, MadeBy, Sandbox, Selector, Snapshot, SnapshotId};
 
 use crate::EngineError;
 use crate::history::History;
@@ -78,8 +78,8 @@ impl Elsewhere {
 
 impl History {
     /// A sandbox, and how many snapshots of its own it has.
-    pub fn with_snapshots(&self, name: &str) -> Result<(Sandbox, usize), EngineError> {
-        let sandbox = self.ground.resolve(Some(name))?;
+    pub fn with_snapshots(&self, which: &Selector) -> Result<(Sandbox, usize), EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let snapshots = self.ground.store.list_snapshots(&sandbox.id)?.len();
         Ok((sandbox, snapshots))
     }
@@ -96,8 +96,8 @@ impl History {
     }
 
     /// Each after the one it came from, oldest first among equals.
-    pub fn snapshots(&self, name: Option<&str>) -> Result<(Sandbox, Vec<Listed>), EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn snapshots(&self, which: &Selector) -> Result<(Sandbox, Vec<Listed>), EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let all = self.ground.store.list_snapshots(&sandbox.id)?;
         let labels: HashMap<SnapshotId, String> = all.iter().map(|s| (s.id.clone(), s.label.clone())).collect();
         let mut children: HashMap<Option<SnapshotId>, Vec<Snapshot>> = HashMap::new();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use whatif_store::StoreError;
 use whatif_types::timestamp::rfc3339;
-use whatif_types::{Lockfile, MadeBy, Sandbox, Template, name};
+use whatif_types::{Lockfile, MadeBy, Sandbox, Selector, Template, name};
 
 use crate::history::History;
 use crate::history::snapshot::{Disturbed, Named, origin};
@@ -62,7 +62,7 @@ impl History {
     /// `whatif template save`.
     pub fn save_template(
         &self,
-        sandbox: Option<&str>,
+        which: &Selector,
         name: &str,
         message: Option<String>,
         replace: bool,
@@ -74,7 +74,7 @@ impl History {
         if !replace && replaced.is_some() {
             return Err(StoreError::TemplateTaken { name: name.to_owned() }.into());
         }
-        let sandbox = self.ground.resolve(sandbox)?;
+        let sandbox = self.ground.resolve(which)?;
         let Named { sandbox, snapshot, disturbed } = self.named_position(&sandbox, MadeBy::Template, live, None, None)?;
         let mut details = sandbox.details.clone();
         details.position.stack = snapshot.details.stack.clone();

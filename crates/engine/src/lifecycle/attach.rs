@@ -11,13 +11,13 @@ use whatif_keeper::Client;
 use whatif_keeper::client::{Attached as Running, Heard};
 use whatif_keeper::log::record::Record;
 use whatif_keeper::protocol::{Exited, Finished};
-use whatif_types::{Chosen, CommandId, Sandbox, Status};
+use whatif_types::{Chosen, CommandId, Sandbox, Selector, Status};
 
 use crate::EngineError;
-use crate::error::Misuse;
+use crate::ground::GroundError;
 use crate::ground::ended::has_ended;
-use crate::lifecycle::Lifecycle;
 use crate::lifecycle::logs::{Found, Log, Part};
+use crate::lifecycle::{Lifecycle, LifecycleError};
 
 /// A command that we are attached to, or one that had ended before.
 #[derive(Debug)]
@@ -121,7 +121,9 @@ impl Attached {
     pub fn exited(&self) -> Result<&Exited, EngineError> {
         match &self.end {
             End::Known(exited) => Ok(exited),
-            End::NotYet | End::Unknown => Err(EngineError::EndUnknown { name: self.log.sandbox.name.clone(), id: self.id }),
+            End::NotYet | End::Unknown => {
+                Err(LifecycleError::EndUnknown { name: self.log.sandbox.name.clone(), id: self.id }.into())
+            }
         }
     }
 
@@ -163,8 +165,8 @@ impl Attached {
 impl Lifecycle {
     /// `whatif attach`: to the command that was chosen, or else to the latest that runs, or else to the latest. Reads its output
     /// from `from` on, or all that is kept.
-    pub fn attach(&self, name: Option<&str>, chosen: Option<Chosen>, from: Option<u64>) -> Result<Attached, EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn attach(&self, which: &Selector, chosen: Option<Chosen>, from: Option<u64>) -> Result<Attached, EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let (found, id) = self.choose(&sandbox, chosen)?;
         let record = self.open_record(&sandbox, id)?;
         let running = self.connect_to(&sandbox, id, &record, from.unwrap_or(0))?;
@@ -184,7 +186,7 @@ impl Lifecycle {
         if let Some(from) = from {
             let end = attached.log.end()?;
             if from > end {
-                return Err(Misuse::BeyondOutput { id, end, from }.into());
+                return Err(LifecycleError::BeyondOutput { id, end, from }.into());
             }
             attached.log.reader().go_to(from);
         }
@@ -200,7 +202,7 @@ impl Lifecycle {
         let best = found.iter().rfind(runs).or(found.last());
         match best.and_then(|found| Some((found.clone(), found.id?))) {
             Some(found) => Ok(found),
-            None => Err(Misuse::NothingToAttachTo { sandbox: sandbox.name.clone(), chosen }.into()),
+            None => Err(LifecycleError::NothingToAttachTo { sandbox: sandbox.name.clone(), chosen }.into()),
         }
     }
 
@@ -220,7 +222,7 @@ impl Lifecycle {
         let connected =
             self.ground.connect(sandbox).and_then(|mut client| Ok(client.attach(id, from)?.map(|running| (client, running))));
         match connected {
-            Err(EngineError::Keeper(error)) if has_ended(&error) => Ok(None),
+            Err(EngineError::Ground(GroundError::Keeper(error))) if has_ended(&error) => Ok(None),
             other => other,
         }
     }

@@ -18,7 +18,7 @@ use whatif_layers::shift::{SPARE_WORK, UNFINISHED_HEAD};
 use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
 use whatif_layers::{durable, masks, remove, veil};
-use whatif_provider::{Instance, Launch, LaunchError, Launched, Prepared, Provider};
+use whatif_provider::{Instance, Launch, LaunchError, Launched, Launching, Prepared, Provider};
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_sys::patience;
 use whatif_types::boot::{Boot, Masks, PROTOCOL_VERSION, Protection, Work};
@@ -27,11 +27,15 @@ use whatif_types::sandbox::Viewed;
 use whatif_types::{Backend, Enforced, Handle, Identity, LayerId, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
 
 use crate::choice::Choice;
+use crate::ground::GroundError;
+use crate::ground::intact::heads_of;
 use crate::ground::limits::Lease;
 use crate::ground::viewed::viewed_now;
-use crate::lifecycle::Lifecycle;
 use crate::lifecycle::exec::hand_over;
 use crate::lifecycle::recut::{Beneath, Cut};
+use crate::lifecycle::{Lifecycle, LifecycleError};
+use crate::network::NetworkError;
+use crate::trees::copied_trees;
 use crate::{EngineError, secrets};
 
 /// Called with a sandbox's directory, and with what is mounted over its heads afterwards.
@@ -67,7 +71,7 @@ pub(crate) struct Wish<'a> {
     pub lease: Lease<'a>,
 }
 
-/// A keeper on its way; `wait` for it before trusting it.
+/// A keeper on its way, and what is known of it; `finish_boot` before trusting it.
 pub(crate) struct Booting {
     pub instance: Box<dyn Instance>,
     pub handle: Handle,
@@ -82,16 +86,60 @@ pub(crate) struct Booting {
     pub viewed: Viewed,
     /// What its limits are enforced by.
     pub enforced: Vec<Enforced>,
+    /// Once it stands.
+    pub protection: Protection,
     /// Not needed any more once the keeper has joined it.
     _prepared: Prepared,
 }
 
+impl Booting {
+    /// What a record says of it.
+    pub(crate) fn note_in(&self, sandbox: &mut Sandbox) {
+        let details = &mut sandbox.details;
+        details.handle = Some(self.handle);
+        details.backend = self.plan.backend;
+        details.backend_reason.clone_from(&self.choice.reason);
+        details.identity = self.identity;
+        details.reserved_ids = self.reserved_ids;
+        details.trees.clone_from(&self.trees);
+        details.copied_trees = copied_trees(&self.plan);
+        details.position.heads = Some(heads_of(&self.plan));
+        details.enforced.clone_from(&self.enforced);
+        details.protection = self.protection.clone();
+    }
+
+    /// Waits until it is gone.
+    pub(crate) fn end(&self) {
+        self.instance.kill();
+        self.instance.wait(None);
+    }
+}
+
 impl Lifecycle {
+    /// Starts a keeper ahead of everything that is still to be found out about its sandbox.
+    pub(super) fn launch(&self, launch: &Launch<'_>, provider: &dyn Provider) -> Result<Box<dyn Launching>, EngineError> {
+        provider.launch(launch).map_err(|error| self.explain_nesting(error))
+    }
+
+    pub(super) fn identity_for(&self, choice: &Choice) -> Identity {
+        if choice.same_ids && self.ground.caller.is_root() { Identity::Same } else { self.ground.caller.identity() }
+    }
+
     /// Starts a keeper and prepares its layers. It has no command yet: nothing runs before the sandbox has its row.
     pub(crate) fn begin_boot(&self, wish: &Wish<'_>, choice: Choice) -> Result<Booting, EngineError> {
+        self.begin_boot_with(None, wish, choice)
+    }
+
+    /// The same with a keeper that is on its way already.
+    pub(super) fn begin_boot_with(
+        &self,
+        mut launching: Option<Box<dyn Launching>>,
+        wish: &Wish<'_>,
+        choice: Choice,
+    ) -> Result<Booting, EngineError> {
         let mut tries = 0;
         loop {
-            match self.try_to_begin(wish, choice.clone()) {
+            match self.try_to_begin(launching.take(), wish, choice.clone()) {
                 Err(error) if wish.known_trees.is_none() && has_moved(&error) && tries < MOST_TRIES => {
                     tries += 1;
                     clear_heads(wish.directory)?;
@@ -101,12 +149,17 @@ impl Lifecycle {
         }
     }
 
-    fn try_to_begin(&self, wish: &Wish<'_>, choice: Choice) -> Result<Booting, EngineError> {
+    fn try_to_begin(&self, launching: Option<Box<dyn Launching>>, wish: &Wish<'_>, choice: Choice) -> Result<Booting, EngineError> {
         // The keeper loads while its layers are planned and prepared.
-        let identity = if choice.same_ids && self.ground.caller.is_root() { Identity::Same } else { self.ground.caller.identity() };
+        let (identity, programs) = (self.identity_for(&choice), &self.ground.state.cache());
+        let launching = match launching {
+            Some(launching) => launching,
+            None => self.launch(&Launch { id: wish.id, identity, net: wish.net, programs }, wish.provider)?,
+        };
         let alive = alive_lock(wish.directory)?;
-        let launch = Launch { id: wish.id, directory: wish.directory, identity, net: wish.net, alive: alive.as_fd() };
-        let launched = wish.provider.launch(&launch).map_err(|error| self.explain_nesting(error))?;
+        let launched = launching.settle(wish.directory, alive.as_fd());
+        let launched = launched.map_err(|error| self.explain_nesting(error))?;
+        drop(alive);
         let Launched { instance, handle, identity, reserved_ids, birth: mut client, prepared } = launched;
         let end = |_: &EngineError| instance.kill();
         let Cut { plan, masks, trees } = self.prepare_layers(wish, choice.backend).inspect_err(end)?;
@@ -121,14 +174,28 @@ impl Lifecycle {
         // The keeper puts the sandbox together meanwhile.
         let mut enforced = Vec::new();
         if bounded {
-            let bounds = self.ground.bind(wish.id, wish.directory, wish.lease, wish.config, identity).inspect_err(end)?;
+            let bounds = self.ground.bind(wish.id, wish.directory, wish.lease, wish.config, (wish.provider, identity));
+            let bounds = bounds.inspect_err(end)?;
             let (request, descriptors) = bounds.request();
             let _ = client.send(&request, &descriptors);
             drop(descriptors);
-            enforced = bounds.enforced;
+            enforced = bounds.bound.enforced;
         }
-        let _prepared = prepared;
-        Ok(Booting { instance, handle, client, choice, identity, reserved_ids, plan, trees, viewed, enforced, _prepared })
+        let (protection, _prepared) = (Protection::default(), prepared);
+        Ok(Booting {
+            instance,
+            handle,
+            client,
+            choice,
+            identity,
+            reserved_ids,
+            plan,
+            trees,
+            viewed,
+            enforced,
+            protection,
+            _prepared,
+        })
     }
 
     pub(crate) fn describe_boot(&self, wish: &Wish<'_>, plan: Plan, masks: Masks, identity: Identity, work: Work) -> Boot {
@@ -157,12 +224,11 @@ impl Lifecycle {
         wish: &Wish<'_>,
         mut booting: Booting,
         first: Option<(&Exec, &[BorrowedFd<'_>])>,
-    ) -> Result<(Booting, Protection), EngineError> {
+    ) -> Result<Booting, EngineError> {
         match self.await_boot(wish, &mut booting, first) {
-            Ok(protection) => Ok((booting, protection)),
+            Ok(protection) => Ok(Booting { protection, ..booting }),
             Err(error) => {
-                booting.instance.kill();
-                booting.instance.wait(None);
+                booting.end();
                 Err(error)
             }
         }
@@ -184,6 +250,7 @@ impl Lifecycle {
                 hand_over(booting.identity, descriptors);
                 let _ = booting.client.send(&Request::Exec(Box::new(exec.clone())), descriptors);
             }
+            self.recycle_spent(&|| !booting.client.is_ready());
             let failed = match booting.client.reply() {
                 Ok(Reply::Booted { protection, .. }) => {
                     if fell_back {
@@ -196,10 +263,10 @@ impl Lifecycle {
                 Err(error) => return Err(error.into()),
             };
             if failed.reason == Reason::BootNetwork {
-                return Err(EngineError::NoRules { message: failed.message });
+                return Err(NetworkError::NoRules { message: failed.message }.into());
             }
             if wish.known_trees.is_some() {
-                return Err(EngineError::Boot { message: failed.message, errno: failed.errno });
+                return Err(LifecycleError::Boot { message: failed.message, errno: failed.errno }.into());
             }
             let mut choice = booting.choice.clone();
             if is_absence(failed.errno) && tries < MOST_TRIES {
@@ -214,13 +281,13 @@ impl Lifecycle {
                 // Before 5.19 overlayfs takes no idmapped layers; then the same ids on both sides are the lesser loss.
                 Reason::BootLayers if self.ground.caller.is_root() && !choice.same_ids => choice.same_ids = true,
                 Reason::BootLayers if wish.backend.is_some() => {
-                    return Err(EngineError::Backend { backend: booting.choice.backend, message: failed.message });
+                    return Err(LifecycleError::Backend { backend: booting.choice.backend, message: failed.message }.into());
                 }
                 Reason::BootLayers => {
                     reasons.push(format!("{}: {}", choice.backend, failed.message));
-                    choice.backend = next_best(choice.backend).ok_or(EngineError::NoBackend { reasons: reasons.clone() })?;
+                    choice.backend = next_best(choice.backend).ok_or(LifecycleError::NoBackend { reasons: reasons.clone() })?;
                 }
-                _ => return Err(EngineError::Boot { message: failed.message, errno: failed.errno }),
+                _ => return Err(LifecycleError::Boot { message: failed.message, errno: failed.errno }.into()),
             }
             fell_back = true;
             // Why each better backend was given up, not only the last one.
@@ -246,7 +313,10 @@ impl Lifecycle {
 
     /// Inside a sandbox new namespaces are forbidden, which explains itself badly.
     fn explain_nesting(&self, error: LaunchError) -> EngineError {
-        self.ground.caller.nesting().unwrap_or_else(|| error.into())
+        match self.ground.caller.nesting() {
+            Some(outer) => GroundError::Nested { outer }.into(),
+            None => error.into(),
+        }
     }
 
     fn prepare_layers(&self, wish: &Wish<'_>, backend: Backend) -> Result<Cut, EngineError> {
@@ -327,7 +397,10 @@ impl Lifecycle {
                 (Some(depth), None) => {
                     let mut copied = copy::into_directory(&place.path, made, depth, &self.hidden(wish)?).map_err(|error| {
                         let is_closed = error.source.kind() == ErrorKind::PermissionDenied;
-                        if is_closed && error.path.starts_with(&place.path) { EngineError::Uncopied(error) } else { error.into() }
+                        match is_closed && error.path.starts_with(&place.path) {
+                            true => EngineError::from(LifecycleError::Uncopied(error)),
+                            false => error.into(),
+                        }
                     })?;
                     rewrite_in_copy(wish, &place.path, made, &self.ground.state.cache(), &mut copied)?;
                     copied.write(&head)?;
@@ -368,7 +441,7 @@ impl Lifecycle {
 
     pub(crate) fn plan(&self, wish: &Wish<'_>, survey: &Survey, backend: Backend) -> Result<Plan, EngineError> {
         if wish.known_trees.is_none() && plan::is_absent_inside(wish.project, &survey.private) {
-            return Err(EngineError::PrivateProject { path: wish.project.to_owned() });
+            return Err(LifecycleError::PrivateProject { path: wish.project.to_owned() }.into());
         }
         // A file that is a mount of its own (as containers have them) cannot be rewritten by a layer; it is hidden instead.
         let known = wish.secrets.get()?;
@@ -434,11 +507,7 @@ impl Lifecycle {
 const MOST_TRIES: usize = 5;
 
 fn has_moved(error: &EngineError) -> bool {
-    match error {
-        EngineError::Io { source, .. } => source.raw_os_error().is_some_and(is_absence),
-        EngineError::Path(error) => error.source.raw_os_error().is_some_and(is_absence),
-        _ => false,
-    }
+    error.of_path().and_then(std::io::Error::raw_os_error).is_some_and(is_absence)
 }
 
 /// What is missing when a directory is gone, or has come since and has no place yet.
@@ -457,7 +526,7 @@ fn clear_heads(directory: &Path) -> Result<(), EngineError> {
 /// A keeper that was told to end may take a moment to let go of its mounts.
 fn alive_lock(directory: &Path) -> Result<AliveLock, EngineError> {
     let taken = patience::try_until(LAST_MOMENTS, || AliveLock::take(directory))?;
-    taken.ok_or_else(|| EngineError::Unreachable { directory: directory.to_owned() })
+    taken.ok_or_else(|| LifecycleError::Unreachable { directory: directory.to_owned() }.into())
 }
 
 const LAST_MOMENTS: Duration = Duration::from_secs(4);

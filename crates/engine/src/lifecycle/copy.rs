@@ -10,14 +10,16 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 use whatif_keeper::Client;
-use whatif_keeper::protocol::{Access, Entry, EntryKind};
+use whatif_keeper::client::ClientError;
+use whatif_keeper::protocol::{Access, Entry, EntryKind, Listed};
 use whatif_layers::copy::fill;
 use whatif_sys::absence::{self, OrAbsent};
+use whatif_types::Selector;
 use whatif_types::text;
 
 use crate::EngineError;
-use crate::lifecycle::Lifecycle;
 use crate::lifecycle::exec::Entered;
+use crate::lifecycle::{Lifecycle, LifecycleError};
 
 /// What was copied.
 #[derive(Debug, Default)]
@@ -45,13 +47,15 @@ pub enum Replace {
 
 impl Lifecycle {
     /// From the sandbox to reality. Without leave to replace, either nothing is replaced or nothing is written at all.
-    pub fn copy_out(&self, name: &str, inside: &Path, outside: &Path, replace: Replace) -> Result<Copied, EngineError> {
-        let Entered { sandbox, mut client } = self.enter(Some(name))?;
+    pub fn copy_out(&self, which: &Selector, inside: &Path, outside: &Path, replace: Replace) -> Result<Copied, EngineError> {
+        let Entered { sandbox, mut client } = self.enter(which)?;
         let inside = sandbox.details.cwd.join(inside);
         let entry = client.examine(&inside)?.ok_or_else(|| missing(&inside))?;
         let target = into_directory(outside, inside.file_name())?;
         let mut steps = Vec::new();
-        survey(&mut client, inside, entry, target, 0, &mut steps)?;
+        // A keeper of an earlier version knows no pages.
+        let list = if self.ground.require_our_keeper(&sandbox).is_ok() { list_in_pages } else { Client::directory };
+        survey(&mut client, list, inside, entry, target, 0, &mut steps)?;
         if replace == Replace::Never {
             let mut different = Vec::new();
             for step in &steps {
@@ -60,7 +64,7 @@ impl Lifecycle {
                 }
             }
             if !different.is_empty() {
-                return Err(EngineError::WouldReplace { paths: different });
+                return Err(LifecycleError::WouldReplace { paths: different }.into());
             }
         }
         let mut copied = Copied::default();
@@ -71,8 +75,8 @@ impl Lifecycle {
     }
 
     /// From reality to the sandbox.
-    pub fn copy_in(&self, outside: &Path, name: &str, inside: &Path) -> Result<Copied, EngineError> {
-        let Entered { sandbox, mut client } = self.enter(Some(name))?;
+    pub fn copy_in(&self, outside: &Path, which: &Selector, inside: &Path) -> Result<Copied, EngineError> {
+        let Entered { sandbox, mut client } = self.enter(which)?;
         let mut inside = sandbox.details.cwd.join(inside);
         let is_directory = client.examine(&inside)?.is_some_and(|e| e.kind == EntryKind::Directory);
         if let (true, Some(file)) = (is_directory, outside.file_name()) {
@@ -98,19 +102,38 @@ struct Step {
 /// Everything there is to copy, directories before what is in them.
 fn survey(
     client: &mut Client,
+    list: fn(&mut Client, &Path) -> Result<Vec<Entry>, ClientError>,
     inside: PathBuf,
     entry: Entry,
     outside: PathBuf,
     depth: usize,
     steps: &mut Vec<Step>,
 ) -> Result<(), EngineError> {
-    let below = if entry.kind == EntryKind::Directory { client.directory(&inside)? } else { Vec::new() };
+    let below = if entry.kind == EntryKind::Directory { list(client, &inside)? } else { Vec::new() };
     steps.push(Step { inside: inside.clone(), entry, outside: outside.clone(), depth });
     for entry in below {
         let name = entry.name.to_os();
-        survey(client, inside.join(&name), entry, outside.join(&name), depth + 1, steps)?;
+        survey(client, list, inside.join(&name), entry, outside.join(&name), depth + 1, steps)?;
     }
     Ok(())
+}
+
+fn list_in_pages(client: &mut Client, path: &Path) -> Result<Vec<Entry>, ClientError> {
+    let (mut entries, mut cursor) = (Vec::new(), None);
+    loop {
+        let (page, next) = client.list_page(path, cursor.as_ref(), u32::MAX)?;
+        entries.extend(page.into_iter().map(|Listed { name, stat }| Entry {
+            name,
+            kind: stat.kind,
+            mode: stat.mode,
+            size: stat.size,
+            link: stat.link,
+        }));
+        match next {
+            Some(next) => cursor = Some(next),
+            None => return Ok(entries),
+        }
+    }
 }
 
 impl Step {

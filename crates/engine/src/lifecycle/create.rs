@@ -10,26 +10,26 @@ use whatif_keeper::Client;
 use whatif_keeper::protocol::Exec;
 use whatif_layers::remove;
 use whatif_layers::state_dir::SandboxLock;
-use whatif_provider::Instance;
+use whatif_provider::{Instance, Launching, Provider};
 use whatif_store::{Inserted, StoreError};
 use whatif_sys::absence::{self, MeansAbsent};
 use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::config::UserConfig;
+use whatif_types::limits::Expiry;
 use whatif_types::network::{NetChoice, NetWish, Publish, Reach, SecretWish};
 use whatif_types::sandbox::{Details, Position};
-use whatif_types::{Backend, Limits, NetMode, Sandbox, Status, Template, name};
+use whatif_types::{Backend, Limits, NetMode, Sandbox, SandboxId, Status, Template, name};
 
-use crate::error::Misuse;
-use crate::ground::intact::heads_of;
+use crate::ground::GroundError;
 use crate::ground::limits::Lease;
 use crate::ids::{fill_random, new_id};
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::ahead::Ahead;
 use crate::lifecycle::boot::{Booting, Fill, Wish};
-use crate::lifecycle::precise_times;
 use crate::lifecycle::recut::Beneath;
-use crate::network::{Published, Wanted};
+use crate::lifecycle::unrecorded::Recorded;
+use crate::lifecycle::{Lifecycle, LifecycleError, precise_times};
+use crate::network::{self, NetworkError, Published};
 use crate::owner::Owner;
-use crate::trees::copied_trees;
 use crate::{EngineError, now, roots, secrets};
 
 /// How long a command waits for another one that makes the same sandbox.
@@ -64,12 +64,35 @@ pub struct NewSandbox {
     pub disposable: bool,
 }
 
+impl NewSandbox {
+    /// The one that was asked for, or the usual one.
+    pub(super) fn provider(&self) -> Result<&'static dyn Provider, EngineError> {
+        let named = self.provider.as_deref().map_or(Ok(whatif_provider::usual()), whatif_provider::by_name);
+        Ok(named?)
+    }
+}
+
 /// A sandbox that stands, still owned by the command that made it.
 pub(crate) struct Created {
     pub sandbox: Sandbox,
+    pub recorded: Recorded,
     pub lock: SandboxLock,
     pub client: Client,
     pub instance: Box<dyn Instance>,
+}
+
+/// What is asked for besides the sandbox itself.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Making<'a> {
+    /// The first command, as it will be recorded.
+    pub command: &'a [String],
+    /// It goes to the keeper with the boot, and begins when the sandbox stands.
+    pub first: Option<(&'a Exec, &'a [BorrowedFd<'a>])>,
+    /// With a head that begins over more than reality.
+    pub start: Option<&'a Start<'a>>,
+    pub recorded: Recorded,
+    /// Its keeper, if that is on its way.
+    pub ahead: Option<&'a Ahead>,
 }
 
 /// Heads that do not begin empty.
@@ -102,6 +125,15 @@ impl<'a> Start<'a> {
     }
 }
 
+/// What decides about the rest.
+pub(super) struct Whereabouts {
+    cwd: PathBuf,
+    project: PathBuf,
+    pub config: UserConfig,
+    pub net: NetMode,
+    network: NetWish,
+}
+
 /// Everything about a new sandbox that can be known before anything is made.
 #[derive(Clone)]
 pub(crate) struct Validated {
@@ -125,7 +157,9 @@ impl Validated {
     /// Makes something with the network that was asked for. Where rules cannot be had and nobody asked for any, it has none.
     pub fn with_network<T>(&self, mut make: impl FnMut(&Self) -> Result<T, EngineError>) -> Result<T, EngineError> {
         match make(self) {
-            Err(EngineError::NoRules { .. }) if self.network.by_default => make(&Self { net: NetMode::None, ..self.clone() }),
+            Err(EngineError::Network(NetworkError::NoRules { .. })) if self.network.by_default => {
+                make(&Self { net: NetMode::None, ..self.clone() })
+            }
             other => other,
         }
     }
@@ -140,11 +174,11 @@ impl Lifecycle {
         }
         let published = validated.bind_ports()?;
         let created = validated.with_network(|validated| {
-            with_a_name(new.name.as_deref(), |name| self.create_with(name, new, validated, Vec::new(), None, None))
+            with_a_name(new.name.as_deref(), |name| self.create_with(name, new, validated, &Making::default()))
         });
         let mut created = match created {
             // Lost the race for the key, or for the name that goes with it.
-            Err(error @ (EngineError::Busy { .. } | EngineError::Store(StoreError::NameTaken { .. }))) => {
+            Err(error @ EngineError::Ground(GroundError::Busy { .. } | GroundError::Store(StoreError::NameTaken { .. }))) => {
                 return self.existing(new)?.ok_or(error);
             }
             other => other?,
@@ -184,7 +218,7 @@ impl Lifecycle {
             match self.ground.store.find_by_key(key)? {
                 Some(made) if made.status == Status::Creating || made.details.transient => {
                     if Instant::now() >= deadline {
-                        return Err(EngineError::Busy { name: made.name });
+                        return Err(GroundError::Busy { name: made.name }.into());
                     }
                     std::thread::sleep(PATIENCE / 1000);
                 }
@@ -194,6 +228,22 @@ impl Lifecycle {
     }
 
     pub(crate) fn validate(&self, new: &NewSandbox) -> Result<Validated, EngineError> {
+        self.validate_at(self.whereabouts(new)?, new)
+    }
+
+    /// Where it will be, and whom it may talk to there.
+    pub(super) fn whereabouts(&self, new: &NewSandbox) -> Result<Whereabouts, EngineError> {
+        let cwd = new.cwd.as_ref().unwrap_or(&self.ground.caller.cwd);
+        let cwd = self.existing_directory(cwd)?;
+        let project = self.ground.caller.project_of(&cwd)?;
+        let config = self.ground.caller.config_for(&project)?;
+        let wanted = network::Wanted { net: &new.net, reach: &new.reach, publish: &new.publish, secrets: &new.secrets };
+        let (net, network) = self.network.network_of(&wanted, &config)?;
+        Ok(Whereabouts { cwd, project, config, net, network })
+    }
+
+    pub(super) fn validate_at(&self, at: Whereabouts, new: &NewSandbox) -> Result<Validated, EngineError> {
+        let Whereabouts { cwd, project, config, net, network } = at;
         if let Some(given) = &new.name {
             name::validate(given)?;
         }
@@ -203,19 +253,13 @@ impl Lifecycle {
         if let Some(template) = &template {
             self.ground.require_layers(&Owner::Template(template.name.clone()), &template.details.position.stack)?;
         }
-        let cwd = new.cwd.clone().unwrap_or_else(|| self.ground.caller.cwd.clone());
-        let cwd = self.existing_directory(&cwd)?;
-        let project = self.ground.caller.project_of(&cwd)?;
         precise_times::require(&project)?;
         precise_times::require(self.ground.state.root())?;
         if let Some(template) = template.as_ref().filter(|t| t.project != project) {
             let (template, project) = (template.name.clone(), template.project.clone());
-            return Err(Misuse::TemplateElsewhere { template, project }.into());
+            return Err(LifecycleError::TemplateElsewhere { template, project }.into());
         }
-        let config = self.ground.caller.config_for(&project)?;
-        let wanted = Wanted { net: &new.net, reach: &new.reach, publish: &new.publish, secrets: &new.secrets };
-        let (net, network) = self.network.network_of(&wanted, &config)?;
-        let limits = self.ground.limits(&config, &new.limits)?;
+        let limits = self.ground.limits(&config, &new.limits, new.provider()?)?;
         Ok(Validated { cwd, project, config, net, network, template, limits })
     }
 
@@ -223,130 +267,153 @@ impl Lifecycle {
     pub(crate) fn existing_directory(&self, path: &Path) -> Result<PathBuf, EngineError> {
         match std::fs::canonicalize(path) {
             Ok(real) if absence::is_dir(&real).map_err(|e| EngineError::io("examine", &real, e))? => Ok(real),
-            Ok(_) => Err(EngineError::BadDirectory { path: path.to_owned() }),
+            Ok(_) => Err(LifecycleError::BadDirectory { path: path.to_owned() }.into()),
             Err(error) if error.means_absent() || error.kind() == std::io::ErrorKind::PermissionDenied => {
-                Err(EngineError::BadDirectory { path: path.to_owned() })
+                Err(LifecycleError::BadDirectory { path: path.to_owned() }.into())
             }
             Err(error) => Err(EngineError::io("examine", path, error)),
         }
     }
 
+    /// Makes it, step by step. If a step fails, those before it are taken back.
     pub(crate) fn create_with(
         &self,
         name: &str,
         new: &NewSandbox,
         validated: &Validated,
-        command: Vec<String>,
-        first: Option<(&Exec, &[BorrowedFd<'_>])>,
-        start: Option<&Start<'_>>,
+        making: &Making<'_>,
     ) -> Result<Created, EngineError> {
-        if start.is_none()
-            && let Some(claimed) = self.claim(name, new, validated, &command, first)?
+        if making.start.is_none()
+            && let Some(claimed) = self.claim(name, new, validated, making)?
         {
             return Ok(claimed);
         }
         let from_template = validated.template.as_ref().map(Start::from_template);
-        let start = start.or(from_template.as_ref());
-        let provider = new.provider.as_deref().map_or(Ok(whatif_provider::usual()), whatif_provider::by_name)?;
-        let inherited = validated.template.as_ref().map(|t| inherited_masks(&t.details.masked, &new.expose));
-        let masked = [new.mask.clone(), inherited.unwrap_or_default()].concat();
+        let start = making.start.or(from_template.as_ref());
+        let wanted = Wanted { name, new, validated, making, start };
+        let ahead = making.ahead.and_then(Ahead::take);
+        let id = ahead.as_ref().map_or_else(new_id, |launching| Ok(launching.id().clone()))?;
+        let (directory, lock) = self.ground.state.create(&id)?;
+        match self.make(&wanted, &id, &directory, ahead) {
+            Ok((sandbox, booting)) => {
+                let Booting { client, instance, .. } = booting;
+                Ok(Created { sandbox, recorded: making.recorded, lock, client, instance })
+            }
+            Err(error) => {
+                self.unmake(&id, &directory, validated);
+                Err(error)
+            }
+        }
+    }
+
+    /// In its directory, which is all there is of it so far.
+    fn make(
+        &self,
+        wanted: &Wanted<'_>,
+        id: &SandboxId,
+        directory: &Path,
+        ahead: Option<Box<dyn Launching>>,
+    ) -> Result<(Sandbox, Booting), EngineError> {
+        let Wanted { new, validated, making, start, .. } = *wanted;
+        let provider = new.provider()?;
+        let masked = wanted.masked();
         let secrets = secrets::lazily(&self.ground.caller, &validated.config, &masked, &new.expose);
         let beneath = start.and_then(|s| s.beneath.as_ref());
         let mounted_before = match (start, beneath) {
             (Some(start), Some(beneath)) => self.with_changes(beneath.mounted_trees, &start.position.stack, None)?,
             _ => Vec::new(),
         };
-        let id = new_id()?;
-        let (directory, lock) = self.ground.state.create(&id)?;
+        let expiry = self.ground.expiry(&validated.limits)?;
         // Layers are read by what wrote them.
         let backend = validated.template.as_ref().map(|t| t.details.backend).or(new.backend).or(validated.config.layers.backend);
-        let set: Vec<(String, String)> =
-            new.env.iter().filter_map(|e| e.split_once('=')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
-        let in_place = crate::network::secrets::environment(&validated.network);
-        let given = [set.clone(), in_place].concat();
-        let expiry = self.ground.expiry(&validated.limits)?;
-        let reach = reached(&validated.network);
-        // The template's layers may hold what is masked only here.
-        let veiled = |t: &Template| [t.details.exposed.clone(), t.details.veiled.clone(), new.mask.clone()].concat();
-        let veiled = validated.template.as_ref().map(veiled);
-        let veiled = veiled.unwrap_or_default();
         let wish = Wish {
-            id: &id,
-            directory: &directory,
+            id,
+            directory,
             project: &validated.project,
             known_trees: start.map(|s| s.trees),
             mounted_before: None,
             beneath,
             stack: start.map_or(&[], |s| &s.position.stack),
-            veiled: &veiled,
+            veiled: &wanted.veiled(),
             fill: start.and_then(|s| s.fill),
             net: validated.net,
-            reach: &reach,
-            environment: &given,
+            reach: &reached(&validated.network),
+            environment: &wanted.variables(),
             provider,
             backend,
             config: &validated.config,
             secrets: &secrets,
             lease: Lease { limits: &validated.limits, expiry: expiry.as_ref(), sandbox: None },
         };
+        let booting = self.begin_boot_with(ahead, &wish, self.first_choice(backend))?;
+        // The keeper works on its part while the record is written.
+        let mut sandbox = self.describe(wanted, id, masked.clone(), expiry.clone());
+        booting.note_in(&mut sandbox);
+        self.reserve(&sandbox, directory, wanted).inspect_err(|_| booting.end())?;
+        let booted = self.finish_boot(&wish, booting, making.first)?;
+        booted.note_in(&mut sandbox);
+        sandbox.details.mounted_trees = roots::mounts_and(&booted.viewed.roots, &mounted_before);
+        sandbox.details.position.viewed = Some(booted.viewed.clone());
+        sandbox.status = Status::Active;
+        if making.recorded == Recorded::AtOnce {
+            self.ground.record(&mut sandbox).inspect_err(|_| booted.end())?;
+        }
+        Ok((sandbox, booted))
+    }
 
-        let unwind = |booting: Option<&Booting>, error: EngineError| {
-            if let Some(booting) = booting {
-                booting.instance.kill();
-                booting.instance.wait(None);
-            }
-            if !validated.limits.is_unlimited() {
-                self.ground.unbind_lost(&id);
-            }
-            // In this order, and only so far as it succeeds: the next command finishes it.
-            self.ground.state.disown(&id);
-            if self.ground.store.delete(&id).is_ok() {
-                let _ = remove::tree(&directory);
-            }
-            error
-        };
-        let booting = self.begin_boot(&wish, self.first_choice(backend)).map_err(|e| unwind(None, e))?;
+    /// In this order, and only so far as it succeeds: the next command finishes it.
+    fn unmake(&self, id: &SandboxId, directory: &Path, validated: &Validated) {
+        if !validated.limits.is_unlimited() {
+            self.ground.unbind_lost(id);
+        }
+        self.ground.state.disown(id);
+        if self.ground.store.delete(id).is_ok() {
+            let _ = remove::tree(directory);
+        }
+    }
 
-        // The keeper works on its part while the row is written.
+    /// Its record, before anything was started for it.
+    fn describe(&self, wanted: &Wanted<'_>, id: &SandboxId, masked: Vec<String>, expiry: Option<Expiry>) -> Sandbox {
+        let Wanted { name, new, validated, making, start } = *wanted;
         let environment = self.environment(&validated.config, &new.env);
         let details = Details {
             cwd: validated.cwd.clone(),
             labels: new.labels.clone(),
             net: validated.net,
             network: validated.network.clone(),
-            backend: booting.plan.backend,
-            backend_reason: booting.choice.reason.clone(),
-            identity: booting.identity,
-            reserved_ids: booting.reserved_ids,
-            trees: booting.trees.clone(),
-            copied_trees: copied_trees(&booting.plan),
+            backend: Backend::Overlay,
+            backend_reason: None,
+            identity: self.ground.caller.identity(),
+            reserved_ids: None,
+            trees: Vec::new(),
+            copied_trees: Vec::new(),
             mounted_trees: Vec::new(),
-            masked: masked.clone(),
+            masked,
             exposed: new.expose.clone(),
             veiled: Vec::new(),
             dropped_env: environment.dropped,
             carried_env: new.env.iter().filter(|e| !e.contains('=')).cloned().collect(),
-            set_env: set.iter().map(|(name, _)| name.clone()).collect(),
-            handle: Some(booting.handle),
+            set_env: wanted.set_variables().map(|(name, _)| name.to_owned()).collect(),
+            handle: None,
             keeper_version: PROTOCOL_VERSION,
             protection: Protection::default(),
             stop_reason: None,
             error: None,
-            command,
+            command: making.command.to_vec(),
             exit_code: None,
             changed_files: 0,
             size_bytes: 0,
             based_at: start.filter(|s| s.is_rebased).map(|_| now()),
-            position: Position { heads: Some(heads_of(&booting.plan)), ..start.map(|s| s.position.clone()).unwrap_or_default() },
+            position: start.map(|s| s.position.clone()).unwrap_or_default(),
             auto_snapshot: new.auto_snapshot || validated.config.snapshots.auto,
             limits: validated.limits.clone(),
-            enforced: booting.enforced.clone(),
-            expiry: expiry.clone(),
+            enforced: Vec::new(),
+            expiry,
             usage: None,
             transient: true,
             disposable: new.disposable,
         };
-        let mut sandbox = Sandbox {
+        Sandbox {
             id: id.clone(),
             name: name.to_owned(),
             status: Status::Creating,
@@ -354,41 +421,60 @@ impl Lifecycle {
             created_at: now(),
             updated_at: now(),
             project: validated.project.clone(),
-            provider: provider.name().to_owned(),
-            owner: None,
+            provider: new.provider().map_or("", Provider::name).to_owned(),
+            owner: Some(self.ground.caller.principal.key()),
             node: None,
             details,
-        };
-        self.reserve(&sandbox, new).map_err(|e| unwind(Some(&booting), e))?;
-        // Its layers are needed from here on; had it been removed just before, they might be gone.
-        if let Some(template) = &validated.template {
-            self.ground.template(&template.name).map_err(|e| unwind(Some(&booting), e))?;
         }
-
-        let (booting, protection) = self.finish_boot(&wish, booting, first).map_err(|e| unwind(None, e))?;
-        sandbox.details.protection = protection;
-        sandbox.details.handle = Some(booting.handle);
-        sandbox.details.backend = booting.plan.backend;
-        sandbox.details.backend_reason = booting.choice.reason.clone();
-        sandbox.details.identity = booting.identity;
-        sandbox.details.reserved_ids = booting.reserved_ids;
-        sandbox.details.trees = booting.trees.clone();
-        sandbox.details.copied_trees = copied_trees(&booting.plan);
-        sandbox.details.position.heads = Some(heads_of(&booting.plan));
-        sandbox.details.mounted_trees = roots::mounts_and(&booting.viewed.roots, &mounted_before);
-        sandbox.details.position.viewed = Some(booting.viewed.clone());
-        sandbox.status = Status::Active;
-        self.ground.record(&mut sandbox).map_err(|e| unwind(Some(&booting), e))?;
-        Ok(Created { sandbox, lock, client: booting.client, instance: booting.instance })
     }
 
-    /// Inserts the row.
-    fn reserve(&self, sandbox: &Sandbox, new: &NewSandbox) -> Result<(), EngineError> {
-        match self.ground.store.insert(sandbox, new.idempotency_key.as_deref())? {
-            Inserted::New => Ok(()),
-            // Made by another command with the same key since we looked.
-            Inserted::Existing(other) => Err(EngineError::Busy { name: other.name }),
+    /// From here on a command may run in it, whatever becomes of us.
+    fn reserve(&self, sandbox: &Sandbox, directory: &Path, wanted: &Wanted<'_>) -> Result<(), EngineError> {
+        if wanted.making.recorded == Recorded::WhenItLasts {
+            return self.jot_down(sandbox, directory);
         }
+        if let Inserted::Existing(other) = self.ground.store.insert(sandbox, wanted.new.idempotency_key.as_deref())? {
+            // Made by another command with the same key since we looked.
+            return Err(GroundError::Busy { name: other.name }.into());
+        }
+        // Its layers are needed from here on; had it been removed just before, they might be gone.
+        let template = wanted.validated.template.as_ref();
+        template.map_or(Ok(()), |template| self.ground.template(&template.name).map(drop))
+    }
+}
+
+/// Everything that is wanted of a sandbox that is being made.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    name: &'a str,
+    new: &'a NewSandbox,
+    validated: &'a Validated,
+    making: &'a Making<'a>,
+    /// What its head begins over, if that is more than reality.
+    start: Option<&'a Start<'a>>,
+}
+
+impl Wanted<'_> {
+    /// What is asked to be hidden, here and where it begins.
+    fn masked(&self) -> Vec<String> {
+        let inherited = self.validated.template.as_ref().map(|t| inherited_masks(&t.details.masked, &self.new.expose));
+        [self.new.mask.clone(), inherited.unwrap_or_default()].concat()
+    }
+
+    /// The template's layers may hold what is masked only here.
+    fn veiled(&self) -> Vec<String> {
+        let of_template = |t: &Template| [t.details.exposed.clone(), t.details.veiled.clone(), self.new.mask.clone()].concat();
+        self.validated.template.as_ref().map(of_template).unwrap_or_default()
+    }
+
+    fn set_variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.new.env.iter().filter_map(|e| e.split_once('='))
+    }
+
+    /// What every command in it finds in its environment.
+    fn variables(&self) -> Vec<(String, String)> {
+        let set = self.set_variables().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        set.chain(crate::network::secrets::environment(&self.validated.network)).collect()
     }
 }
 
@@ -399,7 +485,7 @@ pub(crate) fn inherited_masks(masked: &[String], expose: &[String]) -> Vec<Strin
 
 pub(crate) fn check_masks(masks: &[String]) -> Result<(), EngineError> {
     if masks.iter().any(|m| matches!(m.as_str(), "/" | "~" | "~/" | "" | ".")) {
-        return Err(Misuse::MaskOfEverything.into());
+        return Err(LifecycleError::MaskOfEverything.into());
     }
     Ok(())
 }
@@ -414,7 +500,9 @@ pub(crate) fn with_a_name<T>(given: Option<&str>, mut make: impl FnMut(&str) -> 
         let mut random = [0; 4];
         fill_random(&mut random)?;
         match make(&name::generate(random, attempt > 0)) {
-            Err(EngineError::Store(StoreError::NameTaken { .. })) if attempt < MOST_NAMES_TRIED => attempt += 1,
+            Err(EngineError::Ground(GroundError::Store(StoreError::NameTaken { .. }))) if attempt < MOST_NAMES_TRIED => {
+                attempt += 1
+            }
             other => return other,
         }
     }

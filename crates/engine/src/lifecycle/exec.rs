@@ -12,16 +12,21 @@ use whatif_types::config::UserConfig;
 use whatif_types::environment::{self, Filtered};
 use whatif_types::network::NetWish;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{CommandId, Identity, NetMode, Sandbox, Span, Status};
+use whatif_types::{CommandId, Identity, NetMode, Sandbox, Selector, Span, Status};
 
 use crate::EngineError;
+use crate::ground::GroundError;
 use crate::ground::ended::has_ended;
 use crate::ground::keepers::instance_in;
 use crate::ground::lifetime::last_words;
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::start::Why;
+use crate::lifecycle::unrecorded::{LASTING, Recorded};
 use crate::lifecycle::view::Freshened;
 use crate::network::secrets;
+
+/// How often a command that goes on is tended.
+pub const NOW_AND_THEN: Duration = Duration::from_secs(2);
 
 /// How long a process may linger after its command before it counts as left running.
 const LAST_MOMENT: Duration = Duration::from_millis(200);
@@ -59,9 +64,11 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-/// A command under way. Dropping it ends the command, unless it was detached.
+/// A command under way, and the sandbox it runs in. Dropping it ends the command, unless it was detached.
 #[derive(Debug)]
 pub struct Running {
+    pub sandbox: Sandbox,
+    pub(super) recorded: Recorded,
     client: Client,
     pub pid: i32,
     /// The master of its terminal.
@@ -83,20 +90,20 @@ pub struct Detached {
     pub id: CommandId,
 }
 
-/// A command in the foreground and the sandbox it runs in.
-#[derive(Debug)]
-pub struct Foreground {
-    pub sandbox: Sandbox,
-    pub running: Running,
-}
-
 impl Running {
-    pub(crate) fn new(client: Client, (pid, terminal): (i32, Option<OwnedFd>)) -> Self {
-        Self { client, pid, terminal }
+    pub(super) fn new(sandbox: Sandbox, recorded: Recorded, client: Client, started: (i32, Option<OwnedFd>)) -> Self {
+        let (pid, terminal) = started;
+        Self { sandbox, recorded, client, pid, terminal }
     }
 
-    pub(crate) fn client(&mut self) -> &mut Client {
-        &mut self.client
+    /// When it is to be tended for the first time.
+    #[must_use]
+    pub fn tended_first(&self) -> Duration {
+        if self.recorded == Recorded::WhenItLasts { LASTING } else { NOW_AND_THEN }
+    }
+
+    pub(crate) fn parts(&mut self) -> (&Sandbox, &mut Client) {
+        (&self.sandbox, &mut self.client)
     }
 
     /// Whether the keeper has said something already.
@@ -109,11 +116,6 @@ impl Running {
     #[must_use]
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.client.as_fd()
-    }
-
-    /// What the keeper says next; waits for it.
-    pub fn news(&mut self) -> Result<News, EngineError> {
-        Ok(self.client.news()?)
     }
 
     pub fn signal(&mut self, signal: i32) -> Result<(), EngineError> {
@@ -153,18 +155,27 @@ pub(crate) fn hand_over(identity: Identity, descriptors: &[BorrowedFd<'_>]) {
 
 impl Lifecycle {
     /// `whatif exec`: starts a command in the foreground.
-    pub fn exec(&self, entered: Entered, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Foreground, EngineError> {
+    pub fn exec(&self, entered: Entered, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Running, EngineError> {
         let exec = self.exec_request(&entered.sandbox, spec, false)?;
         hand_over(entered.sandbox.details.identity, descriptors);
         let (Entered { sandbox, client }, started) = self.begin(entered, &exec, descriptors)?;
-        Ok(Foreground { sandbox, running: Running::new(client, started) })
+        Ok(Running::new(sandbox, Recorded::AtOnce, client, started))
+    }
+
+    /// What the keeper of a command says next; waits for it. Whoever serves its network goes by the records.
+    pub fn news(&self, running: &mut Running) -> Result<News, EngineError> {
+        let news = running.client.news().map_err(|error| self.ground.explain_end_of_command(&running.sandbox, error.into()))?;
+        if matches!(news, News::NetworkWanted) {
+            self.record_run(running)?;
+        }
+        Ok(news)
     }
 
     /// `whatif exec -d`: starts a command that goes on; its output is in its log.
     pub fn exec_detached(&self, entered: Entered, spec: &CommandSpec) -> Result<Detached, EngineError> {
         let is_ours = self.ground.require_our_keeper(&entered.sandbox);
         if spec.terminal.is_some() || spec.stdio[0] == Stdio::Kept {
-            is_ours.as_ref().map_err(|_| EngineError::OtherKeeper { name: entered.sandbox.name.clone() })?;
+            is_ours.as_ref().map_err(|_| GroundError::OtherKeeper { name: entered.sandbox.name.clone() })?;
         }
         let log = self.new_log(&entered.sandbox)?;
         let mut exec = self.exec_request(&entered.sandbox, spec, true)?;
@@ -198,12 +209,12 @@ impl Lifecycle {
                 Err(error) if self.is_going_to_rest(&entered.sandbox, &error) && Instant::now() < deadline => {}
                 // Another command stops it, and gives what runs in it more time than this one waits.
                 Err(ClientError::Failed(failed)) if failed.reason == Reason::Ending => {
-                    return Err(EngineError::EndedMeanwhile { name: entered.sandbox.name, has_run: false });
+                    return Err(GroundError::EndedMeanwhile { name: entered.sandbox.name, has_run: false }.into());
                 }
                 Err(error) => return Err(self.ground.explain_end(&entered.sandbox, error)),
             }
             std::thread::sleep(REST_PATIENCE / 200);
-            entered = self.enter(Some(&entered.sandbox.name))?;
+            entered = self.enter(&entered.sandbox.name.as_str().into())?;
         }
     }
 
@@ -220,11 +231,11 @@ impl Lifecycle {
 
     /// Connects to the keeper of a sandbox, bringing it up again where nobody meant it to be down. If nothing runs in it, it sees
     /// reality as it is now.
-    pub fn enter(&self, name: Option<&str>) -> Result<Entered, EngineError> {
+    pub fn enter(&self, which: &Selector) -> Result<Entered, EngineError> {
         let deadline = Instant::now() + REST_PATIENCE;
         let mut may_mount_again = true;
         loop {
-            let mut entered = self.enter_as_it_is(name)?;
+            let mut entered = self.enter_as_it_is(which)?;
             match self.freshen(&entered.sandbox, &mut entered.client) {
                 Ok(Freshened::NeedsOtherMounts) if may_mount_again => {
                     // Once: reality may go on exchanging directories.
@@ -234,7 +245,7 @@ impl Lifecycle {
                     continue;
                 }
                 // It ended meanwhile, as one does whose layers could not be changed.
-                Err(EngineError::Keeper(error)) if has_ended(&error) && Instant::now() < deadline => {}
+                Err(EngineError::Ground(GroundError::Keeper(error))) if has_ended(&error) && Instant::now() < deadline => {}
                 // If that fails, what the sandbox sees of files that reality replaced is unknown, and treated so.
                 _ => return Ok(entered),
             }
@@ -242,27 +253,27 @@ impl Lifecycle {
         }
     }
 
-    fn enter_as_it_is(&self, name: Option<&str>) -> Result<Entered, EngineError> {
-        if let Some(entered) = name.and_then(|n| self.enter_published(n)) {
+    fn enter_as_it_is(&self, which: &Selector) -> Result<Entered, EngineError> {
+        if let Some(entered) = which.word().and_then(|name| self.enter_published(name)) {
             self.ground.require_mounted(&entered.sandbox)?;
             return Ok(entered);
         }
         let deadline = Instant::now() + REST_PATIENCE;
         loop {
-            match self.enter_by_record(name) {
+            match self.enter_by_record(which) {
                 // Its keeper takes nobody in any more, and is not gone yet.
-                Err(EngineError::Keeper(ClientError::NotRunning)) if Instant::now() < deadline => {}
+                Err(EngineError::Ground(GroundError::Keeper(ClientError::NotRunning))) if Instant::now() < deadline => {}
                 other => return other,
             }
             std::thread::sleep(REST_PATIENCE / 2000);
         }
     }
 
-    fn enter_by_record(&self, name: Option<&str>) -> Result<Entered, EngineError> {
-        let mut sandbox = self.ground.resolve(name)?;
+    fn enter_by_record(&self, which: &Selector) -> Result<Entered, EngineError> {
+        let mut sandbox = self.ground.resolve(which)?;
         if sandbox.status != Status::Active {
             if sandbox.details.stop_reason == Some(StopReason::Requested) {
-                return Err(EngineError::Stopped { name: sandbox.name });
+                return Err(GroundError::Stopped { name: sandbox.name }.into());
             }
             sandbox = self.start_stopped(sandbox, Why::ForACommand)?;
         }
@@ -273,8 +284,7 @@ impl Lifecycle {
 
     /// The usual case: it runs, and a small file beside its socket says all there is to know.
     fn enter_published(&self, name: &str) -> Option<Entered> {
-        let (directory, record) = self.ground.state.published(name)?;
-        let sandbox = serde_json::from_slice(&record).ok()?;
+        let (directory, sandbox) = self.ground.published(name)?;
         let client = instance_in(&sandbox, &directory).ok()?.connect().ok()?;
         crate::ground::removed::note_subject(&sandbox);
         Some(Entered { sandbox, client })

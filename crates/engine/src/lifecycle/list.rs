@@ -10,7 +10,7 @@ use whatif_types::timestamp::rfc3339;
 use whatif_types::{LayerId, Sandbox, Status};
 
 use crate::EngineError;
-use crate::ground::intact;
+use crate::ground::{GroundError, intact};
 use crate::lifecycle::Lifecycle;
 use crate::missing::Missing;
 
@@ -49,7 +49,7 @@ impl Lifecycle {
         let all =
             self.ground.store.list()?.into_iter().map(|sandbox| self.listed_beside(self.ground.refreshed(sandbox)?, &mut known));
         // One that went meanwhile is not there.
-        all.filter(|listed| !matches!(listed, Err(EngineError::NoSuchSandbox { .. }))).collect()
+        all.filter(|listed| !matches!(listed, Err(EngineError::Ground(GroundError::NoSuchSandbox { .. })))).collect()
     }
 
     /// The names alone, which nothing has to be looked at for.

@@ -13,10 +13,9 @@ use whatif_keeper::log::Reader;
 use whatif_keeper::log::record::{self, Record, Started};
 use whatif_sys::absence::OrAbsent;
 use whatif_types::boot::PROTOCOL_VERSION;
-use whatif_types::{Chosen, CommandId, Sandbox, Status};
+use whatif_types::{Chosen, CommandId, Sandbox, Selector, Status};
 
-use crate::error::Misuse;
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::{Lifecycle, LifecycleError};
 use crate::{EngineError, private_file};
 
 /// Of one sandbox. When there is more, the oldest go whose commands have ended.
@@ -101,11 +100,11 @@ impl Drop for NewLog {
 
 impl Lifecycle {
     /// The log of one background command, or of the latest.
-    pub fn log(&self, name: Option<&str>, chosen: Option<Chosen>) -> Result<Log, EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn log(&self, which: &Selector, chosen: Option<Chosen>) -> Result<Log, EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let found = self.commands(&sandbox)?.into_iter().rfind(|found| found.is(chosen));
         let Some(found) = found else {
-            return Err(Misuse::NoLog { sandbox: sandbox.name, chosen }.into());
+            return Err(LifecycleError::NoLog { sandbox: sandbox.name, chosen }.into());
         };
         self.open_log(sandbox, &found)
     }

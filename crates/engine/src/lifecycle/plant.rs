@@ -8,6 +8,7 @@ use whatif_store::{Origin, StoreError};
 use whatif_types::sandbox::{Position, StopReason};
 use whatif_types::{Sandbox, SandboxId, Status};
 
+use crate::ground::GroundError;
 use crate::ids::new_id;
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::create::inherited_masks;
@@ -90,7 +91,7 @@ impl Lifecycle {
             updated_at: now(),
             project: like.project.clone(),
             provider: like.provider.clone(),
-            owner: None,
+            owner: Some(self.ground.caller.principal.key()),
             node: None,
             details,
         };
@@ -103,7 +104,7 @@ impl Lifecycle {
                 plot.is_recorded = true;
                 Ok(sandbox)
             }
-            Err(StoreError::OriginGone) => Err(EngineError::NoSuchSnapshot { label: like.name.clone(), sandbox: None }),
+            Err(StoreError::OriginGone) => Err(GroundError::NoSuchSnapshot { label: like.name.clone(), sandbox: None }.into()),
             Err(other) => Err(other.into()),
         }
     }

@@ -17,10 +17,9 @@ use whatif_types::{Backend, LayerId, Plan, Sandbox};
 
 pub(crate) use self::beneath::Beneath;
 use crate::EngineError;
-use crate::error::Recut;
 use crate::ground::stray_heads::holds_something;
-use crate::lifecycle::Lifecycle;
 use crate::lifecycle::boot::Wish;
+use crate::lifecycle::{Lifecycle, LifecycleError, Recut};
 use crate::owner::Owner;
 use crate::trees::{copied_trees, tree_of, trees_by_number};
 
@@ -63,7 +62,7 @@ impl Lifecycle {
         // Without its project a sandbox is nothing to mount, whatever lies elsewhere.
         self.ground.require_project(sandbox)?;
         let owner = Owner::Sandbox(sandbox.name.clone());
-        let refuse = |how: Recut| Err(EngineError::MountsChanged { owner: owner.clone(), how });
+        let refuse = |how: Recut| Err(LifecycleError::MountsChanged { owner: owner.clone(), how }.into());
         let found = self.ground.look(sandbox)?;
         for number in &lost {
             if self.is_precious(sandbox, *number, &found)? {

@@ -9,12 +9,12 @@ use whatif_layers::remove;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_provider::{Instance, Orphan};
 use whatif_sys::command;
-use whatif_types::{Sandbox, Status};
+use whatif_types::{Sandbox, Selector, Status};
 
 use crate::EngineError;
 use crate::ground::keepers::{all_in, end_orphan, instance_in};
-use crate::lifecycle::Lifecycle;
 use crate::lifecycle::stop::Afterwards;
+use crate::lifecycle::{Lifecycle, LifecycleError};
 use crate::mounts::mounts_in;
 use crate::network::end_supervisor;
 
@@ -24,18 +24,18 @@ const BACKGROUND_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Lifecycle {
     /// `whatif rm`. With `only_stopped`, a running sandbox is refused.
-    pub fn remove(&self, name: Option<&str>, only_stopped: bool) -> Result<Sandbox, EngineError> {
-        let removed = self.remove_called(name, only_stopped)?;
+    pub fn remove(&self, which: &Selector, only_stopped: bool) -> Result<Sandbox, EngineError> {
+        let removed = self.remove_called(which, only_stopped)?;
         if removed.details.position.taken > 0 || !removed.details.position.stack.is_empty() {
             self.ground.layers_are_left();
         }
         Ok(removed)
     }
 
-    fn remove_called(&self, name: Option<&str>, only_stopped: bool) -> Result<Sandbox, EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    fn remove_called(&self, which: &Selector, only_stopped: bool) -> Result<Sandbox, EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         if only_stopped && sandbox.status == Status::Active {
-            return Err(EngineError::StillRunning { name: sandbox.name });
+            return Err(LifecycleError::StillRunning { name: sandbox.name }.into());
         }
         if self.ground.state.find(&sandbox.id)?.is_none() {
             // Only its record and its snapshots are left, and what still runs in it.
@@ -152,7 +152,7 @@ impl Lifecycle {
         let root = fs::canonicalize(root).map_err(|e| EngineError::io("examine", root, e))?;
         let is_meant = |orphan: &Orphan| orphan.id == sandbox.id && orphan.directory.is_none();
         match all_in(&root).find(is_meant) {
-            Some(orphan) if !end_orphan(&orphan) => Err(EngineError::StillRunning { name: sandbox.name.clone() }),
+            Some(orphan) if !end_orphan(&orphan) => Err(LifecycleError::StillRunning { name: sandbox.name.clone() }.into()),
             _ => Ok(()),
         }
     }

@@ -11,11 +11,13 @@ use whatif_provider::Instance;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{LimitHit, Sandbox, Span, Status};
 
+use crate::ground::GroundError;
 use crate::ground::ended::mark_stopped;
 use crate::ground::lifetime::is_expired;
-use crate::lifecycle::Lifecycle;
-use crate::lifecycle::create::{Created, NewSandbox, Start, with_a_name};
+use crate::lifecycle::create::{Created, Making, NewSandbox, Start, with_a_name};
 use crate::lifecycle::exec::{CommandSpec, Running, Surroundings, hand_over};
+use crate::lifecycle::unrecorded::Recorded;
+use crate::lifecycle::{Lifecycle, LifecycleError};
 use crate::network::{LAST_WORDS, Troubles, end_supervisor};
 use crate::{EngineError, now};
 
@@ -37,7 +39,6 @@ pub enum Keep {
 /// A run under way. If it is dropped before `finish`, the next command decides what becomes of the sandbox.
 #[derive(Debug)]
 pub struct Run {
-    pub sandbox: Sandbox,
     pub running: Running,
     lock: SandboxLock,
     instance: Box<dyn Instance>,
@@ -61,7 +62,7 @@ pub struct Finished {
 impl Lifecycle {
     pub fn run(&self, new: &NewSandbox, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Run, EngineError> {
         let run = self.run_from(None, new, spec, descriptors)?;
-        self.fill_pool_if_due(&run.sandbox);
+        self.fill_pool_if_due(&run.running.sandbox);
         Ok(run)
     }
 
@@ -73,7 +74,9 @@ impl Lifecycle {
         spec: &CommandSpec,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<Run, EngineError> {
-        let mut validated = self.validate(new)?;
+        let at = self.whereabouts(new)?;
+        let ahead = self.launch_ahead(new, &at);
+        let mut validated = self.validate_at(at, new)?;
         let published = validated.bind_ports()?;
         let asked_for: Vec<String> = new.env.iter().chain(&spec.env).cloned().collect();
         let timeout = spec.timeout.or(validated.limits.timeout.map(Span::duration));
@@ -82,34 +85,30 @@ impl Lifecycle {
         let command: Vec<String> = spec.called.as_ref().map_or_else(arguments, |called| vec![called.clone()]);
         // With secrets, whom to trust must be known before anything runs.
         let may_begin = validated.network.secrets.is_empty();
+        let recorded = if start.is_none() { Recorded::of_run(new, &validated) } else { Recorded::AtOnce };
         let created = validated.with_network(|validated| {
             with_a_name(new.name.as_deref(), |name| {
                 let around = Surroundings { sandbox: name, cwd: &validated.cwd, net: validated.net, network: &validated.network };
                 let exec = self.request(&validated.config, around, &spec, false);
                 let first = may_begin.then_some((&exec, descriptors));
-                self.create_with(name, new, validated, command.clone(), first, start)
+                self.create_with(name, new, validated, &Making { command: &command, first, start, recorded, ahead: ahead.as_ref() })
             })
         })?;
-        let Created { sandbox, lock, mut client, instance } = created;
+        let Created { sandbox, recorded, lock, mut client, instance } = created;
         let mut served = self.network.serve_from_the_start(&sandbox, published);
         if served.is_ok() && !may_begin {
             let exec = self.request(&validated.config, Surroundings::of(&sandbox, &validated.cwd), &spec, false);
             hand_over(sandbox.details.identity, descriptors);
             served = client.send(&Request::Exec(Box::new(exec)), descriptors).map_err(EngineError::from);
         }
-        if let Err(error) = served {
-            self.discard_here(&sandbox, &*instance)?;
-            return Err(error);
-        }
-        match client.started() {
-            Ok(started) => Ok(Run { sandbox, running: Running::new(client, started), lock, instance }),
+        match served.and_then(|()| Ok(client.started()?)) {
+            Ok(started) => Ok(Run { running: Running::new(sandbox, recorded, client, started), lock, instance }),
             Err(error) => {
-                let name = sandbox.name.clone();
                 let was_over = is_expired(&sandbox)?;
                 // Nothing ran, so there is nothing to look at. Not in the background: races call this from several threads.
                 self.discard_here(&sandbox, &*instance)?;
                 drop(lock);
-                Err(if was_over { EngineError::Expired { name } } else { error.into() })
+                Err(if was_over { LifecycleError::Expired { name: sandbox.name }.into() } else { error })
             }
         }
     }
@@ -129,7 +128,7 @@ impl Lifecycle {
 
     /// Keeps a sandbox in which nothing was run.
     pub(crate) fn keep_filled(&self, created: Created) -> Result<Sandbox, EngineError> {
-        let Created { mut sandbox, lock, client, instance } = created;
+        let Created { mut sandbox, lock, client, instance, .. } = created;
         drop(client);
         let summary = self.ground.summarize_own(&sandbox)?;
         sandbox.details.changed_files = summary.changed_files;
@@ -138,7 +137,7 @@ impl Lifecycle {
         sandbox.details.disposable = false;
         self.leave_head(&mut sandbox, &*instance, StopReason::Finished)?;
         if !instance.wait(Some(LAST_MOMENTS)) {
-            return Err(EngineError::StillRunning { name: sandbox.name });
+            return Err(LifecycleError::StillRunning { name: sandbox.name }.into());
         }
         self.flush_copies(&sandbox)?;
         self.ground.record(&mut sandbox)?;
@@ -149,40 +148,43 @@ impl Lifecycle {
 
     /// Ends a run that nobody wants any more, and deletes its sandbox before it returns.
     pub(crate) fn abandon(&self, run: Run) -> Result<(), EngineError> {
-        let Run { sandbox, running, lock, instance } = run;
+        let Run { running, lock, instance } = run;
+        self.discard_here(&running.sandbox, &*instance)?;
         drop(running);
-        self.discard_here(&sandbox, &*instance)?;
         drop(lock);
         Ok(())
     }
 
     /// Decides about the sandbox of a run whose command has ended, and puts it away or keeps it.
     pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
-        let (name, code) = (run.sandbox.name.clone(), exited.code);
+        let (name, code) = (run.running.sandbox.name.clone(), exited.code);
         self.settle_run(run, exited, keep).map_err(|error| match error {
-            EngineError::Incomplete { .. } => EngineError::WorkGone { name, code, source: Box::new(error) },
-            error => EngineError::RanBut { name, code, source: Box::new(error) },
+            EngineError::Ground(GroundError::Incomplete { .. }) => {
+                LifecycleError::WorkGone { name, code, source: Box::new(error) }.into()
+            }
+            error => LifecycleError::RanBut { name, code, source: Box::new(error) }.into(),
         })
     }
 
     fn settle_run(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
-        let Run { mut sandbox, mut running, lock, instance } = run;
+        let Run { mut running, lock, instance } = run;
         // Work that nobody could look at is never thrown away.
-        let (summary, unseen) = match self.ground.summarize_own(&sandbox) {
+        let (summary, unseen) = match self.ground.summarize_own(&running.sandbox) {
             Ok(summary) => (summary, None),
             // Without its directory nothing leads to its keeper later.
-            Err(error @ EngineError::Incomplete { .. }) if self.ground.state.find(&sandbox.id)?.is_none() => {
-                drop(running);
+            Err(error @ EngineError::Ground(GroundError::Incomplete { .. }))
+                if self.ground.state.find(&running.sandbox.id)?.is_none() =>
+            {
                 instance.kill();
                 instance.wait(Some(LAST_MOMENTS));
                 return Err(error);
             }
             Err(error) => (Summary { matters: true, ..Summary::default() }, Some(error)),
         };
-        let network = self.network.troubles_since(&sandbox, 0);
+        let network = self.network.troubles_since(&running.sandbox, 0);
         // A time limit that a process could outlive by leaving its session would be none.
         let left_processes = !exited.timed_out && exited.others_alive && keep != Keep::Stopped && running.leaves_others();
-        let removed = StateDir::is_unwanted(&self.ground.directory(&sandbox)?)?;
+        let removed = StateDir::is_unwanted(&self.ground.directory(&running.sandbox)?)?;
         let kept = match keep {
             _ if removed => false,
             Keep::Always | Keep::Stopped => true,
@@ -190,10 +192,12 @@ impl Lifecycle {
             Keep::IfItMatters => summary.matters || left_processes,
         };
         if !kept {
-            let copy = Sandbox { status: Status::Deleted, ..sandbox.clone() };
-            self.discard(sandbox, lock, &*instance)?;
-            return Ok(Finished { sandbox: copy, summary, unseen, kept, removed, left_processes, network });
+            let sandbox = Sandbox { status: Status::Deleted, ..running.sandbox.clone() };
+            self.put_out_of_the_way(running, lock, &*instance)?;
+            return Ok(Finished { sandbox, summary, unseen, kept, removed, left_processes, network });
         }
+        self.record_run(&mut running)?;
+        let mut sandbox = running.sandbox.clone();
         sandbox.details.exit_code = Some(exited.code);
         sandbox.details.usage = Some(exited.usage);
         sandbox.details.changed_files = summary.changed_files;
@@ -207,7 +211,7 @@ impl Lifecycle {
             self.leave_head(&mut sandbox, &*instance, if is_over { StopReason::Expired } else { StopReason::Finished })?;
             // Whoever looks at it next must not see anybody write any more.
             if keep == Keep::Stopped && !instance.wait(Some(LAST_MOMENTS)) {
-                return Err(EngineError::StillRunning { name: sandbox.name });
+                return Err(LifecycleError::StillRunning { name: sandbox.name }.into());
             }
         }
         self.flush_copies(&sandbox)?;
@@ -219,7 +223,7 @@ impl Lifecycle {
             self.ground.attend_if_due(&sandbox);
         }
         drop(lock);
-        if let Some(gone @ EngineError::Incomplete { .. }) = unseen {
+        if let Some(gone @ EngineError::Ground(GroundError::Incomplete { .. })) = unseen {
             return Err(gone);
         }
         Ok(Finished { sandbox, summary, unseen, kept, removed, left_processes, network })

@@ -13,14 +13,16 @@ use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::sandbox::Viewed;
 use whatif_types::{Limits, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
 
+use crate::ground::GroundError;
 use crate::ground::chores::Chore;
 use crate::ground::keepers::instance_in;
 use crate::ground::limits::Lease;
 use crate::ground::viewed::viewed_now;
 use crate::lifecycle::Lifecycle;
 use crate::lifecycle::boot::Wish;
-use crate::lifecycle::create::{Created, NewSandbox, Validated};
+use crate::lifecycle::create::{Created, Making, NewSandbox, Validated};
 use crate::lifecycle::exec::hand_over;
+use crate::lifecycle::unrecorded::Recorded;
 use crate::network::usual;
 use crate::{EngineError, now, roots, secrets};
 
@@ -42,8 +44,7 @@ impl Lifecycle {
         name: &str,
         new: &NewSandbox,
         validated: &Validated,
-        command: &[String],
-        first: Option<(&Exec, &[std::os::fd::BorrowedFd<'_>])>,
+        making: &Making<'_>,
     ) -> Result<Option<Created>, EngineError> {
         if validated.config.pool.size == 0 || !is_plain(new) || !validated.limits.is_unlimited() {
             return Ok(None);
@@ -81,13 +82,15 @@ impl Lifecycle {
             sandbox.created_at = now();
             sandbox.updated_at = sandbox.created_at;
             sandbox.version = 1;
+            // Another one may have filled the pool.
+            sandbox.owner = Some(self.ground.caller.principal.key());
             sandbox.details.cwd = validated.cwd.clone();
             sandbox.details.labels = new.labels.clone();
             sandbox.details.disposable = new.disposable;
             sandbox.details.network = validated.network.clone();
             sandbox.details.auto_snapshot = new.auto_snapshot || validated.config.snapshots.auto;
             sandbox.details.dropped_env = self.environment(&validated.config, &new.env).dropped;
-            sandbox.details.command = command.to_vec();
+            sandbox.details.command = making.command.to_vec();
             match self.ground.store.insert(&sandbox, new.idempotency_key.as_deref()) {
                 Ok(Inserted::New) => {}
                 other => {
@@ -95,17 +98,17 @@ impl Lifecycle {
                     let _ = self.ground.state.give_back(&id, &place);
                     return match other {
                         Err(error) => Err(error.into()),
-                        Ok(_) => Err(EngineError::Busy { name: name.to_owned() }),
+                        Ok(_) => Err(GroundError::Busy { name: name.to_owned() }.into()),
                     };
                 }
             }
-            if let Some((exec, descriptors)) = first {
+            if let Some((exec, descriptors)) = making.first {
                 // The keeper has the umask, limits and priority of whoever filled the pool.
                 let exec = Exec { settings: Some(Settings::own()), ..exec.clone() };
                 hand_over(sandbox.details.identity, descriptors);
                 client.send(&Request::Exec(Box::new(exec)), descriptors)?;
             }
-            return Ok(Some(Created { sandbox, lock, client, instance }));
+            return Ok(Some(Created { sandbox, recorded: Recorded::AtOnce, lock, client, instance }));
         }
         Ok(None)
     }
@@ -118,7 +121,8 @@ impl Lifecycle {
         }
         let Ok(config) = self.ground.caller.config_for(project) else { return false };
         let Ok((net, _)) = usual(&config) else { return false };
-        let are_plain = self.ground.limits(&config, &Limits::none()).is_ok_and(|limits| limits.is_unlimited());
+        let are_plain =
+            self.ground.limits(&config, &Limits::none(), whatif_provider::usual()).is_ok_and(|limits| limits.is_unlimited());
         are_plain && count(&self.shelf(project, net)) != config.pool.size
     }
 

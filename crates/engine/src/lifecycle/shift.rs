@@ -3,9 +3,8 @@
 //! Its head becomes a layer, it gets an empty one, and if it runs, its mounts are changed under it. The records decide: until
 //! they are written everything can be taken back, and from then on a crash leaves a stopped sandbox with nothing missing.
 
-pub(crate) mod helper;
-
 use std::fs;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,22 +14,21 @@ use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Process;
 use whatif_layers::shift::{NextHead, Note, Shift};
 use whatif_layers::state_dir::SandboxLock;
-use whatif_provider::Paused;
+use whatif_provider::{Finishing, Paused, Restacker, Restacking};
 use whatif_sys::absence;
 use whatif_types::boot::{Boot, Masks};
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Handle, LayerId, Plan, Sandbox, Status};
 
-use self::helper::{Finishing, Helper};
-use crate::error::Recut;
+use crate::ground::GroundError;
 use crate::ground::intact::heads_of;
 use crate::ground::limits::Lease;
 use crate::ground::unfinished::take_back::take_back;
 use crate::ground::viewed::viewed_now;
 use crate::ids::new_layer_id;
-use crate::lifecycle::Lifecycle;
 use crate::lifecycle::boot::{Heads, Wish};
 use crate::lifecycle::recut::Cut;
+use crate::lifecycle::{Lifecycle, LifecycleError, Recut};
 use crate::owner::Owner;
 use crate::trees::copied_trees;
 use crate::{EngineError, roots, secrets};
@@ -103,7 +101,7 @@ impl Lifecycle {
         sandbox: &mut Sandbox,
         lock: &SandboxLock,
         live: Live,
-        helper: Option<Helper>,
+        helper: Option<Restacker>,
         to: &mut dyn Destination,
     ) -> Result<Moved, EngineError> {
         let directory = self.ground.directory(sandbox)?;
@@ -120,7 +118,7 @@ impl Lifecycle {
             return Ok(Moved::at_once(How::Nothing));
         }
         if is_active
-            && !sandbox.details.backend.can_restack()
+            && !can_restack(sandbox)?
             && let Some(ended) = self.rest_if_idle(sandbox, live)?
         {
             let moved = self.shift(sandbox, lock, live, None, to)?;
@@ -128,7 +126,7 @@ impl Lifecycle {
         }
         // It loads while everything else is looked at, if it was not started before.
         let helper = match helper {
-            None if is_active => Some(Helper::start()?),
+            None if is_active => Some(self.restacker_for(sandbox)?),
             started => started.filter(|_| is_active),
         };
         let layer = if has_layer { Some(new_layer_id()?) } else { None };
@@ -165,10 +163,9 @@ impl Lifecycle {
     }
 
     /// Starts a helper before the records are even opened, if a sandbox by this name runs and has something to freeze.
-    pub(crate) fn helper_ahead(&self, name: Option<&str>, always: bool) -> Option<Helper> {
-        let (_, record) = self.ground.state.published(name?)?;
-        let sandbox: Sandbox = serde_json::from_slice(&record).ok()?;
-        if always || !self.ground.heads_are_empty(&sandbox).ok()? { Helper::start().ok() } else { None }
+    pub(crate) fn helper_ahead(&self, name: Option<&str>, always: bool) -> Option<Restacker> {
+        let (_, sandbox) = self.ground.published(name?)?;
+        if always || !self.ground.heads_are_empty(&sandbox).ok()? { self.restacker_for(&sandbox).ok() } else { None }
     }
 }
 
@@ -192,12 +189,12 @@ impl Moving<'_> {
         Ok(Moved::at_once(self.frozen()))
     }
 
-    fn alive(&mut self, sandbox: &mut Sandbox, mut helper: Helper, live: Live) -> Result<Moved, EngineError> {
+    fn alive(&mut self, sandbox: &mut Sandbox, helper: Restacker, live: Live) -> Result<Moved, EngineError> {
         let pausing = match self.lifecycle.ground.pause(sandbox) {
             // It ended since somebody looked.
-            Err(EngineError::Keeper(ClientError::NotRunning)) => {
+            Err(EngineError::Ground(GroundError::Keeper(ClientError::NotRunning))) => {
                 if !crate::ground::keepers::await_end(self.directory) {
-                    return Err(EngineError::Keeper(ClientError::NotRunning));
+                    return Err(GroundError::Keeper(ClientError::NotRunning).into());
                 }
                 *sandbox = self.lifecycle.ground.refresh(sandbox)?;
                 return self.at_rest(sandbox);
@@ -208,7 +205,7 @@ impl Moving<'_> {
         let stack = self.to.stack(sandbox, self.layer);
         let (boot, trees) = self.lifecycle.boot_on(sandbox, self.directory, &stack)?;
         self.lifecycle.ground.state.make_layers()?;
-        helper.enter(&*self.lifecycle.ground.instance(sandbox)?, &boot)?;
+        let mut restacking = self.lifecycle.ground.instance(sandbox)?.restack(helper, &boot)?;
         // From here on nothing is started either.
         let mut paused = pausing.complete()?;
         let mut ended = Vec::new();
@@ -223,12 +220,12 @@ impl Moving<'_> {
             false => Ok(Some(explain(&paused.running))),
             true => {
                 let changing = paused.keeper().change_layers().map_err(EngineError::from);
-                let guarded = changing.and_then(|()| Ok(helper.guard()?.map(explain_writer)));
+                let guarded = changing.and_then(|()| Ok(restacking.guard()?.map(explain_writer)));
                 // By now the helper holds what it mounts; what it found may be what lay beneath a mount that went.
                 match gone_from(sandbox, &boot.plan) {
                     Some(tree) => {
                         let owner = Owner::Sandbox(sandbox.name.clone());
-                        Err(EngineError::MountsChanged { owner, how: Recut::Going { tree } })
+                        Err(LifecycleError::MountsChanged { owner, how: Recut::Going { tree } }.into())
                     }
                     None => guarded,
                 }
@@ -237,13 +234,13 @@ impl Moving<'_> {
         match in_the_way {
             Ok(None) => {}
             Err(error) => {
-                self.leave_as_it_was(sandbox, shift, &mut helper, paused)?;
+                self.leave_as_it_was(sandbox, shift, &mut restacking, paused)?;
                 return Err(error);
             }
             Ok(Some(because)) if live != Live::Copy || self.to.leaves_its_stack() => {
                 take_back(shift)?;
                 paused.resume()?;
-                return Err(EngineError::InUse { name: sandbox.name.clone(), because });
+                return Err(LifecycleError::InUse { name: sandbox.name.clone(), because }.into());
             }
             Ok(Some(because)) => {
                 self.lifecycle.ground.own_everything();
@@ -256,14 +253,14 @@ impl Moving<'_> {
                 return Ok(Moved { ended, ..Moved::at_once(How::Copied { because }) });
             }
         }
-        Ok(Moved { ended, ..self.in_place(sandbox, helper, paused, shift, &boot, trees)? })
+        Ok(Moved { ended, ..self.in_place(sandbox, restacking, paused, shift, &boot, trees)? })
     }
 
     /// Nobody is alive, and nobody can write: the head itself becomes a layer.
     fn in_place(
         &mut self,
         sandbox: &mut Sandbox,
-        mut helper: Helper,
+        mut restacking: Restacking,
         mut paused: Paused,
         shift: Shift,
         boot: &Boot,
@@ -281,7 +278,7 @@ impl Moving<'_> {
             self.record(sandbox, heads_of(&boot.plan)).inspect_err(|_| *sandbox = before)
         });
         if let Err(error) = done {
-            self.leave_as_it_was(sandbox, shift, &mut helper, paused)?;
+            self.leave_as_it_was(sandbox, shift, &mut restacking, paused)?;
             return Err(error);
         }
         // It has happened. From here on whatever fails leaves a stopped sandbox, which stands on its new layers when it starts.
@@ -293,7 +290,9 @@ impl Moving<'_> {
         let told = self.tell_of_room(sandbox, paused.keeper());
         let shift = shift.hand_over()?;
         let moved = Moved::at_once(self.frozen());
-        match told.ok().and_then(|()| helper.finish(&sandbox.details.protection, paused.keeper(), self.lock, &shift)) {
+        let [transient, at, note] = shift.descriptors();
+        let held = [self.lock.as_fd(), transient, at, note];
+        match told.ok().and_then(|()| restacking.finish(&sandbox.details.protection, paused.keeper(), &held)) {
             Some(finishing) => Ok(Moved { finishing: Some(finishing), ..moved }),
             None => {
                 self.lifecycle.stop_after_failure(sandbox)?;
@@ -330,7 +329,13 @@ impl Moving<'_> {
     }
 
     /// Nothing has happened. If the helper is lost, the sandbox cannot go on with what it has mounted.
-    fn leave_as_it_was(&self, sandbox: &mut Sandbox, shift: Shift, helper: &mut Helper, paused: Paused) -> Result<(), EngineError> {
+    fn leave_as_it_was(
+        &self,
+        sandbox: &mut Sandbox,
+        shift: Shift,
+        helper: &mut Restacking,
+        paused: Paused,
+    ) -> Result<(), EngineError> {
         let is_as_it_was = helper.give_up();
         if !is_as_it_was {
             self.lifecycle.stop_after_failure(sandbox)?;
@@ -481,6 +486,19 @@ impl View {
         if let Ok(text) = serde_json::to_vec(self) {
             let _ = fs::write(directory.join(Self::FILE), text);
         }
+    }
+}
+
+/// While it runs: neither every backend nor every provider lets that happen.
+fn can_restack(sandbox: &Sandbox) -> Result<bool, EngineError> {
+    let provider = whatif_provider::by_name(&sandbox.provider)?;
+    Ok(sandbox.details.backend.can_restack() && provider.capabilities().restack)
+}
+
+impl Lifecycle {
+    fn restacker_for(&self, sandbox: &Sandbox) -> Result<Restacker, EngineError> {
+        let provider = whatif_provider::by_name(&sandbox.provider)?;
+        provider.restacker(&self.ground.state.cache()).map_err(|source| LifecycleError::Helper { source }.into())
     }
 }
 

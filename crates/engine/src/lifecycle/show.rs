@@ -6,11 +6,12 @@ use whatif_keeper::protocol::{Exited, Process, Reason, Stats};
 use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::network::Publish;
 use whatif_types::sandbox::Details;
-use whatif_types::{Chosen, Handle, Sandbox, Status};
+use whatif_types::{Chosen, Handle, Sandbox, Selector, Status};
 
 use crate::EngineError;
-use crate::lifecycle::Lifecycle;
+use crate::ground::GroundError;
 use crate::lifecycle::list::Listed;
+use crate::lifecycle::{Lifecycle, LifecycleError};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
@@ -18,6 +19,8 @@ pub struct Shown {
     pub listed: Listed,
     pub updated_at: String,
     pub version: u64,
+    /// Who had it made; not known of one that an earlier version made.
+    pub owner: Option<String>,
     pub keeper_pid: Option<Handle>,
     #[serde(with = "whatif_types::text::path")]
     pub directory: std::path::PathBuf,
@@ -41,8 +44,8 @@ pub struct Shown {
 
 impl Lifecycle {
     /// `whatif show`.
-    pub fn show(&self, name: Option<&str>) -> Result<Shown, EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn show(&self, which: &Selector) -> Result<Shown, EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let processes = self.processes_of(&sandbox)?;
         let (stats, ended) = match sandbox.status {
             Status::Active => (self.ground.ask_instance(&sandbox, |instance| instance.stats())?, self.ended_of(&sandbox)?),
@@ -65,6 +68,7 @@ impl Lifecycle {
             at,
             updated_at: whatif_types::timestamp::rfc3339(sandbox.updated_at),
             version: sandbox.version,
+            owner: sandbox.owner.clone(),
             keeper_pid: details.handle,
             directory,
             protection: details.protection.clone(),
@@ -80,8 +84,8 @@ impl Lifecycle {
     }
 
     /// `whatif ps`.
-    pub fn processes(&self, name: Option<&str>) -> Result<(Sandbox, Vec<Process>, Vec<Exited>), EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn processes(&self, which: &Selector) -> Result<(Sandbox, Vec<Process>, Vec<Exited>), EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let (processes, ended) = (self.processes_of(&sandbox)?, self.ended_of(&sandbox)?);
         Ok((sandbox, processes, ended))
     }
@@ -106,14 +110,14 @@ impl Lifecycle {
     }
 
     /// `whatif kill`: one process by the number `ps` shows, or a command by its id. Returns the number.
-    pub fn kill(&self, name: Option<&str>, chosen: Chosen, signal: i32) -> Result<i32, EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn kill(&self, which: &Selector, chosen: Chosen, signal: i32) -> Result<i32, EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         if sandbox.status != Status::Active {
-            return Err(EngineError::Stopped { name: sandbox.name });
+            return Err(GroundError::Stopped { name: sandbox.name }.into());
         }
-        let missing = || EngineError::NoSuchProcess { name: sandbox.name.clone(), chosen };
+        let missing = || EngineError::from(LifecycleError::NoSuchProcess { name: sandbox.name.clone(), chosen });
         let explain = |error| match self.ground.explain_end(&sandbox, error) {
-            EngineError::Command(failed) if failed.reason == Reason::NoSuchProcess => missing(),
+            EngineError::Lifecycle(LifecycleError::Command(failed)) if failed.reason == Reason::NoSuchProcess => missing(),
             other => other,
         };
         let mut client = self.ground.connect(&sandbox)?;

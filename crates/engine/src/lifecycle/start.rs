@@ -3,16 +3,15 @@
 use whatif_types::boot::{PROTOCOL_VERSION, Work};
 use whatif_types::limits::Expiry;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Limits, Sandbox, Span, Status};
+use whatif_types::{Limits, Sandbox, Selector, Span, Status};
 
 use crate::choice::Choice;
 use crate::ground::intact::with_heads_of;
 use crate::ground::lifetime::{clock, is_expired};
-use crate::ground::limits;
-use crate::lifecycle::Lifecycle;
+use crate::ground::{GroundError, limits};
 use crate::lifecycle::shift::View;
+use crate::lifecycle::{Lifecycle, LifecycleError};
 use crate::network::forget_supervisor;
-use crate::trees::copied_trees;
 use crate::{EngineError, now, roots};
 
 /// Why a stopped sandbox is started.
@@ -25,9 +24,9 @@ pub(crate) enum Why {
 
 impl Lifecycle {
     /// `whatif start`. One that runs already is left alone, but for the time it has: with a `ttl` that begins anew.
-    pub fn start(&self, name: Option<&str>, ttl: Option<Span>) -> Result<Sandbox, EngineError> {
+    pub fn start(&self, which: &Selector, ttl: Option<Span>) -> Result<Sandbox, EngineError> {
         limits::check(&Limits { ttl, ..Limits::none() })?;
-        let mut sandbox = self.ground.resolve(name)?;
+        let mut sandbox = self.ground.resolve(which)?;
         if let Some(ttl) = ttl {
             sandbox = self.renew(&sandbox, ttl)?;
         }
@@ -69,10 +68,10 @@ impl Lifecycle {
         }
         // Before the lock it may have looked as if its keeper was lost, while another command was stopping it.
         if why == Why::ForACommand && sandbox.details.stop_reason == Some(StopReason::Requested) {
-            return Err(EngineError::Stopped { name: sandbox.name });
+            return Err(GroundError::Stopped { name: sandbox.name }.into());
         }
         if is_expired(&sandbox)? {
-            return Err(EngineError::Expired { name: sandbox.name });
+            return Err(LifecycleError::Expired { name: sandbox.name }.into());
         }
         if let Some(expiry) = sandbox.details.expiry.take() {
             sandbox.details.expiry = Some(expiry.in_this_boot(&clock()?));
@@ -88,27 +87,24 @@ impl Lifecycle {
         let mounted_before = self.with_changes(mounted, stack, Some(&directory.join("head")))?;
         let same_ids = sandbox.details.identity == whatif_types::Identity::Same;
         let choice = Choice { backend: sandbox.details.backend, same_ids, ..Choice::default() };
-        let (booting, protection) = self.with_wish(&sandbox, &directory, &sandbox.details.position.stack, |wish| {
+        let booting = self.with_wish(&sandbox, &directory, &sandbox.details.position.stack, |wish| {
             let booting = self.begin_boot(wish, choice)?;
             self.finish_boot(wish, booting, None)
         })?;
         // It has other ids outside each time it starts.
-        sandbox.details.identity = booting.identity;
-        sandbox.details.reserved_ids = booting.reserved_ids;
-        sandbox.details.trees = booting.trees;
-        sandbox.details.copied_trees = copied_trees(&booting.plan);
-        sandbox.details.position.heads = Some(with_heads_of(&sandbox, &booting.plan));
+        let heads = with_heads_of(&sandbox, &booting.plan);
+        let (backend, reason) = (sandbox.details.backend, sandbox.details.backend_reason.take());
+        booting.note_in(&mut sandbox);
+        (sandbox.details.backend, sandbox.details.backend_reason) = (backend, reason);
+        sandbox.details.position.heads = Some(heads);
         sandbox.details.position.mounted = sandbox.details.position.stack.clone();
         sandbox.details.position.work = Work::default();
         sandbox.details.mounted_trees = roots::mounts_and(&booting.viewed.roots, &mounted_before);
         sandbox.details.position.viewed = Some(booting.viewed);
         // Its heads are made, and hide it from here on.
         sandbox.details.veiled.clear();
-        sandbox.details.protection = protection;
-        sandbox.details.handle = Some(booting.handle);
         sandbox.details.keeper_version = PROTOCOL_VERSION;
         sandbox.details.stop_reason = None;
-        sandbox.details.enforced = booting.enforced;
         sandbox.status = Status::Active;
         sandbox.updated_at = now();
         self.ground.record(&mut sandbox)?;

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use whatif_keeper::protocol::Stats;
-use whatif_types::{Enforced, Limits, Sandbox, Status};
+use whatif_types::{Enforced, Limits, Sandbox, Selector, Status};
 
 use crate::EngineError;
+use crate::ground::GroundError;
 use crate::lifecycle::Lifecycle;
 
 #[derive(Clone, Debug, Serialize)]
@@ -20,20 +21,20 @@ pub struct Used {
 
 impl Lifecycle {
     /// `whatif stats`: of these, or of all that run.
-    pub fn stats(&self, names: &[String]) -> Result<Vec<Used>, EngineError> {
-        if names.is_empty() {
+    pub fn stats(&self, these: &[Selector]) -> Result<Vec<Used>, EngineError> {
+        if these.is_empty() {
             let running = self.ground.store.list()?.into_iter().filter(|s| s.status == Status::Active && !s.details.transient);
             // One that ends just now must not keep the others from being shown.
             return Ok(running.filter_map(|s| self.used_by(s).ok()).collect());
         }
-        names
+        these
             .iter()
-            .map(|name| {
-                let sandbox = self.ground.resolve(Some(name))?;
+            .map(|which| {
+                let sandbox = self.ground.resolve(which)?;
                 if sandbox.status == Status::Active {
                     self.used_by(sandbox)
                 } else {
-                    Err(EngineError::Stopped { name: sandbox.name })
+                    Err(GroundError::Stopped { name: sandbox.name }.into())
                 }
             })
             .collect()
@@ -43,7 +44,7 @@ impl Lifecycle {
         let stats = self
             .ground
             .ask_instance(&sandbox, |instance| instance.stats())?
-            .ok_or_else(|| EngineError::Stopped { name: sandbox.name.clone() })?;
+            .ok_or_else(|| GroundError::Stopped { name: sandbox.name.clone() })?;
         let remaining_ms = self.ground.remaining_ms(&sandbox)?;
         let details = sandbox.details;
         Ok(Used { name: sandbox.name, stats, limits: details.limits, enforced: details.enforced, remaining_ms })

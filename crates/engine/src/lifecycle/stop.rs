@@ -8,12 +8,13 @@ use whatif_layers::StateDir;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_store::StoreError;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Sandbox, Status, experiment};
+use whatif_types::{Sandbox, Selector, Status, experiment};
 
 use crate::EngineError;
+use crate::ground::GroundError;
 use crate::ground::keepers::instance_in;
 use crate::ground::lifetime::is_expired;
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::{Lifecycle, LifecycleError};
 use crate::network::{LAST_WORDS, end_supervisor};
 
 /// How long processes are given between TERM and KILL.
@@ -30,8 +31,8 @@ pub(crate) enum Afterwards {
 
 impl Lifecycle {
     /// `whatif stop`. A sandbox that is stopped already stays so.
-    pub fn stop(&self, name: Option<&str>, grace: Duration) -> Result<Sandbox, EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn stop(&self, which: &Selector, grace: Duration) -> Result<Sandbox, EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let Some(_lock) = self.lock_to_end(&sandbox, grace, Afterwards::Kept)? else {
             return Ok(Sandbox { status: Status::Deleted, ..sandbox });
         };
@@ -79,7 +80,7 @@ impl Lifecycle {
     pub(crate) fn recount(&self, sandbox: &mut Sandbox) -> Result<(), EngineError> {
         let summary = match self.ground.summarize(sandbox) {
             // It must be possible to end what runs in it.
-            Err(EngineError::Incomplete { .. }) => return Ok(()),
+            Err(EngineError::Ground(GroundError::Incomplete { .. })) => return Ok(()),
             other => other?,
         };
         sandbox.details.changed_files = summary.changed_files;
@@ -138,7 +139,7 @@ impl Lifecycle {
         }
         // What its own file systems are served by is no matter.
         if !self.ground.pause(sandbox)?.complete()?.running.is_empty() {
-            return Err(EngineError::StillRunning { name: sandbox.name.clone() });
+            return Err(LifecycleError::StillRunning { name: sandbox.name.clone() }.into());
         }
         self.put_to_rest(sandbox)
     }

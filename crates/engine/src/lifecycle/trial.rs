@@ -15,7 +15,7 @@ use whatif_types::{Limits, PlaceKind, Plan as Mounted, Sandbox};
 
 use crate::EngineError;
 use crate::lifecycle::Lifecycle;
-use crate::lifecycle::create::{Created, NewSandbox, Start, with_a_name};
+use crate::lifecycle::create::{Created, Making, NewSandbox, Start, with_a_name};
 use crate::trees::copied_trees;
 
 impl Lifecycle {
@@ -47,7 +47,9 @@ impl Lifecycle {
         };
         let trees = &sandbox.details.trees;
         let start = Start { trees, position: Position::default(), beneath: None, is_rebased: false, fill: Some(&fill) };
-        with_a_name(new.name.as_deref(), |name| self.create_with(name, new, &validated, Vec::new(), None, Some(&start)))
+        with_a_name(new.name.as_deref(), |name| {
+            self.create_with(name, new, &validated, &Making { start: Some(&start), ..Making::default() })
+        })
     }
 }
 

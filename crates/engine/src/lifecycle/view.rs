@@ -17,10 +17,11 @@ use whatif_sys::overlay::Overlay;
 use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::{Backend, Sandbox, Status};
 
-use crate::ground::unmarked;
 use crate::ground::viewed::{note_fresh, viewed_now};
-use crate::lifecycle::Lifecycle;
+use crate::ground::{GroundError, unmarked};
+use crate::lifecycle::exec::Running;
 use crate::lifecycle::shift::Live;
+use crate::lifecycle::{Lifecycle, LifecycleError};
 use crate::{EngineError, roots};
 
 /// What became of a view that was to be made fresh.
@@ -83,7 +84,10 @@ impl Lifecycle {
     }
 
     /// Now and then during a command.
-    pub fn tend(&self, sandbox: &Sandbox) {
+    pub fn tend(&self, running: &mut Running) {
+        // What the records do not take now they may take at the end.
+        let _ = self.record_run(running);
+        let sandbox = &running.sandbox;
         // Without bases only a later merge is poorer.
         let _ = self.ground.keep_bases(sandbox);
         // One that ends with its command would have to wait for its group to be gone.
@@ -101,8 +105,8 @@ impl Lifecycle {
         }
         match kept {
             // Of a sandbox that another command removes, nothing is missed.
-            Err(error @ EngineError::Incomplete { .. }) if self.is_wanted(sandbox)? => {
-                Err(EngineError::WorkGone { name: sandbox.name.clone(), code: exited.code, source: Box::new(error) })
+            Err(error @ EngineError::Ground(GroundError::Incomplete { .. })) if self.is_wanted(sandbox)? => {
+                Err(LifecycleError::WorkGone { name: sandbox.name.clone(), code: exited.code, source: Box::new(error) }.into())
             }
             // Without bases only a later merge is poorer.
             _ => Ok(()),

@@ -1,5 +1,6 @@
 //! What becomes of one change of a sandbox where reality may have moved.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -70,25 +71,22 @@ pub struct Conflict {
     pub regions: Vec<Region>,
     /// What the sandbox renamed it to, or made it of.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub renamed: Option<Renamed>,
+    pub renamed: Option<OtherName>,
 }
 
 /// The other name of something that the sandbox renamed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Renamed {
+pub enum OtherName {
     To(#[serde(with = "text::path")] PathBuf),
     From(#[serde(with = "text::path")] PathBuf),
 }
 
-impl Renamed {
-    /// Of a path among the changes of a sandbox.
-    pub(crate) fn of(path: &Path, changes: &[Change]) -> Option<Self> {
-        changes.iter().find_map(|change| match change.old_path()? {
-            old if old == path => Some(Self::To(change.path.clone())),
-            old if change.path == path => Some(Self::From(old.to_owned())),
-            _ => None,
-        })
+impl OtherName {
+    /// Of all that a sandbox renamed, by both names.
+    pub(crate) fn all(changes: &[Change]) -> HashMap<&Path, Self> {
+        let renames = changes.iter().filter_map(|change| Some((change.old_path()?, change.path.as_path())));
+        renames.flat_map(|(old, new)| [(old, Self::To(new.to_owned())), (new, Self::From(old.to_owned()))]).collect()
     }
 }
 

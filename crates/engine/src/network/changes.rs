@@ -3,13 +3,13 @@
 use whatif_keeper::client::ClientError;
 use whatif_sys::absence;
 use whatif_types::network::{Rule, check_leads_outside};
-use whatif_types::{NetMode, Sandbox, Status};
+use whatif_types::{NetMode, Sandbox, Selector, Status};
 
 use super::control::refused;
 use super::{RULES, directory};
 use crate::EngineError;
-use crate::error::NetworkMisuse;
-use crate::network::Network;
+use crate::ground::GroundError;
+use crate::network::{Network, NetworkMisuse};
 
 /// What `whatif net allow` and `whatif net deny` do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub enum Change {
 
 impl Network {
     /// Holds at once, for what runs too: connections that are not allowed any more are cut.
-    pub fn change_rules(&self, name: &str, change: Change, rules: &[Rule]) -> Result<Sandbox, EngineError> {
-        let sandbox = self.ground.resolve(Some(name))?;
+    pub fn change_rules(&self, which: &Selector, change: Change, rules: &[Rule]) -> Result<Sandbox, EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let _lock = self.ground.lock(&sandbox)?;
         let mut sandbox = self.ground.refresh(&sandbox)?;
         if sandbox.details.net != NetMode::Filtered {
-            return Err(NetworkMisuse::NoRules { sandbox: name.to_owned(), mode: sandbox.details.net }.into());
+            return Err(NetworkMisuse::NoRules { mode: sandbox.details.net, sandbox: sandbox.name }.into());
         }
         if let Some(rule) = rules.iter().find(|r| change == Change::Deny && r.http().is_some()) {
             return Err(NetworkMisuse::DeniesPath { rule: rule.clone() }.into());
@@ -60,7 +60,7 @@ impl Network {
         let mut control = match self.control(sandbox) {
             Ok(control) => control,
             // Nobody serves it; whoever comes reads the file.
-            Err(EngineError::Keeper(ClientError::NotRunning)) => return Ok(()),
+            Err(EngineError::Ground(GroundError::Keeper(ClientError::NotRunning))) => return Ok(()),
             Err(error) => return Err(error),
         };
         // Given to it: one that root started may not open files of root's.

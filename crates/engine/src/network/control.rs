@@ -6,7 +6,7 @@ use whatif_types::{NetMode, Sandbox};
 
 use super::{CONTROL, directory, supervise};
 use crate::EngineError;
-use crate::network::Network;
+use crate::network::{Network, NetworkError};
 
 impl Network {
     /// Its supervisor, or whoever waits to start one and does so for us.
@@ -27,5 +27,5 @@ impl Network {
 }
 
 pub(super) fn refused(sandbox: &Sandbox, error: &ControlError) -> EngineError {
-    EngineError::Supervisor { name: sandbox.name.clone(), message: error.to_string() }
+    NetworkError::Supervisor { name: sandbox.name.clone(), message: error.to_string() }.into()
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 use whatif_sys::absence;
 use whatif_types::network::{Event, EventKind, Protocol, Rule, Who};
-use whatif_types::{Sandbox, Status};
+use whatif_types::{Sandbox, Selector, Status};
 
 use super::{LOG, PID, directory, supervise};
 use crate::EngineError;
@@ -94,8 +94,8 @@ pub struct Denied {
 }
 
 impl Network {
-    pub fn decisions(&self, name: Option<&str>) -> Result<Decisions, EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn decisions(&self, which: &Selector) -> Result<Decisions, EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let place = self.ground.directory(&sandbox)?;
         let supervisor = supervision(&sandbox, &place);
         self.settle_record(&sandbox, &place);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_types::network::Rule;
 
+use crate::config_file::ConfigError;
 use crate::network::Network;
 use crate::{EngineError, private_file};
 
@@ -34,7 +35,7 @@ impl Network {
     pub fn permits(&self) -> Result<Permits, EngineError> {
         let path = self.permits_file();
         match std::fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|e| EngineError::Config { path, message: e.to_string() }),
+            Ok(text) => serde_json::from_slice(&text).map_err(|e| ConfigError { path, message: e.to_string() }.into()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Permits::default()),
             Err(error) => Err(EngineError::io("read", &path, error)),
         }

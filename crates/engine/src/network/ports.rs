@@ -4,12 +4,11 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 
 use whatif_types::network::Publish;
-use whatif_types::{NetMode, Sandbox, Status};
+use whatif_types::{NetMode, Sandbox, Selector, Status};
 
 use super::control::refused;
 use crate::EngineError;
-use crate::error::NetworkMisuse;
-use crate::network::Network;
+use crate::network::{Network, NetworkMisuse};
 
 /// Bound before anything runs, so that a port that is taken is no surprise later.
 #[derive(Debug, Default)]
@@ -40,8 +39,8 @@ impl Network {
     }
 
     /// Takes a port back.
-    pub fn unpublish(&self, name: Option<&str>, inside: u16) -> Result<Sandbox, EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn unpublish(&self, which: &Selector, inside: u16) -> Result<Sandbox, EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let _lock = self.ground.lock(&sandbox)?;
         let mut sandbox = self.ground.refresh(&sandbox)?;
         let known = sandbox.details.network.publish.len();
@@ -73,8 +72,8 @@ impl Network {
     }
 
     /// The ports of the host that lead inside; with one more if asked for.
-    pub fn ports(&self, name: Option<&str>, wanted: Option<Publish>) -> Result<(Sandbox, Vec<Publish>), EngineError> {
-        let sandbox = self.ground.resolve(name)?;
+    pub fn ports(&self, which: &Selector, wanted: Option<Publish>) -> Result<(Sandbox, Vec<Publish>), EngineError> {
+        let sandbox = self.ground.resolve(which)?;
         let Some(wanted) = wanted else {
             let ports = sandbox.details.network.publish.clone();
             return Ok((sandbox, ports));

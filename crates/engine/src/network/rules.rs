@@ -10,6 +10,7 @@ use whatif_types::Sandbox;
 use whatif_types::network::{Registry, Rule, Rules};
 
 use super::RULES;
+use crate::config_file::ConfigError;
 use crate::network::Network;
 use crate::{EngineError, private_file};
 
@@ -59,7 +60,7 @@ impl Network {
     pub fn rules_in_force(&self, sandbox: &Sandbox) -> Result<Rules, EngineError> {
         let path = super::directory(&self.ground.directory(sandbox)?).join(RULES);
         match std::fs::read(&path).or_absent().map_err(|e| EngineError::io("read", &path, e))? {
-            Some(text) => serde_json::from_slice(&text).map_err(|e| EngineError::Config { path, message: e.to_string() }),
+            Some(text) => serde_json::from_slice(&text).map_err(|e| ConfigError { path, message: e.to_string() }.into()),
             None => self.rules_of(sandbox),
         }
     }

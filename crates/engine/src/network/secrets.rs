@@ -13,9 +13,8 @@ use whatif_types::Sandbox;
 use whatif_types::network::{NetWish, Reach, Secret, SecretSource, SecretWish};
 
 use crate::EngineError;
-use crate::error::NetworkMisuse;
 use crate::ground::keepers::instance_in;
-use crate::network::Network;
+use crate::network::{Network, NetworkError, NetworkMisuse};
 
 /// Where the sandbox finds whom to trust: in memory, and no part of what it changed.
 const BUNDLE: &str = "/dev/shm/whatif-authorities.pem";
@@ -135,7 +134,7 @@ impl Network {
         if wishes.is_empty() {
             return Ok(Handover::default());
         }
-        let failed = |message: String| EngineError::Supervisor { name: sandbox.name.clone(), message };
+        let failed = |message: String| EngineError::from(NetworkError::Supervisor { name: sandbox.name.clone(), message });
         let mut secrets = Vec::new();
         let mut hosts = Vec::new();
         for wish in wishes {

@@ -11,9 +11,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use whatif_keeper::client::{self, ClientError};
-use whatif_keeper::protocol::Reason;
-use whatif_keeper::{Channel, Client};
+use whatif_keeper::Channel;
+use whatif_keeper::client;
+use whatif_provider::Ports;
 use whatif_sys::children;
 use whatif_sys::process::Process;
 use whatif_types::network::{Instructions, Role, UpstreamProxies};
@@ -22,7 +22,7 @@ use whatif_types::{Sandbox, SandboxId};
 use super::supervisor::Ready;
 use super::{CONTROL, LOG, PID, Published, directory};
 use crate::ground::keepers::instance_in;
-use crate::network::Network;
+use crate::network::{Network, NetworkError};
 use crate::{EngineError, private_file};
 
 /// How long a supervisor may take until it serves.
@@ -71,19 +71,15 @@ impl Network {
     /// Nobody else is the supervisor while we hold this. `None` if somebody is.
     fn claim_network(&self, sandbox: &Sandbox) -> Result<Option<Claim>, EngineError> {
         let place = self.ground.directory(sandbox)?;
-        let mut keeper = instance_in(sandbox, &place)?.connect()?;
-        let listeners = match keeper.supervise() {
-            Err(ClientError::Failed(failed)) if failed.reason == Reason::Supervised => return Ok(None),
-            other => other?,
-        };
+        let Some(ports) = instance_in(sandbox, &place)?.ports()? else { return Ok(None) };
         let network = directory(&place);
         make_directory(&network)?;
         let control = client::listener_at(&network, CONTROL)?;
-        Ok(Some(Claim { keeper, listeners, control, is_answered: false }))
+        Ok(Some(Claim { ports, control, is_answered: false }))
     }
 
     fn supervise_claimed(&self, sandbox: &Sandbox, claim: Claim, published: Option<Published>) -> Result<(), EngineError> {
-        let Claim { keeper, listeners, control, is_answered } = claim;
+        let Claim { ports, control, is_answered } = claim;
         let place = self.ground.directory(sandbox)?;
         let network = directory(&place);
         // What was meant when it was claimed may be long ago.
@@ -94,13 +90,10 @@ impl Network {
             // Without one of them the rest is still of use; `missing_ports` tells.
             None => Published::bind_those_free(&sandbox.details.network.publish),
         };
-        let mut passed: Vec<(Role, OwnedFd)> = vec![
-            (Role::Keeper, keeper.into_socket()),
-            (Role::Control, control),
-            (Role::Log, open_log(&network)?),
-            (Role::Directory, open_directory(&network)?),
-        ];
-        passed.extend(listeners);
+        let mut passed: Vec<(Role, OwnedFd)> = ports.into_descriptors();
+        passed.push((Role::Control, control));
+        passed.push((Role::Log, open_log(&network)?));
+        passed.push((Role::Directory, open_directory(&network)?));
         passed.extend(published.0.into_iter().map(|(publish, listener)| (Role::Published { inside: publish.inside }, listener)));
         let handover = self.hand_over_secrets(sandbox, &place)?;
         let provider = whatif_provider::by_name(&sandbox.provider)?;
@@ -117,7 +110,7 @@ impl Network {
         };
         let descriptors: Vec<BorrowedFd<'_>> = passed.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
         start(sandbox, &network, &instructions, &descriptors)
-            .map_err(|message| EngineError::Supervisor { name: sandbox.name.clone(), message })?;
+            .map_err(|message| NetworkError::Supervisor { name: sandbox.name.clone(), message })?;
         self.catch_up(sandbox)
     }
 
@@ -152,8 +145,7 @@ impl Network {
 
 /// The right to supervise a network, and what comes with it.
 struct Claim {
-    keeper: Client,
-    listeners: Vec<(Role, OwnedFd)>,
+    ports: Ports,
     /// Whoever has something to say to the supervisor waits here until there is one.
     control: OwnedFd,
     is_answered: bool,
@@ -162,13 +154,12 @@ struct Claim {
 impl Claim {
     /// True when somebody wants the network or its supervisor, false when the sandbox is gone.
     fn wait(&self) -> bool {
-        let mut fds = vec![PollFd::from_borrowed_fd(self.keeper.as_fd(), PollFlags::IN), PollFd::new(&self.control, PollFlags::IN)];
-        fds.extend(self.listeners.iter().map(|(_, listener)| PollFd::new(listener, PollFlags::IN)));
+        let mut fds = vec![PollFd::from_borrowed_fd(self.ports.end(), PollFlags::IN), PollFd::new(&self.control, PollFlags::IN)];
+        fds.extend(self.ports.listeners().map(|listener| PollFd::new(listener, PollFlags::IN)));
         loop {
             match poll(&mut fds, None) {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return false,
-                // A keeper says nothing unasked: it is gone.
                 Ok(_) => return fds[0].revents().is_empty(),
             }
         }

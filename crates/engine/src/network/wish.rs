@@ -5,8 +5,8 @@ use whatif_types::config::UserConfig;
 use whatif_types::network::{NetChoice, NetWish, Publish, Reach, SecretWish, combine};
 
 use crate::EngineError;
-use crate::error::{MOST_PUBLISHED, MOST_REACHED, NetworkMisuse};
 use crate::network::Network;
+use crate::network::misuse::{MOST_PUBLISHED, MOST_REACHED, NetworkMisuse};
 
 /// What somebody wants of the network of a new sandbox.
 pub(crate) struct Wanted<'a> {

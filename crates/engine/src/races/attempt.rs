@@ -14,6 +14,7 @@ use super::run::Racing;
 use super::setup::Begin;
 use crate::EngineError;
 use crate::history::snapshot::Named;
+use crate::lifecycle::LifecycleError;
 use crate::lifecycle::captured::Heard;
 use crate::lifecycle::run::Keep;
 use crate::lifecycle::shift::Live;
@@ -54,7 +55,7 @@ impl Races {
         let (outcome, sandbox) = match done {
             Ok(done) => done?,
             // What is not there, or is no program, is the attempt's fault.
-            Err(EngineError::Command(failed)) => {
+            Err(EngineError::Lifecycle(LifecycleError::Command(failed))) => {
                 let failed = Outcome { ended: Some(never_begun(&failed)), ..Outcome::without_result(Verdict::Failed) };
                 return Some(Tried::without_sandbox(failed));
             }
@@ -86,7 +87,7 @@ impl Races {
             |sandbox: &str| (say.event)(Event::AttemptBegan { attempt: plan.name.clone(), sandbox: sandbox.to_owned() });
         let ran = self.run_in_race(racing, &command, &mut began, &mut |piece| tail.feed(piece))?;
         let Some((run, exited)) = ran else { return Ok(None) };
-        let missed_network = exited.missed_network && run.sandbox.details.net == NetMode::None;
+        let missed_network = exited.missed_network && run.running.sandbox.details.net == NetMode::None;
         let finished = self.lifecycle.finish(run, &exited, Keep::Stopped)?;
         let mut outcome = Outcome::without_result(Verdict::Failed);
         outcome.ended = Some(how_it_ended(&exited, &tail));

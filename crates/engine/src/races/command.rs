@@ -9,6 +9,7 @@ use super::output::Tail;
 use super::run::Racing;
 use super::setup::Begin;
 use crate::EngineError;
+use crate::ground::GroundError;
 use crate::lifecycle::captured::{Heard, Pipes};
 use crate::lifecycle::create::NewSandbox;
 use crate::lifecycle::exec::CommandSpec;
@@ -53,14 +54,17 @@ impl Races {
         let start = racing.begin.as_ref().map(Begin::start);
         let mut run = match self.lifecycle.run_from(start.as_ref(), &new, &spec, &pipes.descriptors()) {
             // Somebody has a sandbox of that name; any other will do.
-            Err(EngineError::Store(StoreError::NameTaken { .. }) | EngineError::Name(_)) => {
+            Err(EngineError::Ground(GroundError::Store(StoreError::NameTaken { .. }) | GroundError::Name(_))) => {
                 self.lifecycle.run_from(start.as_ref(), &NewSandbox { name: None, ..new }, &spec, &pipes.descriptors())
             }
             other => other,
         }?;
-        began(&run.sandbox.name);
+        began(&run.running.sandbox.name);
         let stop = racing.stop.as_fd();
-        let watched = self.lifecycle.watch(&run.sandbox, run.running.client(), pipes, Some(stop), sink);
+        let watched = {
+            let (sandbox, client) = run.running.parts();
+            self.lifecycle.watch(sandbox, client, pipes, Some(stop), sink)
+        };
         match watched {
             Ok(Some(exited)) => Ok(Some((run, exited))),
             Ok(None) => self.lifecycle.abandon(run).map(|()| None),

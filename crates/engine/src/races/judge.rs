@@ -85,7 +85,7 @@ impl Races {
             let sandbox = self.sandbox_of(experiment, number)?;
             let subject = match &start {
                 Some(start) => Subject::Between(Some(start.clone()), Some(sandbox.name)),
-                None => Subject::Sandbox(Some(sandbox.name)),
+                None => Subject::Sandbox(sandbox.name.as_str().into()),
             };
             let diff = self.changes.diff(&subject, Depth::Review)?;
             attempts.push(json!({

@@ -9,10 +9,10 @@ use self::compose::{Contribution, compose};
 use super::records::Claimed;
 use super::run::{Racing, Tell};
 use crate::EngineError;
+use crate::changes::ChangesError;
 use crate::changes::apply::{ApplyRequest, Prepared};
-use crate::error::{Misuse, RaceError};
 use crate::lifecycle::create::NewSandbox;
-use crate::races::Races;
+use crate::races::{RaceError, Races};
 
 /// What is taken of one attempt.
 #[derive(Clone, Debug)]
@@ -141,10 +141,9 @@ impl Races {
         let prepared = if part.files.is_empty() {
             self.prepare_all(&sandbox)?
         } else {
-            let name = Some(sandbox.name.clone());
-            let request = ApplyRequest { name, files: part.files.clone(), ..ApplyRequest::default() };
+            let request = ApplyRequest { files: part.files.clone(), ..ApplyRequest::of(sandbox.name.as_str().into()) };
             self.changes.prepare_apply(&request).map_err(|error| match error {
-                EngineError::Misuse(Misuse::NothingFits { .. }) => nothing_fits().into(),
+                EngineError::Changes(ChangesError::NothingFits { .. }) => nothing_fits().into(),
                 other => other,
             })?
         };
@@ -158,8 +157,8 @@ impl Races {
     }
 
     fn prepare_all(&self, sandbox: &Sandbox) -> Result<Prepared, EngineError> {
-        let name = Some(sandbox.name.clone());
-        self.changes.prepare_apply(&ApplyRequest { name, all: true, outside: true, ..ApplyRequest::default() })
+        let request = ApplyRequest::of(sandbox.name.as_str().into());
+        self.changes.prepare_apply(&ApplyRequest { all: true, outside: true, ..request })
     }
 }
 

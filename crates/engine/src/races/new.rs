@@ -10,11 +10,11 @@ use whatif_types::experiment::{Attempt, Experiment, ExperimentDetails, Experimen
 use whatif_types::text::Text;
 use whatif_types::{ExperimentId, name};
 
-use crate::error::RaceError;
 use crate::git::Git;
+use crate::ground::GroundError;
 use crate::ids::new_id;
 use crate::lifecycle::create::{NewSandbox, with_a_name};
-use crate::races::Races;
+use crate::races::{RaceError, Races};
 use crate::{EngineError, now};
 
 /// What a race is called.
@@ -102,8 +102,10 @@ impl Races {
             let id = match git.read(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]) {
                 Ok(id) => id,
                 // There is no git out here.
-                Err(EngineError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(error @ EngineError::Io { .. }) => return Err(error),
+                Err(EngineError::Ground(GroundError::Io { source, .. })) if source.kind() == io::ErrorKind::NotFound => {
+                    return Ok(());
+                }
+                Err(error @ EngineError::Ground(GroundError::Io { .. })) => return Err(error),
                 Err(_) => return Err(RaceError::NoSuchCommit { commit: named.clone() }.into()),
             };
             if !id.starts_with(named.as_str()) {

@@ -13,9 +13,9 @@ use whatif_sys::{absence, patience};
 use whatif_types::experiment::{Attempt, AttemptState, Experiment, Kind, LABEL, Outcome, Ranking};
 use whatif_types::{ExperimentId, Sandbox, SandboxId};
 
-use crate::error::RaceError;
+use crate::ground::GroundError;
 use crate::lifecycle::create::NewSandbox;
-use crate::races::Races;
+use crate::races::{RaceError, Races};
 use crate::{EngineError, now};
 
 /// How long the lock of a race is waited for by whoever needs it, and by whoever only wants to know.
@@ -224,7 +224,10 @@ impl Races {
         why_kept: impl Fn(&Sandbox) -> Result<Option<&'static str>, EngineError>,
     ) -> Result<Removed, EngineError> {
         let is_gone = |error: &EngineError| {
-            matches!(error, EngineError::NoSuchSandbox { .. } | EngineError::Store(StoreError::Conflict { .. }))
+            matches!(
+                error,
+                EngineError::Ground(GroundError::NoSuchSandbox { .. } | GroundError::Store(StoreError::Conflict { .. }))
+            )
         };
         let outcome = (|| {
             let lock = self.ground.lock(sandbox)?;

@@ -9,9 +9,8 @@ use whatif_types::{LayerId, SandboxId, Span};
 use super::records::{Claimed, outcomes, wish};
 use super::setup::Begin;
 use super::stop::{Stop, Why};
-use crate::error::RaceError;
 use crate::lifecycle::create::NewSandbox;
-use crate::races::Races;
+use crate::races::{RaceError, Races};
 use crate::{EngineError, now};
 
 /// Whether whoever is told wants it to go on.

@@ -82,7 +82,7 @@ fn add_directory(told: &mut Vec<u8>, directory: &Path) -> Result<(), EngineError
     let mut entries = entries.collect::<io::Result<Vec<_>>>().map_err(failed)?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        let metadata = entry.metadata().map_err(|error| EngineError::io("examine", &entry.path(), error))?;
+        let metadata = entry.metadata().map_err(|error| EngineError::io("examine", entry.path(), error))?;
         let name = entry.file_name();
         told.extend(name.len().to_le_bytes());
         told.extend(name.as_bytes());

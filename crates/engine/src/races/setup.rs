@@ -9,7 +9,6 @@ use super::command::{Command, how_it_ended};
 use super::output::Tail;
 use super::run::{Racing, Tell};
 use crate::EngineError;
-use crate::error::RaceError;
 use crate::history::snapshot::Named;
 use crate::lifecycle::captured::Heard;
 use crate::lifecycle::create::{NewSandbox, Start};
@@ -17,7 +16,7 @@ use crate::lifecycle::recut::Beneath;
 use crate::lifecycle::run::Keep;
 use crate::lifecycle::shift::Live;
 use crate::owner::Owner;
-use crate::races::Races;
+use crate::races::{RaceError, Races};
 
 /// A frozen state to begin over.
 pub(super) struct Begin {

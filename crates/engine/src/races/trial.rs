@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt;
 
-use rustix::time::{ClockId, Timespec, clock_gettime};
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::{Access, Failed};
 use whatif_race::counts::junit;
+use whatif_sys::clock;
 use whatif_types::experiment::{AttemptPlan, CheckOutcome, CheckPlan, Ended, Event, MetricPlan, Outcome, TestCounts};
 use whatif_types::{NetMode, Span};
 
@@ -20,7 +20,7 @@ use super::run::Racing;
 use super::setup::Begin;
 use crate::EngineError;
 use crate::lifecycle::captured::{Heard, Pipes};
-use crate::lifecycle::create::{Created, with_a_name};
+use crate::lifecycle::create::{Created, Making, with_a_name};
 use crate::lifecycle::exec::{CommandSpec, Surroundings, hand_over};
 use crate::network::Published;
 use crate::races::Races;
@@ -70,7 +70,9 @@ impl Races {
         let validated = self.lifecycle.validate(&new)?;
         let start = begin.start();
         let created = validated.with_network(|validated| {
-            with_a_name(None, |name| self.lifecycle.create_with(name, &new, validated, Vec::new(), None, Some(&start)))
+            with_a_name(None, |name| {
+                self.lifecycle.create_with(name, &new, validated, &Making { start: Some(&start), ..Making::default() })
+            })
         })?;
         if let Err(error) = self.network.serve_from_the_start(&created.sandbox, Published::default()) {
             self.lifecycle.discard_here(&created.sandbox, &*created.instance)?;
@@ -130,7 +132,7 @@ impl Judging<'_> {
 
     /// `None` if it was stopped.
     fn check(&mut self, created: &mut Created, check: &CheckPlan) -> Result<Option<Checked>, EngineError> {
-        let began = clock_gettime(ClockId::RealtimeCoarse);
+        let began = clock::ticks();
         let (races, racing, sandbox) = (self.races, self.racing, &created.sandbox);
         let config = races.ground.caller.config_for(&sandbox.project)?;
         let pipes = Pipes::new(None, Heard::Both)?;
@@ -184,12 +186,12 @@ enum Next {
     Stopped,
 }
 
-fn read_report(created: &mut Created, report: &str, began: Timespec) -> Result<TestCounts, String> {
+fn read_report(created: &mut Created, report: &str, began: (i64, u32)) -> Result<TestCounts, String> {
     let path = created.sandbox.details.cwd.join(report);
     let (file, _) = created.client.open(&path, Access::Read).map_err(|e| e.to_string())?;
     let metadata = file.metadata().map_err(|e| e.to_string())?;
     // One that the attempt brought along is not the check's; this time cannot be set by anybody.
-    if (metadata.ctime(), metadata.ctime_nsec()) < (began.tv_sec, began.tv_nsec) {
+    if (metadata.ctime(), metadata.ctime_nsec() as u32) < began {
         return Err("it was there before the check began".to_owned());
     }
     let mut xml = Vec::new();

@@ -9,14 +9,17 @@ impl Upkeep {
     /// Does one, now.
     pub fn do_chore(&self, chore: &Chore) -> Result<(), EngineError> {
         match chore {
-            Chore::Squash(name) => self.ground.squash_due(name).map(drop)?,
+            Chore::Squash(name) => self.ground.squash_due(&name.as_str().into()).map(drop)?,
             Chore::RemoveLayers => {
                 self.ground.remove_unneeded_layers(Unknown::Keep)?;
                 self.clear_race_locks();
             }
             Chore::FillPool => self.fill_pool()?,
             Chore::Attend(sandbox) => self.network.supervise_when_wanted(sandbox)?,
-            Chore::Tidy => self.ground.store.tidy()?,
+            Chore::Tidy => {
+                self.lifecycle.recycle_spent(&|| true);
+                self.ground.store.tidy()?;
+            }
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ use whatif_types::{LayerId, MadeBy, SnapshotId, Span, Status};
 
 pub use self::policy::RemovedSandbox;
 use crate::choice::Choice;
+use crate::ground::GroundError;
 use crate::ground::intact::Incomplete;
 use crate::ground::lineage::{LayerUse, Lineage, sizes};
 use crate::ground::stack::Unknown;
@@ -147,6 +148,9 @@ impl Upkeep {
     /// `whatif gc`. (What crashes left is repaired before any command, so here it is done already.)
     pub fn collect(&self, asked: &Collect) -> Result<Collected, EngineError> {
         let mut collected = Collected { dry_run: asked.dry_run, ..Collected::default() };
+        if !asked.dry_run {
+            self.lifecycle.recycle_spent(&|| true);
+        }
         self.reconcile(&mut collected)?;
         self.reconcile_keepers(&mut collected)?;
         self.reconcile_mounts(&mut collected)?;
@@ -170,7 +174,7 @@ impl Upkeep {
             let was_active = sandbox.status == Status::Active;
             let sandbox = match if collected.dry_run { Ok(sandbox) } else { self.ground.refreshed(sandbox) } {
                 // It went meanwhile.
-                Err(EngineError::NoSuchSandbox { .. }) => continue,
+                Err(EngineError::Ground(GroundError::NoSuchSandbox { .. })) => continue,
                 other => other?,
             };
             if was_active && sandbox.status == Status::Stopped {

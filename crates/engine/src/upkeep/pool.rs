@@ -20,7 +20,7 @@ use whatif_types::{Backend, NetMode};
 
 use crate::EngineError;
 use crate::ground::keepers::{end_keeper_in, instance_in};
-use crate::lifecycle::create::{NewSandbox, Validated, with_a_name};
+use crate::lifecycle::create::{Making, NewSandbox, Validated, with_a_name};
 use crate::lifecycle::shelf::{READY, Ready, count, places, read, ready_in, shelves};
 use crate::upkeep::Upkeep;
 
@@ -104,7 +104,7 @@ impl Upkeep {
         while count(shelf) < validated.config.pool.size {
             let created = with_a_name(None, |name| {
                 let unpooled = Validated { config: without_pool(&validated.config), ..validated.clone() };
-                self.lifecycle.create_with(&format!("pool-{name}"), &new, &unpooled, Vec::new(), None, None)
+                self.lifecycle.create_with(&format!("pool-{name}"), &new, &unpooled, &Making::default())
             })?;
             if created.sandbox.details.backend == Backend::Copy {
                 self.lifecycle.discard(created.sandbox, created.lock, &*created.instance)?;

@@ -10,6 +10,7 @@ use whatif_types::{SandboxId, Status};
 
 use crate::ground::ended::mark_stopped;
 use crate::ground::keepers::end_keeper_in;
+use crate::ground::written_down::noted;
 use crate::upkeep::Upkeep;
 use crate::{EngineError, Trouble};
 
@@ -49,12 +50,21 @@ impl Upkeep {
 
     fn repair(&self, id: &SandboxId, _lock: SandboxLock) -> Result<(), EngineError> {
         let path = self.ground.state.transient().join(id.as_str());
-        match self.ground.store.get(id)? {
-            // Commands run only once there is a record, so this one was lost. `gc` names the sandbox.
+        let recorded = match self.ground.store.get(id)? {
             None if self.ground.state.was_being_made(id) && !self.ground.state.is_filled(id)? && holds_work(&path) => {
-                self.ground.state.settle(id)?;
-                Ok(())
+                match noted(&path)?.filter(|noted| noted.id == *id) {
+                    // A run that had not lasted long enough for the records to learn of it.
+                    Some(noted) => Some(self.lifecycle.recorded(&noted)?),
+                    // Commands run only once its record is somewhere, so this one was lost. `gc` names the sandbox.
+                    None => {
+                        self.ground.state.settle(id)?;
+                        return Ok(());
+                    }
+                }
             }
+            recorded => recorded,
+        };
+        match recorded {
             // Half made, or half deleted.
             None => self.clear_away(id),
             // Its row says it is kept; only the move was missing. (An interrupted `rm` ends up here too: it did not happen.)

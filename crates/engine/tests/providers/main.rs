@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     // SAFETY: nothing has run yet that could own a descriptor.
     let inherited = unsafe { Inherited::of_this_process() };
     if let Some(role) = Role::of(std::env::args_os()) {
-        return role.play(inherited);
+        return if role.play(inherited) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     if let Some(directory) = World::given() {
         world::live(&directory);

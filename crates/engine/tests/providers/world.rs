@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use whatif_engine::ground::chores::{Chore, Chores};
 use whatif_engine::{Caller, Engine};
+use whatif_types::Principal;
 use whatif_types::config::UserConfig;
 
 use crate::conformance::{self, Ground};
@@ -95,8 +96,10 @@ impl Chores for NoChores {
 /// In a process of its own, with the identity that is tried.
 pub fn live(directory: &Path) {
     let project = directory.join("home/project");
+    let uid = rustix::process::geteuid().as_raw();
     let caller = Caller {
-        uid: rustix::process::geteuid().as_raw(),
+        principal: Principal::User { uid, name: None },
+        uid,
         gid: rustix::process::getegid().as_raw(),
         home: directory.join("home"),
         cwd: project.clone(),

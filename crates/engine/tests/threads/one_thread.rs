@@ -35,7 +35,7 @@ impl Usual {
         let new = NewSandbox { name: Some("alone".to_owned()), ..NewSandbox::default() };
         let (_, in_a_run) = run(engine, &new, LOOK_AROUND).expect("a command can be run");
         let (_, in_an_exec) = execute(engine, "alone", LOOK_AROUND).expect("a command can be run");
-        engine.lifecycle.remove(Some("alone"), false).expect("it can be removed");
+        engine.lifecycle.remove(&"alone".into(), false).expect("it can be removed");
         Self { in_a_run, in_an_exec }
     }
 }
@@ -96,7 +96,7 @@ impl Thread {
             let real = fs::read_to_string(project.join(&own)).map_err(|e| e.to_string());
             self.expect("apply", &self.step("look at what was applied", real)?, &format!("{own}\nmore\n"))?;
         }
-        self.step("remove", engine.lifecycle.remove(Some(&name), false).map_err(told))?;
+        self.step("remove", engine.lifecycle.remove(&name.as_str().into(), false).map_err(told))?;
         Ok(())
     }
 
@@ -121,7 +121,7 @@ fn run(engine: &Engine, new: &NewSandbox, script: &str) -> Result<(i32, String),
     let mut run = engine.lifecycle.run(new, &shell(script), &[writer.as_fd(), writer.as_fd()]).map_err(told)?;
     drop(writer);
     let said = read_to_end(&mut reader)?;
-    let exited = wait(&mut run.running)?;
+    let exited = wait(engine, &mut run.running)?;
     let finished = engine.lifecycle.finish(run, &exited, Keep::Always).map_err(told)?;
     if finished.kept { Ok((exited.code, said)) } else { Err("it was not kept".to_owned()) }
 }
@@ -129,11 +129,11 @@ fn run(engine: &Engine, new: &NewSandbox, script: &str) -> Result<(i32, String),
 /// The same in a sandbox that is there.
 fn execute(engine: &Engine, name: &str, script: &str) -> Result<(i32, String), String> {
     let (mut reader, writer) = pipe_with(PipeFlags::CLOEXEC).map(|(r, w)| (fs::File::from(r), w)).map_err(|e| e.to_string())?;
-    let entered = engine.lifecycle.enter(Some(name)).map_err(told)?;
-    let mut running = engine.lifecycle.exec(entered, &shell(script), &[writer.as_fd(), writer.as_fd()]).map_err(told)?.running;
+    let entered = engine.lifecycle.enter(&name.into()).map_err(told)?;
+    let mut running = engine.lifecycle.exec(entered, &shell(script), &[writer.as_fd(), writer.as_fd()]).map_err(told)?;
     drop(writer);
     let said = read_to_end(&mut reader)?;
-    Ok((wait(&mut running)?.code, said))
+    Ok((wait(engine, &mut running)?.code, said))
 }
 
 fn shell(script: &str) -> CommandSpec {
@@ -165,16 +165,16 @@ fn read_to_end(reader: &mut fs::File) -> Result<String, String> {
     }
 }
 
-fn wait(running: &mut Running) -> Result<Exited, String> {
+fn wait(engine: &Engine, running: &mut Running) -> Result<Exited, String> {
     loop {
-        if let News::Exited(exited) = running.news().map_err(told)? {
+        if let News::Exited(exited) = engine.lifecycle.news(running).map_err(told)? {
             return Ok(*exited);
         }
     }
 }
 
 fn changes(engine: &Engine, name: &str) -> Result<Vec<(ChangeKind, String)>, String> {
-    let diff = engine.changes.diff(&Subject::Sandbox(Some(name.to_owned())), Depth::Review).map_err(told)?;
+    let diff = engine.changes.diff(&Subject::Sandbox(name.into()), Depth::Review).map_err(told)?;
     if let Some(unreadable) = diff.set.unreadable.first() {
         return Err(format!("{unreadable:?}"));
     }
@@ -186,8 +186,8 @@ fn changes(engine: &Engine, name: &str) -> Result<Vec<(ChangeKind, String)>, Str
 
 /// Makes one file real, and says in which project.
 fn apply(engine: &Engine, name: &str, file: &str) -> Result<PathBuf, String> {
-    let request = ApplyRequest { name: Some(name.to_owned()), files: vec![file.to_owned()], ..ApplyRequest::default() };
-    let wish = ApplyWish { request, is_approved: true, ..ApplyWish::default() };
+    let request = ApplyRequest { files: vec![file.to_owned()], ..ApplyRequest::of(name.into()) };
+    let wish = ApplyWish { request, is_approved: true, is_checked: false, commit: None };
     match engine.changes.make_real(&wish, &mut Nobody, &mut Nobody).map_err(told)? {
         Made::Applied(made) => Ok(made.applied.sandbox.project),
         other => Err(format!("{other:?}")),

@@ -9,8 +9,10 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use whatif_engine::ground::GroundError;
 use whatif_engine::ground::chores::{Chore, Chores};
 use whatif_engine::{Caller, Engine, EngineError};
+use whatif_types::Principal;
 use whatif_types::config::UserConfig;
 
 use crate::left_over::{Descriptors, children, entries, groups, mounts, processes};
@@ -133,8 +135,10 @@ pub fn live(directory: &Path) {
     raise_descriptor_limit();
     let descriptors = Descriptors::now();
     let project = directory.join("home/project");
+    let uid = rustix::process::geteuid().as_raw();
     let caller = Caller {
-        uid: rustix::process::geteuid().as_raw(),
+        principal: Principal::User { uid, name: None },
+        uid,
         gid: rustix::process::getegid().as_raw(),
         home: directory.join("home"),
         cwd: project.clone(),
@@ -180,9 +184,9 @@ pub fn live(directory: &Path) {
 
 /// A thread that serves one client after the other is not to tell one of them what became of the sandbox of another.
 fn what_an_earlier_call_was_about_explains_no_error(engine: &Engine) {
-    let unrelated = || EngineError::Io { action: "read", path: "something".into(), source: ErrorKind::NotFound.into() };
+    let unrelated = || EngineError::io("read", "something", ErrorKind::NotFound.into());
     let told = engine.ground.call(|| Err::<(), _>(unrelated()));
-    assert!(matches!(told, Err(EngineError::Io { .. })), "{told:?}");
+    assert!(matches!(told, Err(EngineError::Ground(GroundError::Io { .. }))), "{told:?}");
 }
 
 /// Each thread has a handful.

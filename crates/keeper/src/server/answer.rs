@@ -18,8 +18,9 @@ impl Server {
     pub(super) fn answer(&mut self, client: u64, request: Request) {
         // What is looked at must stay as it is, so whoever wants to change it waits, and so does the next one who wants to look.
         let writes = matches!(request, Request::Open { .. } | Request::MakeDirectory { .. } | Request::MakeLink { .. });
+        let writes = writes || matches!(&request, Request::Files(about) if about.writes());
         let waits = writes || matches!(request, Request::Exec(_) | Request::Freeze | Request::Overlays { .. });
-        let looks = matches!(request, Request::Directory { .. } | Request::Examine { .. });
+        let looks = matches!(request, Request::Directory { .. } | Request::Examine { .. } | Request::Files(_));
         if self.frozen.as_ref().is_some_and(|f| f.by != client && (waits || (looks && f.changes_layers))) {
             self.deferred.push((client, request));
             return;
@@ -85,6 +86,7 @@ impl Server {
             Request::MakeDirectory { path, mode } => files::make_directory(&path.to_path(), mode),
             Request::MakeLink { path, target } => files::make_link(&path.to_path(), &target.to_path()),
             Request::Examine { path } => files::examine(&path.to_path()),
+            Request::Files(request) => return self.answer_about_files(client, request),
             Request::Freeze => self.freeze(client),
             Request::WantsFreezer => Reply::WantsFreezer(self.wants_freezer()),
             Request::Freezer(about) => match Freezer::from_parts(about, &mut || self.connections.take_descriptor(client)) {
@@ -97,6 +99,8 @@ impl Server {
             Request::ChangeLayers => match self.frozen.as_mut().filter(|f| f.by == client) {
                 Some(frozen) => {
                     frozen.changes_layers = true;
+                    self.files.jobs.give_up(&mut self.connections);
+                    self.files.watches.let_go();
                     Reply::Done
                 }
                 None => Reply::Failed(refused("the sandbox is not held still")),
@@ -112,7 +116,7 @@ impl Server {
             }
             Request::EndAll => self.end_all(),
             Request::Stop { grace_ms } => return self.begin_stop(client, Duration::from_millis(grace_ms)),
-            Request::Boot { .. } | Request::Bounds { .. } => {
+            Request::Settle | Request::Boot { .. } | Request::Bounds { .. } => {
                 Reply::Failed(Failed { reason: Reason::Refused, message: "this keeper has booted".into(), errno: 0 })
             }
         };

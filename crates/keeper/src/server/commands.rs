@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal};
 use whatif_cgroup::Freezer;
-use whatif_sys::command::{self, Bounds, Command};
+use whatif_sys::command::{self, Bounds, Command, Starting};
 use whatif_sys::wait::{self, Ended};
 use whatif_types::{CommandId, LimitHit, Usage};
 
@@ -17,8 +17,8 @@ use super::connections::Connections;
 use super::group::{Counted, Group};
 use super::kept::Kept;
 use super::log::{Log, Parts};
-use super::running::{Running, describe, has_input, line_of, read_outcome};
-use super::strings::Strings;
+use super::running::{Running, describe, has_input, line_of};
+use super::strings;
 use super::typed::Typed;
 use super::watch::Watch;
 use super::{missed_network, processes, terminal};
@@ -34,6 +34,8 @@ pub(super) struct Commands {
     group: Option<Group>,
     pub(super) watch: Watch,
     pub(super) running: Vec<Running>,
+    /// What could not be started, until its process is gone.
+    failed: Vec<Starting>,
     /// Of commands that ended and left processes that may still write.
     pub(super) open_logs: Vec<Log>,
     /// The output of those whose clients passed no files for it.
@@ -63,7 +65,17 @@ pub(super) struct LogFiles {
 
 impl Commands {
     pub(super) fn new(environment: Vec<(String, String)>, bounds: OwnBounds, group: Option<Group>, watch: Watch) -> Self {
-        Self { environment, bounds, group, watch, running: Vec::new(), open_logs: Vec::new(), kept: Vec::new(), ended: Vec::new() }
+        Self {
+            environment,
+            bounds,
+            group,
+            watch,
+            running: Vec::new(),
+            failed: Vec::new(),
+            open_logs: Vec::new(),
+            kept: Vec::new(),
+            ended: Vec::new(),
+        }
     }
 
     /// Whoever asked for it is told about its start and its end.
@@ -104,15 +116,12 @@ impl Commands {
         if let Some((read, _)) = &input {
             stdio[0] = read.as_fd();
         }
-        let strings = Strings::of(exec, &self.environment)?;
+        let strings = strings::of(exec, &self.environment)?;
         let settings = exec.settings.as_ref().map(Settings::to_assume);
         let (is_alone, counted) = self.prepare_to_count();
         self.watch.begin();
-        let started = command::start(&Command {
-            candidates: &strings.candidates,
-            arguments: &strings.arguments,
-            environment: &strings.environment,
-            directory: &strings.directory,
+        let starting = command::start(Command {
+            strings,
             stdio,
             terminal: terminal.is_some(),
             bounds: Bounds {
@@ -124,7 +133,7 @@ impl Commands {
                 file_size: self.bounds.file_size,
                 shares_uid: self.bounds.shares_uid,
             },
-            settings: settings.as_ref(),
+            settings,
         })?;
         let (terminal, side) = terminal.unzip();
         let log = log.map(|passed| {
@@ -138,10 +147,10 @@ impl Commands {
         let log = log.transpose()?;
         let typed = terminal.as_ref().filter(|_| exec.keeps_output && log.is_some()).map(Typed::new).transpose()?;
         Ok(Running {
-            pid: started.pid,
+            pid: starting.pid,
             waiting: Vec::new(),
             owner: None,
-            outcome: Some(started.outcome),
+            starting: Some(starting),
             program: exec.arguments.first().map(|a| a.to_os().to_string_lossy().into_owned()).unwrap_or_default(),
             directory: exec.directory.to_os().to_string_lossy().into_owned(),
             command: line_of(exec),
@@ -177,24 +186,27 @@ impl Commands {
 
     /// The clients whose commands run; they know that by now, so nothing else is awaited by them.
     pub(super) fn in_foreground(&self) -> Vec<u64> {
-        self.running.iter().filter(|r| r.outcome.is_none()).filter_map(|r| r.owner).collect()
+        self.running.iter().filter(|r| r.starting.is_none()).filter_map(|r| r.owner).collect()
     }
 
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let outcomes = self.running.iter().filter_map(|r| r.outcome.as_ref().map(AsFd::as_fd));
+        let starting = self.running.iter().filter_map(|r| r.starting.as_ref().map(AsFd::as_fd));
         let logs = self.running.iter().filter_map(|r| r.log.as_ref()).chain(&self.open_logs).filter_map(Log::source);
         let typed = self.running.iter().filter_map(|r| r.typed.as_ref()).map(Typed::poll_fd);
-        outcomes.chain(logs).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).chain(typed)
+        starting.chain(logs).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).chain(typed)
     }
 
     /// Moves output into logs and learns which commands got as far as running.
     pub(super) fn pump(&mut self, connections: &mut Connections) {
         let mut failed = Vec::new();
         for running in &mut self.running {
-            if running.outcome.as_ref().is_some_and(has_input) {
-                match running.outcome.take().and_then(read_outcome) {
-                    None => running.announce(connections),
-                    Some(failure) => failed.push((running.pid, failure)),
+            if let Some(starting) = running.starting.take_if(|starting| has_input(starting)) {
+                match starting.outcome() {
+                    Ok(()) => running.announce(connections),
+                    Err((failure, starting)) => {
+                        self.failed.push(starting);
+                        failed.push((running.pid, failure));
+                    }
                 }
             }
             if let Some(typed) = &mut running.typed {
@@ -223,6 +235,8 @@ impl Commands {
         while let Some(ended) = wait::next_ended() {
             if let Some(running) = self.running.iter_mut().find(|r| r.pid == ended.pid) {
                 running.ended = Some(ended);
+            } else if let Some(index) = self.failed.iter().position(|starting| starting.pid == ended.pid) {
+                self.failed.swap_remove(index).is_done_with();
             }
         }
         self.pump(connections);
@@ -232,7 +246,7 @@ impl Commands {
         let mut index = 0;
         while index < self.running.len() {
             let running = &self.running[index];
-            let Some(ended) = running.ended.filter(|_| running.outcome.is_none()) else {
+            let Some(ended) = running.ended.filter(|_| running.starting.is_none()) else {
                 index += 1;
                 continue;
             };

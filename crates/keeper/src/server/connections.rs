@@ -143,6 +143,11 @@ impl Connections {
         }
     }
 
+    /// Whether nothing that was said to this client is still on its way out of here.
+    pub(super) fn has_taken_all(&self, client: u64) -> bool {
+        self.open.iter().any(|c| c.number == client && !c.channel.has_outgoing())
+    }
+
     /// The clients that left since the last call.
     pub(super) fn take_gone(&mut self) -> Vec<u64> {
         let gone = &mut self.gone;

@@ -1,6 +1,18 @@
-//! File operations inside the sandbox, for `cp` and its like.
+//! File operations inside the sandbox. Those of the file interface are in the files below; these here are `cp`'s own.
 //!
 //! They are done by the keeper, whose root is the sandbox's root: a link in a path leads where it leads inside, never outside.
+
+mod answer;
+mod change;
+mod delete;
+mod fill;
+mod jobs;
+mod list;
+mod look;
+mod place;
+mod watch;
+
+pub(super) use self::answer::Files;
 
 use std::io;
 use std::os::fd::OwnedFd;

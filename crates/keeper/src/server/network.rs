@@ -5,7 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, accept_with, recv, socket_with};
 use whatif_types::network::Role;
@@ -39,14 +39,12 @@ impl Network {
         self.awaited_until.filter(|_| self.supervisor.is_none())
     }
 
-    /// Somebody inside wants the network, nobody serves it, and nobody was told.
-    pub(super) fn is_wanted(&self) -> bool {
-        if self.awaited_until.is_some() {
-            return !self.is_told;
+    /// Somebody inside wants the network, nobody serves it, and nobody was told. `is_ready`: something was seen at the listeners.
+    pub(super) fn is_wanted(&self, is_ready: bool) -> bool {
+        match self.awaited_until {
+            Some(_) => !self.is_told,
+            None => is_ready && self.supervisor.is_none(),
         }
-        let mut fds: Vec<PollFd<'_>> = self.poll_fds().collect();
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        !fds.is_empty() && poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
     /// Whether somebody outside was told that a supervisor is wanted.

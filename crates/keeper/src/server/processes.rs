@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::io;
+use std::mem::MaybeUninit;
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags, RawDir, open};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use whatif_sys::absence::OrAbsent;
@@ -14,10 +16,20 @@ use crate::protocol::{Process, Stats};
 /// The line of a command that was started by `exec`, and its id if it has one.
 type Known = (String, Option<CommandId>);
 
-/// Whether anything besides the keeper is alive. As PID 1 the keeper asks about "everybody else" with signal 0.
+/// Whether anything besides the keeper is there: in the list, because to ask about "everybody else" with a signal makes the kernel go
+/// through all processes of the machine. What cannot be listed may be somebody.
 pub(super) fn others_alive() -> bool {
-    // "Not permitted" also means that somebody is there.
-    !whatif_sys::signals::send_to_all(0).is_err_and(|e| e.raw_os_error() == Some(Errno::SRCH.raw_os_error()))
+    let mut space = [MaybeUninit::uninit(); 4096];
+    let Ok(list) = open("/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else { return true };
+    let mut entries = RawDir::new(list, &mut space);
+    while let Some(entry) = entries.next() {
+        let Ok(entry) = entry else { return true };
+        let name = entry.file_name().to_bytes();
+        if name.first().is_some_and(u8::is_ascii_digit) && name != b"1" {
+            return true;
+        }
+    }
+    false
 }
 
 pub(super) fn signal_all(signal: Signal) {

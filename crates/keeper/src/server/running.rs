@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
-use whatif_sys::command::Failure;
+use whatif_sys::command::{Failure, Starting};
 use whatif_sys::wait::Ended;
 use whatif_types::{CommandId, LimitHit};
 
@@ -27,8 +27,8 @@ pub(super) struct Running {
     pub waiting: Vec<u64>,
     /// Whose leaving ends it.
     pub owner: Option<u64>,
-    /// Held until the command is known to run; afterwards its end of file has been seen.
-    pub outcome: Option<OwnedFd>,
+    /// Until the command is known to run.
+    pub starting: Option<Starting>,
     pub program: String,
     /// Where it was started.
     pub directory: String,
@@ -94,17 +94,9 @@ impl Running {
     }
 }
 
-pub(super) fn has_input(fd: &OwnedFd) -> bool {
+pub(super) fn has_input(fd: &impl AsFd) -> bool {
     let mut fds = [PollFd::new(fd, PollFlags::IN)];
     rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|n| n > 0)
-}
-
-/// To be called when there is something to read, and reads once: a child that has reported a failure may be held still before it lets
-/// go of its end, and whoever waited for that would never let it go on.
-pub(super) fn read_outcome(pipe: OwnedFd) -> Option<Failure> {
-    let mut bytes = [0; 16];
-    let length = rustix::io::retry_on_intr(|| rustix::io::read(&pipe, &mut bytes)).ok()?;
-    Failure::from_pipe(&bytes[..length])
 }
 
 pub(super) fn line_of(exec: &Exec) -> String {
@@ -130,19 +122,4 @@ pub(super) fn describe(failure: Failure, program: &str, directory: &str) -> Fail
         Failure::Setup(errno) => (Reason::CannotExecute, errno, "set up the command".to_owned()),
     };
     Failed { reason, message: format!("failed to {what}: {}", io::Error::from_raw_os_error(errno)), errno }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_is_known_before_its_child_is_gone() {
-        let (outcome, report) = rustix::pipe::pipe().unwrap();
-        rustix::io::write(&report, &[2, 2, 0, 0, 0]).unwrap();
-        assert_eq!(read_outcome(outcome), Some(Failure::Execute(i32::from_ne_bytes([2, 0, 0, 0]))));
-        let (outcome, report) = rustix::pipe::pipe().unwrap();
-        drop(report);
-        assert_eq!(read_outcome(outcome), None, "it runs");
-    }
 }

@@ -1,7 +1,7 @@
 //! Puts a running sandbox on another stack of layers, from outside, while nothing but its keeper is alive in it.
 //!
 //! The keeper has given up every right to mount, so a helper comes in: it takes clones of reality where it is, enters the
-//! sandbox's mount namespace, and puts together a second root beside the first. What lives only in memory (`/tmp`, `/dev`, …) is
+//! sandbox's mount namespace by the way that the provider gives it, and puts together a second root beside the first. What lives only in memory (`/tmp`, `/dev`, …) is
 //! carried over; then the roots change places for the keeper.
 //!
 //! There must be no process to take along. Whoever stood in the first root or had anything of it open would go on in a tree that
@@ -17,23 +17,27 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, StatxAttributes, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount_change, open_tree, unmount};
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use rustix::thread::UnshareFlags;
 use whatif_sys::mount::{self, Reach};
 use whatif_sys::overlay::Overlay;
 use whatif_types::boot::{Boot, Protection};
 use whatif_types::{Place, PlaceKind};
 
 use super::mounts::{self, Clones, attach_on, target};
-use super::{AssembleError, Mounted, ROOT, mask_layers, put_together, raise_stage, relative, set_stage, step, verify};
+use super::{AssembleError, Mounted, ROOT, assume_ids, mask_layers, put_together, raise_stage, relative, set_stage, step, verify};
 use crate::shift::{SPARE_HEAD, SPARE_WORK};
 
-/// Where a sandbox is, taken from its keeper.
-#[derive(Clone, Copy, Debug)]
-pub struct Namespaces<'a> {
-    pub user: BorrowedFd<'a>,
-    pub mount: BorrowedFd<'a>,
-    /// The keeper's root directory.
-    pub root: BorrowedFd<'a>,
+/// What comes from reality, taken where reality is.
+#[derive(Debug)]
+pub struct Supplies(pub(super) Clones);
+
+impl Supplies {
+    /// `user_namespace` is the one the sandbox lives in. From here on the calling thread has mounts of its own.
+    pub fn take(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<Self, AssembleError> {
+        whatif_sys::namespaces::unshare(UnshareFlags::NEWNS).map_err(step("leave the mount namespace"))?;
+        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).map_err(step("make mounts private"))?;
+        Clones::open(boot, user_namespace).map(Self)
+    }
 }
 
 /// The first root, from within the sandbox's mount namespace, with all that is needed for the second.
@@ -53,16 +57,8 @@ const KERNEL_VIEWS: [&str; 3] = ["/dev", "/proc", "/sys"];
 const STAGE: &str = "/sys";
 
 impl<'a> Restack<'a> {
-    /// Takes clones of reality and enters the sandbox's mount namespace, and there the root its keeper has. The calling process
-    /// is not of much use afterwards.
-    pub fn enter(boot: &'a Boot, sandbox: Namespaces<'_>) -> Result<Self, AssembleError> {
-        whatif_sys::namespaces::unshare(UnshareFlags::NEWNS).map_err(step("leave the mount namespace"))?;
-        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).map_err(step("make mounts private"))?;
-        let clones = Clones::open(boot, Some(sandbox.user))?;
-        move_into_link_name_space(sandbox.mount, Some(LinkNameSpaceType::Mount))
-            .map_err(step("enter the sandbox's mount namespace"))?;
-        rustix::process::fchdir(sandbox.root).map_err(step("enter the sandbox's root"))?;
-        rustix::process::chroot(".").map_err(step("enter the sandbox's root"))?;
+    /// By now the calling process is in the sandbox's mount namespace, at the root its keeper has.
+    pub fn begin(boot: &'a Boot, Supplies(clones): Supplies) -> Result<Self, AssembleError> {
         let first = rustix::fs::open("/", mounts::DIRECTORY, Mode::empty()).map_err(step("open the sandbox's root"))?;
         Ok(Self { boot, clones, first, guarded: Vec::new(), carried: Vec::new(), is_staged: false })
     }
@@ -137,6 +133,7 @@ impl<'a> Restack<'a> {
     }
 
     fn prepare(&mut self) -> Result<(OwnedFd, Mounted), AssembleError> {
+        assume_ids(self.boot)?;
         let (root, mounted) = put_together(self.boot, &self.clones, Path::new(ROOT), &self.carried)?;
         for path in KERNEL_VIEWS.map(Path::new) {
             let clone = carried(&self.carried, path).ok_or(Errno::NOENT).map_err(step(format!("carry over {}", path.display())))?;

@@ -8,17 +8,28 @@ use whatif_types::boot::{Boot, Protection};
 use whatif_types::{Backend, PlaceKind};
 
 use super::mounts::Clones;
-use super::{AssembleError, Cause, step, step_of};
+use super::{AssembleError, Cause, relative, step, step_of};
 
 pub(super) const OVERLAYFS: u64 = 0x794c_7630;
 const FUSE: u64 = 0x6573_5546;
 const TMPFS: u64 = 0x0102_1994;
 const PROC: u64 = 0x9fa0;
 
+/// For whoever has entered it.
 pub(super) fn plan(boot: &Boot, clones: &Clones, protection: &Protection) -> Result<(), AssembleError> {
+    places(boot, clones, protection, Path::new("/"))?;
+    check(Path::new("/proc"), Some(PROC), false).map_err(step("verify /proc"))?;
+    for path in ["/proc/sys", "/sys"] {
+        check(Path::new(path), None, true).map_err(step(format!("verify {path}")))?;
+    }
+    Ok(())
+}
+
+/// The same without what the kernel shows of itself, for a view that stands somewhere.
+pub(super) fn places(boot: &Boot, clones: &Clones, protection: &Protection, at: &Path) -> Result<(), AssembleError> {
     for place in &boot.plan.places {
-        let path = place.path.as_path();
-        let downgraded = protection.read_only.iter().any(|(p, _)| p == path);
+        let path = &at.join(relative(&place.path));
+        let downgraded = protection.read_only.iter().any(|(p, _)| *p == place.path);
         let expected = match place.kind {
             PlaceKind::Writable { .. } if downgraded => check(path, None, true),
             PlaceKind::Writable { .. } => match boot.plan.backend {
@@ -34,12 +45,8 @@ pub(super) fn plan(boot: &Boot, clones: &Clones, protection: &Protection) -> Res
         match expected {
             // There, the sandbox sees what it sees around it.
             Err(_) if clones.lost(boot, place) => {}
-            other => other.map_err(step_of(Cause::Layers, format!("verify {}", path.display())))?,
+            other => other.map_err(step_of(Cause::Layers, format!("verify {}", place.path.display())))?,
         }
-    }
-    check(Path::new("/proc"), Some(PROC), false).map_err(step("verify /proc"))?;
-    for path in ["/proc/sys", "/sys"] {
-        check(Path::new(path), None, true).map_err(step(format!("verify {path}")))?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use rustix::time::{ClockId, clock_gettime};
+use whatif_sys::clock;
 use whatif_types::copied::{self, Attributes, Copy, Original, Time};
 
 use super::archived::is_untouched;
@@ -114,8 +114,7 @@ pub(super) fn ctime(metadata: &Metadata) -> Time {
 pub(super) fn wait_until_after(time: Time) {
     const LONGEST: usize = 50;
     for _ in 0..LONGEST {
-        let now = clock_gettime(ClockId::RealtimeCoarse);
-        if (now.tv_sec, now.tv_nsec as u32) > time {
+        if clock::ticks() > time {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));

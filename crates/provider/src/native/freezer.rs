@@ -19,8 +19,9 @@ use whatif_sys::absence::OrAbsent;
 use whatif_types::limits::Means;
 use whatif_types::{Enforced, SandboxId};
 
+use super::groups;
 use super::instance::Keeper;
-use crate::{Recorded, groups};
+use crate::Recorded;
 
 /// In the sandbox's directory: the group.
 const NOTE: &str = "freezer";

@@ -1,6 +1,5 @@
 //! A keeper that runs, or ran when its record was written.
 
-use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -12,12 +11,13 @@ use rustix::io::Errno;
 use whatif_cgroup::Version;
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
+use whatif_keeper::command_line::KEEPER;
 use whatif_keeper::protocol::{self, Stats};
 use whatif_sys::process::Process;
-use whatif_types::{Handle, SandboxId};
+use whatif_types::{Boot, Handle, SandboxId};
 
-use super::{KEEPER_COMMAND, command_lines, freezer};
-use crate::{Entrance, Instance, Launch, Pausing, Recorded, Whereabouts};
+use super::{command_lines, freezer, program};
+use crate::{Instance, Pausing, Ports, Recorded, RestackError, Restacker, Restacking, Whereabouts};
 
 /// How the kernel marks the path of something that is deleted.
 pub(super) const DELETED: &str = " (deleted)";
@@ -38,11 +38,7 @@ impl Keeper {
         Self { id: at.id.clone(), directory: at.directory.to_owned(), handle: at.handle, process: OnceLock::new() }
     }
 
-    /// One that we have just started.
-    pub(super) fn started(launch: &Launch<'_>, process: Process) -> Self {
-        Self::of(launch.id.clone(), launch.directory.to_owned(), process)
-    }
-
+    /// One that is there.
     pub(super) fn of(id: SandboxId, directory: PathBuf, process: Process) -> Self {
         Self { id, directory, handle: Some(Handle::new(process.number())), process: OnceLock::from(Some(process)) }
     }
@@ -56,11 +52,11 @@ impl Keeper {
     }
 
     pub(super) fn process(&self) -> Option<&Process> {
-        let find = || Process::find(self.handle?.number(), KEEPER_COMMAND, self.id.as_str());
+        let find = || Process::find(self.handle?.number(), KEEPER, self.id.as_str());
         self.process.get_or_init(find).as_ref()
     }
 
-    fn living(&self) -> io::Result<&Process> {
+    pub(super) fn living(&self) -> io::Result<&Process> {
         self.process().ok_or_else(|| Errno::SRCH.into())
     }
 }
@@ -94,11 +90,8 @@ impl Instance for Keeper {
         if process.wait(Some(Duration::ZERO)) { Err(Errno::SRCH.into()) } else { Ok(root) }
     }
 
-    fn entrance(&self) -> io::Result<Entrance> {
-        let process = self.living()?;
-        let namespace = |kind: &str| File::open(process.in_proc(kind)).map(OwnedFd::from);
-        let (user, mount) = (namespace("ns/user")?, namespace("ns/mnt")?);
-        Ok(Entrance { user, mount, root: self.view()? })
+    fn restack(&self, by: Restacker, boot: &Boot) -> Result<Restacking, RestackError> {
+        self.send_in(by, boot)
     }
 
     fn pause(&self, recorded: &Recorded<'_>) -> Result<Pausing, ClientError> {
@@ -144,6 +137,10 @@ impl Instance for Keeper {
         }
     }
 
+    fn ports(&self) -> Result<Option<Ports>, ClientError> {
+        Ports::claim(self.connect()?)
+    }
+
     /// The keeper counts, and reads the control groups that limit it.
     fn stats(&self) -> Result<Stats, ClientError> {
         self.connect()?.stats()
@@ -155,8 +152,9 @@ impl Instance for Keeper {
         }
     }
 
-    fn is_outdated(&self) -> bool {
-        let executable = self.process().and_then(|process| fs::read_link(process.in_proc("exe")).ok());
-        executable.is_some_and(|path| path.to_string_lossy().ends_with(DELETED))
+    fn is_outdated(&self, programs: &Path) -> bool {
+        let another = |process: &Process| program::is_another(&process.in_proc("exe"), programs);
+        // What cannot be told is nothing to complain about.
+        self.process().is_some_and(|process| another(process).unwrap_or(false))
     }
 }

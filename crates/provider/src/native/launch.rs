@@ -1,46 +1,43 @@
 //! Starts a keeper.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use whatif_keeper::client::{self, ClientError};
+use whatif_keeper::command_line::KEEPER;
+use whatif_keeper::protocol::Request;
 use whatif_keeper::{Channel, Client};
 use whatif_sys::children;
 use whatif_sys::holder::Holder;
-use whatif_sys::keeper::{self, Start};
+use whatif_sys::keeper::{self, Program, Start, StartError, Started};
 use whatif_sys::process::Process;
 use whatif_types::boot::{COMMON_IDS, OWN_IDS};
-use whatif_types::{Handle, Identity};
+use whatif_types::{Handle, Identity, SandboxId};
 
-use super::KEEPER_COMMAND;
 use super::ids::Reserved;
 use super::instance::Keeper;
-use crate::{Launch, LaunchError, Launched, Prepared};
+use super::program;
+use crate::{Launch, LaunchError, Launched, Launching, Prepared};
 
-pub(super) fn launch(launch: &Launch<'_>) -> Result<Launched, LaunchError> {
+/// How what we start is listed among processes: whoever looks at them shall know whose it is.
+pub(super) fn called() -> OsString {
+    std::env::current_exe().map_or_else(|_| "whatif".into(), PathBuf::into_os_string)
+}
+
+pub(super) fn launch(launch: &Launch<'_>) -> Result<Starting, LaunchError> {
     let failed = |step: &'static str| move |source: io::Error| LaunchError { step, source };
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .map_err(|e| failed("make a socket")(e.into()))?;
-    let listener = client::listener(launch.directory).map_err(|e| failed("listen for clients")(not_bound(e)))?;
-    let executable = std::env::current_exe().map_err(failed("find the whatif binary"))?;
-    let executable = c_string(executable.into_os_string().into_vec()).map_err(failed("use the path of the whatif binary"))?;
     let arguments = [
-        executable.clone(),
-        c_string(KEEPER_COMMAND).map_err(failed("name the keeper"))?,
+        c_string(called().into_vec()).map_err(failed("name the keeper"))?,
+        c_string(KEEPER).map_err(failed("name the keeper"))?,
         c_string(launch.id.as_str()).map_err(failed("name the keeper"))?,
         c_string(launch.net.to_string()).map_err(failed("name the keeper"))?,
     ];
-    // Nobody else has them as long as the keeper lives.
-    let reserved = launch.identity.started_by_root().then(|| Reserved::for_sandbox(launch.id));
-    let reserved_ids = reserved.as_ref().map(Reserved::base);
-    let owner = reserved_ids.unwrap_or(0);
-    let identity = match launch.identity {
-        Identity::Mapped { count, .. } => Identity::Mapped { base: owner, count },
-        other => other,
-    };
     let maps = match launch.identity {
         Identity::Own { uid, gid } => Some((
             c_string(format!("{uid} {uid} 1\n")).map_err(failed("map the user"))?,
@@ -48,27 +45,92 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<Launched, LaunchError> {
         )),
         _ => None,
     };
-    let start = Start {
-        executable: &executable,
-        arguments: &arguments,
-        passed: &[theirs.as_fd(), listener.as_fd(), launch.alive, reserved.as_ref().and_then(|r| r.lock()).unwrap_or(launch.alive)],
-        own_user_namespace: maps.as_ref().map(|(u, g)| (u.as_c_str(), g.as_c_str())),
+    let start = |program: Program<'_>| {
+        keeper::start(&Start {
+            program,
+            arguments: &arguments,
+            passed: &[theirs.as_fd()],
+            own_user_namespace: maps.as_ref().map(|(u, g)| (u.as_c_str(), g.as_c_str())),
+        })
     };
     children::collect();
-    let started = keeper::start(&start).map_err(|e| LaunchError { step: e.step, source: e.error })?;
+    let started = start_one(launch.programs, start)?;
     children::leave_alone_by_number(started.pid);
     let process = Process::started(started.pid, started.pidfd);
     // Whoever waits for the keeper must see it if it dies: nobody else may hold its end.
     drop(theirs);
-    // While the keeper loads, the namespaces root's sandboxes need beforehand are made.
-    let prepared = hold_namespaces(identity, owner).map_err(failed("make the sandbox's namespaces")).map(Prepared);
-    if prepared.is_err() {
-        process.kill();
-    }
     let birth = Client::over(Channel::new(ours));
-    let handle = Handle::new(process.number());
-    let instance = Box::new(Keeper::started(launch, process));
-    Ok(Launched { instance, handle, identity, reserved_ids, birth, prepared: prepared? })
+    Ok(Starting { id: launch.id.clone(), identity: launch.identity, process: Some(process), birth: Some(birth) })
+}
+
+/// A keeper that knows its id and nothing else.
+#[derive(Debug)]
+pub(super) struct Starting {
+    id: SandboxId,
+    identity: Identity,
+    /// Until it is settled.
+    process: Option<Process>,
+    birth: Option<Client>,
+}
+
+impl Launching for Starting {
+    fn id(&self) -> &SandboxId {
+        &self.id
+    }
+
+    fn settle(mut self: Box<Self>, directory: &Path, alive: BorrowedFd<'_>) -> Result<Launched, LaunchError> {
+        let failed = |step: &'static str| move |source: io::Error| LaunchError { step, source };
+        let listener = client::listener(directory).map_err(|e| failed("listen for clients")(not_bound(e)))?;
+        // Nobody else has them as long as the keeper lives.
+        let reserved = self.identity.started_by_root().then(|| Reserved::for_sandbox(&self.id));
+        let reserved_ids = reserved.as_ref().map(Reserved::base);
+        let owner = reserved_ids.unwrap_or(0);
+        let identity = match self.identity {
+            Identity::Mapped { count, .. } => Identity::Mapped { base: owner, count },
+            other => other,
+        };
+        let ids = reserved.as_ref().and_then(Reserved::lock).unwrap_or(alive);
+        // While the keeper loads, the namespaces root's sandboxes need beforehand are made.
+        let prepared = Prepared(hold_namespaces(identity, owner).map_err(failed("make the sandbox's namespaces"))?);
+        let (Some(process), Some(mut birth)) = (self.process.take(), self.birth.take()) else {
+            return Err(failed("settle it")(io::ErrorKind::NotFound.into()));
+        };
+        // One that ended during its start has said why; that will be the answer to what is sent next.
+        let _ = birth.send(&Request::Settle, &[listener.as_fd(), alive, ids]);
+        let handle = Handle::new(process.number());
+        let instance = Box::new(Keeper::of(self.id.clone(), directory.to_owned(), process));
+        Ok(Launched { instance, handle, identity, reserved_ids, birth, prepared })
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if let Some(process) = &self.process {
+            process.kill();
+        }
+    }
+}
+
+/// With the program where it usually is; it is put there by whoever does not find it.
+fn start_one(programs: &Path, start: impl Fn(Program<'_>) -> Result<Started, StartError>) -> Result<Started, LaunchError> {
+    let not_started = |error: StartError| LaunchError { step: error.step, source: error.error };
+    let path = c_string(program::path(programs).into_os_string().into_vec());
+    let path = path.map_err(|source| LaunchError { step: "use the path of its program", source })?;
+    match start(Program::Named(&path)) {
+        Err(error) if error.lacks_program() => {}
+        // Nothing may be executed from there.
+        Err(error) if error.refuses_program() => return start_held(&start).map_err(|_| not_started(error)),
+        started => return started.map_err(not_started),
+    }
+    match program::install(programs) {
+        Ok(()) => start(Program::Named(&path)).or_else(|_| start_held(&start)).map_err(not_started),
+        // The disk is full or read-only.
+        Err(source) => start_held(&start).map_err(|_| LaunchError { step: "put down its program", source }),
+    }
+}
+
+fn start_held(start: impl Fn(Program<'_>) -> Result<Started, StartError>) -> Result<Started, StartError> {
+    start(Program::Held(program::in_memory().map_err(StartError::of_program)?.as_fd()))
 }
 
 /// The directory may be gone by now.

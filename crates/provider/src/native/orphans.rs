@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
+use whatif_keeper::command_line::KEEPER;
 use whatif_sys::keeper::FIRST_PASSED;
 use whatif_sys::process::Process;
 use whatif_types::{Handle, SandboxId};
 
-use super::KEEPER_COMMAND;
 use super::instance::{DELETED, Keeper};
 use crate::Orphan;
 
-/// How many descriptors a keeper is born with; its lock is one of them.
-const PASSED: i32 = 3;
+/// Among the first of its descriptors a keeper has its lock.
+const FIRST_ONES: i32 = 64;
 
 pub(super) fn all(state: &Path) -> impl Iterator<Item = Orphan> {
-    Process::all(KEEPER_COMMAND).filter_map(move |(process, id)| {
+    Process::all(KEEPER).filter_map(move |(process, id)| {
         let id = SandboxId::parse(&id)?;
         let directory = held_directory(&process, state)?;
         if process.wait(Some(Duration::ZERO)) {
@@ -34,7 +34,7 @@ pub(super) fn all(state: &Path) -> impl Iterator<Item = Orphan> {
 /// The directory whose lock a keeper holds as long as it lives, if that lies (or lay) in this state directory. Asked by way of the
 /// process itself: what `/proc` shows of the descriptors of a user's keeper is for root only.
 fn held_directory(keeper: &Process, state: &Path) -> Option<Option<PathBuf>> {
-    let passed = FIRST_PASSED..FIRST_PASSED + PASSED;
+    let passed = FIRST_PASSED..FIRST_PASSED + FIRST_ONES;
     passed.filter_map(|number| pidfd_getfd(keeper.as_fd(), number, PidfdGetfdFlags::empty()).ok()).find_map(|held| {
         let held = fs::read_link(format!("/proc/self/fd/{}", held.as_raw_fd())).ok()?;
         let text = held.to_str()?;

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::thread::UnshareFlags;
+use whatif_inside::network;
 use whatif_keeper::Channel;
 use whatif_keeper::protocol::{Reply, Request};
-use whatif_provider::inside::network;
 use whatif_supervisor::control::ControlClient;
 use whatif_types::limits::Limits;
 use whatif_types::network::{Event, EventKind, Instructions, Role, Rules, Secret, UpstreamProxies, Who};

@@ -30,6 +30,7 @@ pub enum Choice {
     Backend(Value),
     Mask(Value),
     RequireLimits,
+    Memory(Value),
     /// The limit on what its changes take.
     Disk(Value),
     /// The limit on how many they are.

@@ -52,7 +52,7 @@ impl ExperimentFile {
             match absence::is_file(&path) {
                 Ok(true) => return Ok(Some(Self { path, trust: Trust::Found })),
                 Ok(false) => {}
-                Err(source) => return Err(EngineError::Io { action: "examine", path, source }.into()),
+                Err(source) => return Err(EngineError::io("examine", path, source).into()),
             }
         }
         Ok(None)

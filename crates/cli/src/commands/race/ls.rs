@@ -1,4 +1,4 @@
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use whatif_engine::Engine;
 use whatif_engine::races::Ranking;

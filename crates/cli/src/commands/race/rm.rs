@@ -1,6 +1,7 @@
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use serde_json::json;
+use whatif_engine::ground::GroundError;
 use whatif_engine::races::Experiment;
 use whatif_engine::{Engine, EngineError, StoreError};
 
@@ -31,7 +32,7 @@ fn agreed(engine: &Engine, args: &Args) -> Result<bool, Failure> {
     // Before the question, not after it.
     for name in &args.names {
         match engine.races.find_race(Some(name)) {
-            Err(EngineError::Store(StoreError::Malformed(_))) => {}
+            Err(EngineError::Ground(GroundError::Store(StoreError::Malformed(_)))) => {}
             other => _ = other?,
         }
     }
@@ -44,7 +45,7 @@ fn readable(engine: &Engine, names: &[String], output: &Output) -> Result<Vec<Ex
     let mut found = Vec::new();
     for name in names {
         match engine.races.find_race(Some(name)) {
-            Err(EngineError::Store(StoreError::Malformed(_))) => {
+            Err(EngineError::Ground(GroundError::Store(StoreError::Malformed(_)))) => {
                 engine.races.remove_unreadable_race(name)?;
                 output
                     .line(format!("the record of race {name}, which could not be read, is gone; its sandboxes are in 'whatif ls'"));

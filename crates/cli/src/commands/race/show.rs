@@ -1,4 +1,4 @@
-use std::process::ExitCode;
+use crate::exit::ExitCode;
 
 use whatif_engine::races::Experiment;
 use whatif_engine::{Engine, EngineError};

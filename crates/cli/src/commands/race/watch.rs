@@ -1,7 +1,7 @@
 //! A race in the foreground: a live table for people, a line for each event for programs, and an end when somebody wants one.
 
+use crate::exit::ExitCode;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
@@ -46,11 +46,8 @@ pub struct Watching<'a> {
 impl<'a> Watching<'a> {
     pub fn start(experiment: &Experiment, output: &'a Output) -> Result<Self, EngineError> {
         let numbers = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
-        let signals = whatif_sys::signals::as_descriptor(&numbers).map_err(|source| EngineError::Io {
-            action: "watch for",
-            path: "signals".into(),
-            source,
-        })?;
+        let signals =
+            whatif_sys::signals::as_descriptor(&numbers).map_err(|source| EngineError::io("watch for", "signals", source))?;
         Ok(Self {
             output,
             board: Board::new(experiment),

@@ -29,7 +29,7 @@ use whatif_types::{LayerId, Sandbox, SandboxId, Status};
 use super::About;
 use crate::EngineError;
 use crate::caller::PROJECT_CONFIG;
-use crate::changes::Changes;
+use crate::changes::{Changes, ChangesError};
 use crate::ground::still::Still;
 use crate::ids::new_id;
 use crate::lifecycle::marks::{cut_off, has_marks, is_renamed};
@@ -397,7 +397,7 @@ fn has_marks_in(root: &Path) -> Result<bool, EngineError> {
         let entries = fs::read_dir(&directory).or_absent().map_err(|e| EngineError::io("list", &directory, e))?;
         for entry in entries.into_iter().flatten() {
             let entry = entry.map_err(|e| EngineError::io("list", &directory, e))?;
-            let kind = entry.file_type().or_absent().map_err(|e| EngineError::io("examine", &entry.path(), e))?;
+            let kind = entry.file_type().or_absent().map_err(|e| EngineError::io("examine", entry.path(), e))?;
             if kind.is_some_and(|kind| kind.is_dir()) {
                 pending.push(entry.path());
             }
@@ -431,5 +431,5 @@ fn touch(view: &OwnedFd, path: &Path) -> io::Result<()> {
 }
 
 fn cannot(sandbox: &Sandbox, path: &Path, source: io::Error) -> EngineError {
-    EngineError::Renamed { name: sandbox.name.clone(), path: path.to_owned(), source }
+    ChangesError::Renamed { name: sandbox.name.clone(), path: path.to_owned(), source }.into()
 }

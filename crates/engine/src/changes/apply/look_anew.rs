@@ -5,12 +5,13 @@
 
 use whatif_apply::Plan;
 use whatif_layers::state_dir::SandboxLock;
+use whatif_provider::Finishing;
 use whatif_types::explain::whole_message;
 use whatif_types::{LayerId, Sandbox, Status};
 
 use super::About;
 use crate::changes::Changes;
-use crate::lifecycle::shift::helper::Finishing;
+use crate::lifecycle::LifecycleError;
 use crate::lifecycle::shift::{Destination, Live};
 use crate::{EngineError, now};
 
@@ -45,7 +46,7 @@ impl Changes {
         self.ground.make_room_on_stack(sandbox)?;
         self.ground.keep_bases_locked(sandbox)?;
         let moved = self.lifecycle.shift(sandbox, lock, Live::Refuse, None, &mut Here { changes: self })?;
-        moved.finishing.map_or(Ok(()), Finishing::wait)
+        Ok(moved.finishing.map_or(Ok(()), Finishing::wait)?)
     }
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn unseen(looked: Result<(), EngineError>) -> Option<String> {
     let sees = "sees directories that it renamed as empty ones until it is started anew";
     match looked {
         Ok(()) => None,
-        Err(EngineError::InUse { name, .. }) => Some(format!("something runs in {name}, which {sees}")),
+        Err(EngineError::Lifecycle(LifecycleError::InUse { name, .. })) => Some(format!("something runs in {name}, which {sees}")),
         Err(error) => Some(format!("the sandbox {sees}: {}", whole_message(&error))),
     }
 }

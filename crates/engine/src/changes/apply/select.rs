@@ -10,8 +10,8 @@ use whatif_types::config::PolicyRules;
 
 use super::ApplyRequest;
 use crate::EngineError;
+use crate::changes::ChangesError;
 use crate::changes::review::{Review, Verdict};
-use crate::error::Misuse;
 use crate::merge::Reason;
 
 /// Hunks of one file, numbered from one.
@@ -303,12 +303,12 @@ impl Rules<'_> {
         for (choice, (patterns, _)) in self.request.hunks.iter().zip(&self.hunks) {
             let change = set.changes.iter().find(|c| patterns.names(&c.path)).ok_or_else(|| unknown(self.request, &choice.path))?;
             let whatif_diff::text::Content::Text { before, after } = change.content() else {
-                return Err(Misuse::NoHunks { path: choice.path.clone() }.into());
+                return Err(ChangesError::NoHunks { path: choice.path.clone() }.into());
             };
             let count = whatif_patch::hunks(&before, &after, crate::merge::CONTEXT_LINES).len();
             if let Some(number) = choice.numbers.iter().find(|n| **n == 0 || **n > count) {
-                let (path, sandbox) = (choice.path.clone(), self.request.name.clone());
-                return Err(Misuse::NoSuchHunk { path, count, number: *number, sandbox }.into());
+                let (path, sandbox) = (choice.path.clone(), self.request.sandbox.word().map(str::to_owned));
+                return Err(ChangesError::NoSuchHunk { path, count, number: *number, sandbox }.into());
             }
         }
         Ok(())
@@ -351,5 +351,5 @@ pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Pa
 }
 
 fn unknown(request: &ApplyRequest, pattern: &str) -> EngineError {
-    Misuse::NothingFits { pattern: pattern.to_owned(), sandbox: request.name.clone() }.into()
+    ChangesError::NothingFits { pattern: pattern.to_owned(), sandbox: request.sandbox.word().map(str::to_owned) }.into()
 }

@@ -14,8 +14,9 @@ use super::note::Note;
 use super::objects::Objects;
 use super::{CommitOptions, Committed, reference, stale_locks};
 use crate::EngineError;
+use crate::changes::ChangesError;
 use crate::changes::apply::ApplyError;
-use crate::git::Git;
+use crate::git::{Git, GitError};
 
 /// Holds the lock of git's index from before the apply until the commit stands or never will.
 #[derive(Debug)]
@@ -123,14 +124,14 @@ impl Coming {
 
     /// Says why there is no commit, if that is why nothing was applied.
     pub(super) fn explain(&mut self, error: EngineError) -> EngineError {
-        if !matches!(error, EngineError::Apply(ApplyError::Refused { .. })) {
+        if !matches!(error, EngineError::Changes(ChangesError::Apply(ApplyError::Refused { .. }))) {
             return error;
         }
         let remedy = Remedy::from("the apply was undone: branch, index and files are as they were");
         match self.failed.take() {
             None => error,
-            Some(EngineError::Git { action, message, .. }) => EngineError::Git { action, message, remedy },
-            Some(other) => EngineError::Git { action: "commit", message: whole_message(&other), remedy },
+            Some(EngineError::Git(GitError::Failed { action, message, .. })) => GitError::Failed { action, message, remedy }.into(),
+            Some(other) => GitError::Failed { action: "commit", message: whole_message(&other), remedy }.into(),
         }
     }
 
@@ -165,9 +166,10 @@ fn put(index: &Index, git: &Git) -> Result<(), EngineError> {
     if index.put(git)? {
         return Ok(());
     }
-    Err(EngineError::Git {
+    Err(GitError::Failed {
         action: "commit",
         message: "the lock of git's index was removed while it was needed".to_owned(),
         remedy: Remedy::default(),
-    })
+    }
+    .into())
 }

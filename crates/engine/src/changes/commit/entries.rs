@@ -13,7 +13,7 @@ use super::Person;
 use super::own::{self, LONGEST, Mixed, Version, file_mode};
 use super::tracked::Tracked;
 use crate::EngineError;
-use crate::git::{Git, InIndex, UNMERGED};
+use crate::git::{Git, GitError, InIndex, UNMERGED};
 
 /// Commands of `git fast-import`, ready to be fed.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ impl Entries {
         let named = self.mixed.iter().take(MOST_NAMED).map(|(path, why)| format!("{} {}", path.display(), why.in_words()));
         let more = self.mixed.len().saturating_sub(MOST_NAMED);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        Err(EngineError::Git {
+        Err(GitError::Failed {
             action: "commit",
             message: named.collect::<Vec<_>>().join("; ") + &more,
             remedy: remedy![
@@ -94,7 +94,8 @@ impl Entries {
                 "), or apply without ",
                 Choice::Commit
             ],
-        })
+        }
+        .into())
     }
 
     fn add(&mut self, plan: &Plan, operation: &Operation, place: &Place<'_>) -> Result<Result<(), Mixed>, EngineError> {

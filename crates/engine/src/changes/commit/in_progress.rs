@@ -7,7 +7,7 @@ use whatif_types::remedy;
 use whatif_types::remedy::Choice;
 
 use crate::EngineError;
-use crate::git::Git;
+use crate::git::{Git, GitError};
 
 /// What git keeps while one is under way, in its directory or as a reference.
 const MARKS: [(&str, &str); 6] = [
@@ -24,7 +24,7 @@ pub(super) fn refuse(git: &Git) -> Result<(), EngineError> {
     let directory = PathBuf::from(git.read(&["rev-parse", "--absolute-git-dir"])?);
     for (mark, operation) in MARKS {
         if is_there(git, &directory, mark)? {
-            return Err(EngineError::Git {
+            return Err(GitError::Failed {
                 action: "commit",
                 message: format!("a {operation} is in progress in {}", git.root.display()),
                 remedy: remedy![
@@ -34,7 +34,8 @@ pub(super) fn refuse(git: &Git) -> Result<(), EngineError> {
                     ", or apply without ",
                     Choice::Commit
                 ],
-            });
+            }
+            .into());
         }
     }
     Ok(())

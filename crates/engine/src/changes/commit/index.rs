@@ -10,7 +10,7 @@ use whatif_sys::absence;
 
 use super::note::Note;
 use crate::EngineError;
-use crate::git::{Git, InIndex};
+use crate::git::{Git, GitError, InIndex};
 
 /// Of a lock and the file that is called after the apply.
 const IS_OURS: &str =
@@ -48,11 +48,12 @@ impl Index {
         if !exists(&self.lock)? || self.is_ours(git)? {
             return Err(error);
         }
-        Err(EngineError::Git {
+        Err(GitError::Failed {
             action: "commit",
             message: format!("git's index is locked: {}", self.lock.display()),
             remedy: "nothing was applied. Another git command is at work there, or one was killed: remove that file then".into(),
-        })
+        }
+        .into())
     }
 
     /// Writes the index as it will be, next to it: with what was committed, and otherwise as it is.

@@ -8,7 +8,7 @@ use whatif_types::remedy::Choice;
 
 use super::entries::is_directory;
 use crate::EngineError;
-use crate::git::Git;
+use crate::git::{Git, GitError};
 
 /// What says where branches lead, and what is staged.
 const DECISIVE: [&str; 5] = ["HEAD", "index", "packed-refs", "refs", "reftable"];
@@ -25,7 +25,7 @@ pub(super) fn refuse(plan: &Plan, git: &Git) -> Result<(), EngineError> {
     let files = plan.operations.iter().filter(|operation| !is_directory(operation)).map(|o| o.absolute(&plan.roots));
     match files.into_iter().find(|path| is_decisive(path)) {
         None => Ok(()),
-        Some(path) => Err(EngineError::Git {
+        Some(path) => Err(GitError::Failed {
             action: "commit",
             message: format!("the sandbox changed {} itself, and that would be applied along with the commit", path.display()),
             remedy: remedy![
@@ -34,6 +34,7 @@ pub(super) fn refuse(plan: &Plan, git: &Git) -> Result<(), EngineError> {
                 "), or apply the sandbox's commits without ",
                 Choice::Commit
             ],
-        }),
+        }
+        .into()),
     }
 }

@@ -4,7 +4,7 @@ use whatif_types::Remedy;
 
 use super::note::Note;
 use crate::EngineError;
-use crate::git::Git;
+use crate::git::{Git, GitError};
 
 /// What is checked out: a branch, or `HEAD` itself.
 pub(super) fn current(git: &Git) -> Result<String, EngineError> {
@@ -20,11 +20,12 @@ pub(super) fn tip(git: &Git, reference: &str) -> Result<Option<String>, EngineEr
 pub(super) fn advance(git: &Git, note: &Note, commit: &str) -> Result<(), EngineError> {
     let now = current(git)?;
     if now != note.reference {
-        return Err(EngineError::Git {
+        return Err(GitError::Failed {
             action: "commit",
             message: format!("{now} is checked out now, no longer {}", note.reference),
             remedy: Remedy::default(),
-        });
+        }
+        .into());
     }
     let none = "0".repeat(commit.len());
     git.read(&["update-ref", "-m", "whatif apply", &note.reference, commit, note.parent.as_deref().unwrap_or(&none)])?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::EngineError;
+use crate::git::GitError;
 
 /// What a disk has left on which a file could not be written.
 const LITTLE: u64 = 1 << 20;
@@ -10,9 +11,9 @@ const LITTLE: u64 = 1 << 20;
 /// Says what helps where the repository's disk is full.
 pub(super) fn explain(error: EngineError, repository: &Path) -> EngineError {
     match error {
-        EngineError::Git { action, message, .. } if is_full(repository) => {
+        EngineError::Git(GitError::Failed { action, message, .. }) if is_full(repository) => {
             let remedy = "nothing was applied, and the disk of the repository is full: make room there and try again".into();
-            EngineError::Git { action, message, remedy }
+            GitError::Failed { action, message, remedy }.into()
         }
         other => other,
     }

@@ -4,7 +4,7 @@
 
 use super::Person;
 use crate::EngineError;
-use crate::git::Git;
+use crate::git::{Git, GitError};
 
 /// What git is told, so that nothing of it is taken from the repository.
 const SETTINGS: [(&str, &str); 6] = [
@@ -65,7 +65,9 @@ impl Signing {
         }
         let signed = git.feed_signed(&settings, &arguments, &variables, message.as_bytes());
         signed.map_err(|error| match error {
-            EngineError::Git { message, remedy, .. } => EngineError::Git { action: "sign the commit", message, remedy },
+            EngineError::Git(GitError::Failed { message, remedy, .. }) => {
+                GitError::Failed { action: "sign the commit", message, remedy }.into()
+            }
             other => other,
         })
     }

@@ -18,7 +18,7 @@ impl Changes {
     pub(crate) fn decide_unfinished(&self, apply: &Path, notes: &mut Vec<String>) -> Verdict {
         let decided = Note::read(apply).and_then(|note| match note {
             Some(note) => self.finish_commit(&note, notes),
-            None => Err(EngineError::io("read", &apply.join("commit.json"), std::io::ErrorKind::NotFound.into())),
+            None => Err(EngineError::io("read", apply.join("commit.json"), std::io::ErrorKind::NotFound.into())),
         });
         match decided {
             Ok(true) => Verdict::Forward,

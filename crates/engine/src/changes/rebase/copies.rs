@@ -111,7 +111,7 @@ fn refresh(
     let mut held_back = Vec::new();
     if let Some(refresh) = Refresh::prepare(stale)? {
         held_back.extend_from_slice(refresh.held_back());
-        let failed = |e| EngineError::io("write", &copy.with_file_name("base"), e);
+        let failed = |e| EngineError::io("write", copy.with_file_name("base"), e);
         let renewed: HashSet<PathBuf> = refresh.renewed().collect();
         let removed: Vec<PathBuf> = refresh.removed().collect();
         let is_renewed = |path: &Path| path.ancestors().any(|above| renewed.contains(above));

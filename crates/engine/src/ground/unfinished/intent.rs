@@ -118,7 +118,7 @@ impl Ground {
             return forget(&directory);
         }
         if let Some(looking) = read_looks(&directory)? {
-            let known = Bases::load(&intended(&directory)).map_err(|e| EngineError::io("read", &intended(&directory), e))?;
+            let known = Bases::load(&intended(&directory)).map_err(|e| EngineError::io("read", intended(&directory), e))?;
             // It may have ended between the two; then nothing was changed, or all is written down.
             if known.get(&looking.path).is_none() {
                 return forget(&directory);
@@ -160,7 +160,7 @@ impl Ground {
             let mut bases = self.bases(sandbox)?;
             let is_replaced = |path: &PathBuf| bases.get(path).is_some_and(|record| record.absent && record.by.is_none());
             let replaced = renewed.filter(is_replaced).map(|path| NewBase::Forget { path }).collect();
-            bases.replace(replaced, None).map_err(|e| EngineError::io("write", &directory.join("base"), e))?;
+            bases.replace(replaced, None).map_err(|e| EngineError::io("write", directory.join("base"), e))?;
             durable::all_around(directory)?;
             is_found = true;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, Mode, fchmod, fstat, memfd_create};
 use rustix::io;
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use whatif_sys::clock::ticks as tick;
 
 /// Seconds and nanoseconds.
 type Time = (i64, u32);
@@ -45,11 +45,6 @@ fn next_tick(before: Time) -> Time {
         now = tick();
     }
     now
-}
-
-fn tick() -> Time {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::RealtimeCoarse);
-    (tv_sec, tv_nsec as u32)
 }
 
 #[cfg(test)]

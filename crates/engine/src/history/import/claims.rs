@@ -11,6 +11,7 @@ use whatif_types::{Backend, LayerId, Lockfile, text};
 
 use super::ground::is_plain;
 use crate::EngineError;
+use crate::history::HistoryError;
 use crate::history::export::Kind;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -58,7 +59,7 @@ pub struct ClaimedPosition {
 impl Claims {
     pub(crate) fn of(manifest: &Manifest) -> Result<Self, EngineError> {
         serde_json::from_value(manifest.about.clone())
-            .map_err(|e| EngineError::BadArchive { why: format!("what it says about itself is not understood ({e})") })
+            .map_err(|e| HistoryError::BadArchive { why: format!("what it says about itself is not understood ({e})") }.into())
     }
 
     /// What was hidden where it comes from: what can be hidden here, and what cannot because `--mask` never writes it so, or

@@ -10,7 +10,7 @@ use whatif_types::mountinfo::aliases_of;
 use whatif_types::{Backend, PlaceKind, Sandbox};
 
 use super::claims::Claims;
-use crate::history::History;
+use crate::history::{History, HistoryError};
 use crate::trees::copied_trees;
 use crate::{EngineError, roots};
 
@@ -55,7 +55,7 @@ impl History {
 impl Ground {
     /// Refuses trees that lie where a sandbox has no files of reality, and those whose files would be taken for something else.
     pub(crate) fn check_trees(&self, claims: &Claims) -> Result<(), EngineError> {
-        let refuse = |why: String| Err(EngineError::BadArchive { why });
+        let refuse = |why: String| Err(HistoryError::BadArchive { why }.into());
         let details = &claims.details;
         for (number, tree) in details.trees.iter().enumerate() {
             let shown = tree.display();
@@ -98,7 +98,9 @@ impl Ground {
             let target = target_of(redirect, trees).filter(|_| backend == Backend::Overlay);
             if !target.is_some_and(|(tree, target)| self.is_clear(tree, &target)) {
                 let (path, target) = (redirect.path.display(), redirect.target.display());
-                return Err(EngineError::BadArchive { why: format!("{path} would show {target}, which sandboxes must not see") });
+                return Err(
+                    HistoryError::BadArchive { why: format!("{path} would show {target}, which sandboxes must not see") }.into()
+                );
             }
         }
         Ok(())

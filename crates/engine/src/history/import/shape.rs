@@ -9,6 +9,7 @@ use whatif_types::copied;
 
 use super::ground::is_plain;
 use crate::EngineError;
+use crate::history::HistoryError;
 
 /// Refuses a layer with other parts than one that was frozen here has.
 pub(crate) fn check(layer: &Path, trees: usize) -> Result<(), EngineError> {
@@ -63,5 +64,8 @@ fn is_number(name: &str) -> Option<u64> {
 
 fn misshapen(path: &Path) -> EngineError {
     let name: Vec<_> = path.components().rev().take(2).map(|c| c.as_os_str().to_string_lossy()).collect();
-    EngineError::BadArchive { why: format!("{} is nothing that a layer has", name.into_iter().rev().collect::<Vec<_>>().join("/")) }
+    HistoryError::BadArchive {
+        why: format!("{} is nothing that a layer has", name.into_iter().rev().collect::<Vec<_>>().join("/")),
+    }
+    .into()
 }

@@ -10,10 +10,9 @@ use whatif_types::sandbox::is_given_up;
 use whatif_types::{LayerId, PlaceKind, Plan};
 
 use crate::EngineError;
-use crate::error::Recut;
 use crate::ground::stray_heads::holds_something;
-use crate::lifecycle::Lifecycle;
 use crate::lifecycle::boot::Wish;
+use crate::lifecycle::{Lifecycle, LifecycleError, Recut};
 use crate::owner::Owner;
 use crate::trees::copied_trees;
 
@@ -31,7 +30,7 @@ impl Lifecycle {
     /// Refuses a plan in which something of the layers would not be seen.
     pub(super) fn require_seen(&self, wish: &Wish<'_>, plan: &Plan) -> Result<(), EngineError> {
         let Some(beneath) = wish.beneath else { return Ok(()) };
-        let refuse = |how: Recut| Err(EngineError::MountsChanged { owner: beneath.owner.clone(), how });
+        let refuse = |how: Recut| Err(LifecycleError::MountsChanged { owner: beneath.owner.clone(), how }.into());
         let known = wish.known_trees.unwrap_or_default();
         let copied = copied_trees(plan);
         for (number, tree) in known.iter().enumerate().filter(|(_, tree)| !is_given_up(tree)) {

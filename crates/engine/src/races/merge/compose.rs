@@ -9,8 +9,7 @@ use whatif_patch::{Merge, Region, merge};
 use whatif_sys::absence::OrAbsent;
 use whatif_types::text::Text;
 
-use crate::error::RaceError;
-use crate::races::Clash;
+use crate::races::{Clash, RaceError};
 
 /// What one attempt makes of reality.
 pub(super) struct Contribution<'a> {

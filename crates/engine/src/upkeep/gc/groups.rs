@@ -1,9 +1,9 @@
-//! Control groups of sandboxes that do not run.
+//! What limited or held sandboxes that do not run.
 
 use std::path::Path;
 
-use whatif_cgroup::Found;
 use whatif_layers::state_dir::AliveLock;
+use whatif_provider::Remains;
 use whatif_types::SandboxId;
 
 use super::{Action, Collected, OrphanKind};
@@ -13,16 +13,14 @@ use crate::upkeep::Upkeep;
 impl Upkeep {
     /// What is left in them ends with them.
     pub(super) fn reconcile_groups(&self, collected: &mut Collected) -> Result<(), EngineError> {
-        let (found, prefix) = (Found::look(), self.ground.group_prefix()?);
-        for name in whatif_cgroup::list(&found, &prefix)? {
-            let is_used = SandboxId::parse(&name[prefix.len()..]).is_some_and(|id| self.may_use_group(&id));
-            if !is_used {
-                let removal = || whatif_cgroup::remove(&found, &name).is_ok();
-                collected.treat(OrphanKind::Group, Path::new(&name), Action::Removed, removal);
+        for provider in whatif_provider::ALL {
+            let is_left = |remains: &Remains| !remains.id.as_ref().is_some_and(|id| self.may_use_group(id));
+            for remains in provider.remains(self.ground.state.root())?.iter().filter(|remains| is_left(remains)) {
+                collected.treat(OrphanKind::Group, Path::new(&remains.name), Action::Removed, || provider.remove(remains));
             }
-        }
-        if !collected.dry_run {
-            whatif_cgroup::tidy(&found);
+            if !collected.dry_run {
+                provider.tidy();
+            }
         }
         Ok(())
     }

@@ -15,13 +15,11 @@ use crate::upkeep::Upkeep;
 impl Upkeep {
     /// A sandbox that is only stopped keeps its own: the next keeper puts a new one in its place.
     pub(super) fn reconcile_sockets(&self, collected: &mut Collected) -> Result<(), EngineError> {
-        for place in [self.ground.state.sandboxes(), self.ground.state.root().join("spare")] {
+        for place in [self.ground.state.sandboxes(), self.ground.state.spares()] {
             for entry in fs::read_dir(&place).into_iter().flatten().filter_map(Result::ok) {
-                let id = entry.file_name().to_str().and_then(SandboxId::parse);
-                let is_known = match id {
-                    Some(id) => self.ground.store.get(&id)?.is_some() || self.is_adoptable(&id)?,
-                    None => false,
-                };
+                // Of what has another name, somebody is about to make something or has just let go.
+                let Some(id) = entry.file_name().to_str().and_then(SandboxId::parse) else { continue };
+                let is_known = self.ground.store.get(&id)?.is_some() || self.is_adoptable(&id)?;
                 let socket = entry.path().join(SOCKET);
                 if !is_known
                     && is_socket(&socket)
