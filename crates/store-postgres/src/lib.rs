@@ -64,6 +64,11 @@ impl Database for Postgres {
         done
     }
 
+    fn is_at_ease(&self) -> bool {
+        // Only asking the server would tell.
+        false
+    }
+
     fn wants_tidying(&self) -> bool {
         // The server does that by itself.
         false

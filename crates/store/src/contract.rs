@@ -35,6 +35,8 @@ pub trait Store:
 
 /// What keeps records fast and durable.
 pub trait Upkeep {
+    /// Whether a record can probably be written at once. A look that costs next to nothing; `false` if it tells nothing.
+    fn is_at_ease(&self) -> bool;
     /// Whether `tidy` is worth its disk flushes now. Cheap.
     fn wants_tidying(&self) -> bool;
     /// Work that keeps later commands fast; better done in the background.

@@ -55,6 +55,10 @@ impl<D: Database> SqlStore<D> {
 impl<D: Database> Store for SqlStore<D> {}
 
 impl<D: Database> Upkeep for SqlStore<D> {
+    fn is_at_ease(&self) -> bool {
+        self.database.is_at_ease()
+    }
+
     fn wants_tidying(&self) -> bool {
         self.database.wants_tidying()
     }

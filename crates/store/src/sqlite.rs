@@ -1,5 +1,6 @@
 //! Records in SQLite, in write-ahead mode: readers never wait, and a commit costs no disk flush. `flush` makes them durable.
 
+mod glance;
 mod migrations;
 mod opening;
 mod room;
@@ -53,6 +54,11 @@ impl Database for Sqlite {
             idle.push(connection);
         }
         done
+    }
+
+    fn is_at_ease(&self) -> bool {
+        // Where this process has opened some, these have answered, or will.
+        glance::at_ease(&self.path).unwrap_or_else(|| !self.idle().is_empty())
     }
 
     fn wants_tidying(&self) -> bool {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use whatif_store::sqlite::SqliteStore;
-use whatif_store::{Found, Happening, Store, StoreError};
+use whatif_store::{Found, Happening, Store, StoreError, Upkeep};
 use whatif_store_suite::fixtures::{experiment, sandbox};
 use whatif_types::experiment::Attempt;
 use whatif_types::{Sandbox, SandboxId, Status};
@@ -135,6 +135,48 @@ fn records_of_every_earlier_format_are_upgraded() {
             rusqlite::Connection::open(scratch.path()).unwrap().pragma_query_value(None, "user_version", |r| r.get(0)).unwrap();
         assert_eq!(now, 5);
     }
+}
+
+/// Each look is made by a process of its own, because a process never looks at what it has open.
+#[test]
+fn a_glance_tells_records_in_order_from_others() {
+    let scratch = Scratch::new("glance");
+    let look = |expected: bool, when: &str| {
+        let told = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "tells_whether_records_are_at_ease", "--ignored", "--nocapture"])
+            .env("RECORDS", scratch.path())
+            .output()
+            .unwrap();
+        assert!(told.status.success(), "{when}: {told:?}");
+        assert_eq!(String::from_utf8_lossy(&told.stdout).contains("at ease: true"), expected, "{when}: {told:?}");
+    };
+    look(false, "there are none");
+    let store = scratch.store();
+    store.insert(&sandbox(1, "one"), None).unwrap();
+    assert!(store.is_at_ease(), "they are open, and answered");
+    look(true, "fresh");
+    let writer = rusqlite::Connection::open(scratch.path()).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    look(false, "somebody writes");
+    writer.execute_batch("COMMIT").unwrap();
+    look(true, "nobody writes any more");
+    store.tidy().unwrap();
+    look(true, "tidied");
+    let whole = std::fs::read(scratch.path()).unwrap();
+    std::fs::write(scratch.path(), &whole[..whole.len() - 100]).unwrap();
+    look(false, "cut short");
+    std::fs::write(scratch.path(), vec![7; whole.len()]).unwrap();
+    look(false, "garbage");
+    std::fs::remove_file(scratch.path()).unwrap();
+    std::fs::create_dir(scratch.path()).unwrap();
+    look(false, "a directory");
+}
+
+#[test]
+#[ignore = "a part of the test before it"]
+fn tells_whether_records_are_at_ease() {
+    let path = std::env::var_os("RECORDS").expect("the test before it sets it");
+    println!("at ease: {}", SqliteStore::at(path.into()).is_at_ease());
 }
 
 #[test]

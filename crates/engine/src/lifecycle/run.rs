@@ -85,7 +85,7 @@ impl Lifecycle {
         let command: Vec<String> = spec.called.as_ref().map_or_else(arguments, |called| vec![called.clone()]);
         // With secrets, whom to trust must be known before anything runs.
         let may_begin = validated.network.secrets.is_empty();
-        let recorded = if start.is_none() { Recorded::of_run(new, &validated) } else { Recorded::AtOnce };
+        let recorded = if start.is_none() { Recorded::of_run(new, &validated, &*self.ground.store) } else { Recorded::AtOnce };
         let created = validated.with_network(|validated| {
             with_a_name(new.name.as_deref(), |name| {
                 let around = Surroundings { sandbox: name, cwd: &validated.cwd, net: validated.net, network: &validated.network };

@@ -10,7 +10,7 @@ use whatif_layers::StateDir;
 use whatif_layers::remove;
 use whatif_layers::state_dir::{Kept, SandboxLock};
 use whatif_provider::Instance;
-use whatif_store::StoreError;
+use whatif_store::{Store, StoreError};
 use whatif_types::Sandbox;
 use whatif_types::sandbox::note;
 
@@ -38,10 +38,10 @@ pub(crate) enum Recorded {
 impl Recorded {
     /// Of a run. Whoever gave a name is told at once if it is taken, and what has limits or is served from outside leaves more than a
     /// directory. Nothing begins over records that may be of no use to it in the end.
-    pub(super) fn of_run(new: &NewSandbox, validated: &Validated) -> Self {
+    pub(super) fn of_run(new: &NewSandbox, validated: &Validated, records: &dyn Store) -> Self {
         let is_usual = is_plain(new) && new.name.is_none() && new.idempotency_key.is_none();
         let is_free = validated.limits.is_unlimited() && validated.config.disk.keep_free.is_none();
-        if is_usual && is_free { Self::WhenItLasts } else { Self::AtOnce }
+        if is_usual && is_free && records.is_at_ease() { Self::WhenItLasts } else { Self::AtOnce }
     }
 }
 

@@ -6,6 +6,7 @@ pub trait Database: Send + Sync + std::fmt::Debug {
     /// Does some work on a connection. It is done again where that helps, as when a transaction came second or room was made for it;
     /// so it must have no effects beyond the records, except with `Mode::Once`.
     fn run(&self, mode: Mode, work: &mut dyn FnMut(&mut dyn Connection) -> Result<(), StoreError>) -> Result<(), StoreError>;
+    fn is_at_ease(&self) -> bool;
     fn wants_tidying(&self) -> bool;
     fn tidy(&self) -> Result<(), StoreError>;
     fn flush(&self) -> Result<(), StoreError>;

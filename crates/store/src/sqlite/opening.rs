@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::migrations::MIGRATIONS;
-use super::room;
+use super::{glance, room};
 use crate::{StoreError, Trouble};
 
 /// Longer than any of our transactions; two commands at once take turns.
@@ -18,6 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const STATEMENTS: usize = 64;
 
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+    glance::forbid();
     let opened = match open_in_turn(path) {
         // Looking must be possible where writing is not.
         Err(error) if matches!(error.trouble(), Some(Trouble::ReadOnly | Trouble::CannotOpen)) => open_for_reading(path)?,
