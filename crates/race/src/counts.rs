@@ -7,21 +7,18 @@ mod cargo;
 mod failures;
 mod form;
 mod go;
-mod jest;
 pub mod junit;
-mod mocha;
 mod nextest;
-mod node;
+mod patterns;
 mod pytest;
 mod tap;
-mod unittest;
-mod vitest;
 
 use std::fmt::Debug;
 
 use whatif_types::experiment::TestCounts;
 
 use self::failures::Failures;
+use self::patterns::Patterns;
 use crate::lines::Lines;
 
 /// What one format has seen so far. Takes a bounded amount of memory, whatever the lines.
@@ -49,18 +46,14 @@ impl Default for Counter {
 impl Counter {
     #[must_use]
     pub fn new() -> Self {
-        let formats: Vec<Box<dyn Format>> = vec![
+        let mut formats: Vec<Box<dyn Format>> = vec![
             Box::<nextest::Nextest>::default(),
             Box::<cargo::Cargo>::default(),
             Box::<pytest::Pytest>::default(),
-            Box::<unittest::Unittest>::default(),
             Box::<go::Go>::default(),
-            Box::<node::Node>::default(),
             Box::<tap::Tap>::default(),
-            Box::<jest::Jest>::default(),
-            Box::<vitest::Vitest>::default(),
-            Box::<mocha::Mocha>::default(),
         ];
+        formats.extend(patterns::TOOLS.iter().map(|tool| -> Box<dyn Format> { Box::new(Patterns::of(tool)) }));
         Self { lines: Lines::up_to(LONGEST_LINE), formats }
     }
 
@@ -77,7 +70,7 @@ impl Counter {
         let mut found: Vec<TestCounts> = formats.into_iter().filter_map(Format::finish).collect();
         // Both print what each test printed, or each test by itself, and then count all of them.
         prefer(&mut found, nextest::FORMAT, cargo::FORMAT);
-        prefer(&mut found, node::FORMAT, tap::FORMAT);
+        prefer(&mut found, patterns::NODE, tap::FORMAT);
         let mut found = found.into_iter();
         let mut sum = found.next()?;
         for more in found {
