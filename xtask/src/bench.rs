@@ -13,6 +13,7 @@ mod measure;
 pub mod network;
 mod part;
 mod peers;
+mod pool;
 mod process;
 mod race;
 mod report;
@@ -117,6 +118,10 @@ fn measure(scratch: &Scratch, effort: &Effort, options: &Options) -> Result<Repo
         say(&format!("commands, {} rounds", effort.rounds));
         peers::measure(scratch, effort.rounds, &mut report)?;
     }
+    if options.wants(Part::Pool) {
+        say(&format!("from the pool, {} rounds", effort.rounds));
+        pool::measure(scratch, effort.rounds, &mut report)?;
+    }
     if options.wants(Part::Limits) {
         say(&format!("limits, {} rounds", effort.rounds));
         limits::measure(scratch, effort.rounds, &mut report)?;
@@ -126,7 +131,7 @@ fn measure(scratch: &Scratch, effort: &Effort, options: &Options) -> Result<Repo
     }
     if options.wants(Part::Fleet) {
         say(&format!("a fleet of {}", effort.fleet));
-        fleet::measure(scratch, effort.fleet, &mut report)?;
+        fleet::measure(scratch, effort.fleet, effort.rounds, &mut report)?;
     }
     if options.wants(Part::Diff) {
         say(&format!("finding changes, {} rounds", effort.diff_rounds));

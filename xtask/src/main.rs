@@ -33,7 +33,7 @@ usage: cargo xtask <command>
     FS                      only these: here, ext4, xfs, btrfs, tmpfs
   bench [options] [PART…]           measure whatif against its peers, as ratios, in one run
     --quick                 fewer repetitions, trees of up to 100 k files
-    PART                    only these: commands, limits, network, fleet, diff, apply, snapshots, race, trees
+    PART                    only these: commands, pool, limits, network, fleet, diff, apply, snapshots, race, trees
     --json FILE             where the figures go (default: target/bench.json)
     --user                  when started by root: measure as an ordinary user
 

@@ -12,11 +12,10 @@ mod streams;
 mod terminal;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
-use whatif_engine::{Engine, EngineError, Exited, NOW_AND_THEN, News, Running, Stdio};
+use whatif_engine::{Engine, EngineError, Exited, News, Running, Stdio};
 
 use self::network::Network;
 use self::relay::Relay;
@@ -31,14 +30,10 @@ const FORWARDED: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::
 /// Of these, those by which the person says that it is enough.
 const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
-/// How much of the time tending a command may take.
-const SMALLEST_SHARE: u32 = 100;
-
 /// Watches over the command until it ends, and does something else now and then.
 pub fn attend(running: &mut Running, streams: Streams, engine: &Engine, output: &Output) -> Result<Exited, EngineError> {
     let is_asked = running.terminal.is_some() && is_interactive();
     let mut network = Network::new(engine, &running.sandbox, is_asked, output);
-    let mut due = Instant::now() + running.tended_first();
     let mut numbers: Vec<i32> = FORWARDED.iter().map(|s| s.as_raw()).collect();
     numbers.push(Signal::WINCH.as_raw());
     let signals = whatif_sys::signals::as_descriptor(&numbers).map_err(|e| failed("watch for signals", e))?;
@@ -51,7 +46,7 @@ pub fn attend(running: &mut Running, streams: Streams, engine: &Engine, output: 
         None => None,
     };
     loop {
-        let ready = wait(running, &signals, &relays, &network, due).map_err(|e| failed("wait for the command", e))?;
+        let has_news = wait(engine, running, &signals, &relays, &network)?;
         if !network.is_asking() {
             relays.iter_mut().for_each(Relay::work);
         }
@@ -67,12 +62,7 @@ pub fn attend(running: &mut Running, streams: Streams, engine: &Engine, output: 
                 running.signal(number)?;
             }
         }
-        if !ready && Instant::now() >= due {
-            let began = Instant::now();
-            engine.lifecycle.tend(running);
-            due = Instant::now() + NOW_AND_THEN.max(began.elapsed() * SMALLEST_SHARE);
-        }
-        if ready {
+        if has_news {
             let news = engine.lifecycle.news(running);
             if !matches!(news, Ok(News::NetworkWanted)) {
                 network.stop_asking("the command has ended");
@@ -97,24 +87,20 @@ pub fn attend(running: &mut Running, streams: Streams, engine: &Engine, output: 
     }
 }
 
-/// True when the keeper has something to say.
-fn wait(running: &Running, signals: &OwnedFd, relays: &[Relay], network: &Network, until: Instant) -> rustix::io::Result<bool> {
-    if running.has_news() {
-        return Ok(true);
-    }
-    let mut fds = vec![PollFd::from_borrowed_fd(running.as_fd(), PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
+/// True when there is news of the command.
+fn wait(
+    engine: &Engine,
+    running: &mut Running,
+    signals: &OwnedFd,
+    relays: &[Relay],
+    network: &Network,
+) -> Result<bool, EngineError> {
+    let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
     if !network.is_asking() {
         fds.extend(relays.iter().filter_map(Relay::poll_fd));
     }
     fds.extend(network.poll_fds());
-    let until = network.deadline().map_or(until, |deadline| deadline.min(until));
-    let patience = until.saturating_duration_since(Instant::now());
-    let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
-    match poll(&mut fds, Some(&timeout)) {
-        Ok(_) => Ok(!fds[0].revents().is_empty()),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(errno) => Err(errno),
-    }
+    engine.lifecycle.attend(running, &fds, network.deadline())
 }
 
 fn failed(action: &'static str, error: impl Into<std::io::Error>) -> EngineError {

@@ -55,7 +55,7 @@ use self::ground::chores::Chores;
 use self::history::History;
 use self::lifecycle::Lifecycle;
 pub use self::lifecycle::create::NewSandbox;
-pub use self::lifecycle::exec::{CommandSpec, Detached, Entered, NOW_AND_THEN, Running};
+pub use self::lifecycle::exec::{CommandSpec, Detached, Entered, Running};
 pub use self::lifecycle::list::Listed;
 pub use self::lifecycle::run::{Finished, Keep, Run};
 pub use self::lifecycle::show::Shown;

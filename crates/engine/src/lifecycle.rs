@@ -2,6 +2,7 @@
 
 mod ahead;
 pub mod attach;
+mod attend;
 pub(crate) mod boot;
 pub(crate) mod captured;
 pub mod copy;

@@ -70,6 +70,8 @@ pub struct Client {
     channel: Channel,
     /// What happened to files that are watched, and was heard before an answer.
     heard: Vec<Happening>,
+    /// How many answers nobody waited for. They come before any other.
+    owed: usize,
 }
 
 /// What a keeper says while a command runs.
@@ -127,7 +129,7 @@ impl Sockets {
 impl Client {
     #[must_use]
     pub fn over(channel: Channel) -> Self {
-        Self { channel, heard: Vec::new() }
+        Self { channel, heard: Vec::new(), owed: 0 }
     }
 
     /// Connects to the keeper of the sandbox in this directory.
@@ -178,6 +180,18 @@ impl Client {
 
     /// The same for those to whom it matters that nothing was begun.
     fn reply_or_end(&mut self) -> Result<Reply, ClientError> {
+        while self.owed > 0 {
+            let answer = self.next_reply();
+            // One that has not come may come yet.
+            self.owed -= usize::from(!matches!(answer, Err(ClientError::NoAnswer)));
+            if !matches!(answer?, Reply::Done) {
+                return Err(ClientError::OutOfTurn);
+            }
+        }
+        self.next_reply()
+    }
+
+    fn next_reply(&mut self) -> Result<Reply, ClientError> {
         match self.channel.receive() {
             Ok(Reply::Failed(failed)) => Err(ClientError::Failed(failed)),
             Err(ChannelError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(ClientError::NoAnswer),
@@ -455,6 +469,12 @@ impl Client {
     pub fn thaw(&mut self) -> Result<(), ClientError> {
         self.send(&Request::Thaw, &[])?;
         self.done()
+    }
+
+    /// The same without waiting for the answer: whatever is asked next is asked of what goes on.
+    pub fn thaw_ahead(&mut self) -> Result<(), ClientError> {
+        self.owed += 1;
+        self.send(&Request::Thaw, &[])
     }
 
     /// The commands that ended lately.

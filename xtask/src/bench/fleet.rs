@@ -4,15 +4,18 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::figure::{Bar, Figure, Unit};
+use super::figure::{Bar, Figure, Ratio, Unit};
 use super::keeper::{Keeper, kib_of};
-use super::measure::{attempt, demand, percentile};
+use super::measure::{Times, WARM_UP, attempt, demand, percentile, timed};
 use super::peers::{KEEPER_BAR, remove_all};
 use super::report::Report;
 use super::scratch::Scratch;
 use crate::failure::{Failure, on};
 
-pub fn measure(scratch: &Scratch, size: usize, report: &mut Report) -> Result<(), Failure> {
+/// What a run may cost beside them, of what it costs alone.
+const BAR_OF_RUN: Bar = Bar::RatioAtMost(1.1);
+
+pub fn measure(scratch: &Scratch, size: usize, rounds: usize, report: &mut Report) -> Result<(), Failure> {
     let (mut figures, mut skipped) = (Vec::new(), Vec::new());
     match alone(scratch)? {
         Ok((at_work, at_rest)) => {
@@ -22,6 +25,7 @@ pub fn measure(scratch: &Scratch, size: usize, report: &mut Report) -> Result<()
         Err(reason) => skipped.push(("keeper PSS".to_owned(), reason)),
     }
 
+    let alone = runs(scratch, rounds)?;
     let kernel_before = kernel_memory_kib()?;
     let started = Instant::now();
     for number in 0..size {
@@ -49,6 +53,14 @@ pub fn measure(scratch: &Scratch, size: usize, report: &mut Report) -> Result<()
             figures.push(Figure { bar: Some(KEEPER_BAR), ..Figure::new(label, percentile(&pss, percent), Unit::Kibibytes) });
         }
     }
+    let among = runs(scratch, rounds)?;
+    let ratio = Ratio { to: "run, alone".to_owned(), value: among.median_ms() / alone.median_ms() };
+    let run = |label: String, times: &Times| Figure {
+        p90: Some(times.p90_ms()),
+        ..Figure::new(label, times.median_ms(), Unit::Milliseconds)
+    };
+    figures.push(run("run, alone".to_owned(), &alone));
+    figures.push(Figure { ratio: Some(ratio), bar: Some(BAR_OF_RUN), ..run(format!("run, {size} others alive"), &among) });
     // Of the whole machine, so others disturb it.
     figures.push(Figure::new("kernel memory each, estimate", kernel_each, Unit::Kibibytes));
 
@@ -64,6 +76,17 @@ pub fn measure(scratch: &Scratch, size: usize, report: &mut Report) -> Result<()
     }
     report.group(format!("{size} alive at once"), figures, skipped);
     Ok(())
+}
+
+fn runs(scratch: &Scratch, rounds: usize) -> Result<Times, Failure> {
+    let mut times = Times::default();
+    for round in 0..WARM_UP + rounds {
+        let (returned, _) = timed(scratch, "whatif run", scratch.whatif(&["run", "--", "true"]))?;
+        if round >= WARM_UP {
+            times.add(returned);
+        }
+    }
+    Ok(times)
 }
 
 /// The memory of a keeper that shares its pages with no other: the worst it can be. The inner failure is the machine

@@ -7,7 +7,7 @@ use super::scratch::Scratch;
 use crate::failure::Failure;
 
 /// Rounds before the first that counts: caches fill, the state directory comes to be.
-const WARM_UP: usize = 3;
+pub const WARM_UP: usize = 3;
 
 pub struct Contender<'a> {
     pub label: String,

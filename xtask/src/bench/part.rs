@@ -5,6 +5,7 @@ use crate::failure::Failure;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Commands,
+    Pool,
     Limits,
     Network,
     Fleet,
@@ -16,8 +17,9 @@ pub enum Part {
 }
 
 impl Part {
-    const ALL: [(&'static str, Self); 9] = [
+    const ALL: [(&'static str, Self); 10] = [
         ("commands", Self::Commands),
+        ("pool", Self::Pool),
         ("limits", Self::Limits),
         ("network", Self::Network),
         ("fleet", Self::Fleet),

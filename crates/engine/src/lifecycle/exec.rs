@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use whatif_keeper::Client;
-use whatif_keeper::client::{ClientError, News};
+use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::{Exec, Reason, Settings, Stdio, Text};
 use whatif_types::config::UserConfig;
 use whatif_types::environment::{self, Filtered};
@@ -19,14 +19,11 @@ use crate::ground::GroundError;
 use crate::ground::ended::has_ended;
 use crate::ground::keepers::instance_in;
 use crate::ground::lifetime::last_words;
-use crate::lifecycle::Lifecycle;
 use crate::lifecycle::start::Why;
-use crate::lifecycle::unrecorded::{LASTING, Recorded};
+use crate::lifecycle::unrecorded::Recorded;
 use crate::lifecycle::view::Freshened;
+use crate::lifecycle::{Lifecycle, attend};
 use crate::network::secrets;
-
-/// How often a command that goes on is tended.
-pub const NOW_AND_THEN: Duration = Duration::from_secs(2);
 
 /// How long a process may linger after its command before it counts as left running.
 const LAST_MOMENT: Duration = Duration::from_millis(200);
@@ -69,7 +66,9 @@ impl<'a> Surroundings<'a> {
 pub struct Running {
     pub sandbox: Sandbox,
     pub(super) recorded: Recorded,
-    client: Client,
+    pub(super) client: Client,
+    /// When it is to be tended.
+    pub(super) due: Instant,
     pub pid: i32,
     /// The master of its terminal.
     pub terminal: Option<OwnedFd>,
@@ -93,29 +92,15 @@ pub struct Detached {
 impl Running {
     pub(super) fn new(sandbox: Sandbox, recorded: Recorded, client: Client, started: (i32, Option<OwnedFd>)) -> Self {
         let (pid, terminal) = started;
-        Self { sandbox, recorded, client, pid, terminal }
-    }
-
-    /// When it is to be tended for the first time.
-    #[must_use]
-    pub fn tended_first(&self) -> Duration {
-        if self.recorded == Recorded::WhenItLasts { LASTING } else { NOW_AND_THEN }
+        Self { sandbox, recorded, client, due: attend::first(recorded), pid, terminal }
     }
 
     pub(crate) fn parts(&mut self) -> (&Sandbox, &mut Client) {
         (&self.sandbox, &mut self.client)
     }
 
-    /// Whether the keeper has said something already.
-    #[must_use]
-    pub fn has_news(&self) -> bool {
+    pub(super) fn has_news(&self) -> bool {
         self.client.has_reply()
-    }
-
-    /// Becomes readable when the keeper says something; then `wait` does not block for long.
-    #[must_use]
-    pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.client.as_fd()
     }
 
     pub fn signal(&mut self, signal: i32) -> Result<(), EngineError> {
@@ -160,15 +145,6 @@ impl Lifecycle {
         hand_over(entered.sandbox.details.identity, descriptors);
         let (Entered { sandbox, client }, started) = self.begin(entered, &exec, descriptors)?;
         Ok(Running::new(sandbox, Recorded::AtOnce, client, started))
-    }
-
-    /// What the keeper of a command says next; waits for it. Whoever serves its network goes by the records.
-    pub fn news(&self, running: &mut Running) -> Result<News, EngineError> {
-        let news = running.client.news().map_err(|error| self.ground.explain_end_of_command(&running.sandbox, error.into()))?;
-        if matches!(news, News::NetworkWanted) {
-            self.record_run(running)?;
-        }
-        Ok(news)
     }
 
     /// `whatif exec -d`: starts a command that goes on; its output is in its log.

@@ -91,16 +91,10 @@ impl Lifecycle {
             sandbox.details.auto_snapshot = new.auto_snapshot || validated.config.snapshots.auto;
             sandbox.details.dropped_env = self.environment(&validated.config, &new.env).dropped;
             sandbox.details.command = making.command.to_vec();
-            match self.ground.store.insert(&sandbox, new.idempotency_key.as_deref()) {
-                Ok(Inserted::New) => {}
-                other => {
-                    // Not this time; the next one may have it.
-                    let _ = self.ground.state.give_back(&id, &place);
-                    return match other {
-                        Err(error) => Err(error.into()),
-                        Ok(_) => Err(GroundError::Busy { name: name.to_owned() }.into()),
-                    };
-                }
+            if let Err(error) = self.reserve_claimed(&sandbox, new, making.recorded) {
+                // Not this time; the next one may have it.
+                let _ = self.ground.state.give_back(&id, &place);
+                return Err(error);
             }
             if let Some((exec, descriptors)) = making.first {
                 // The keeper has the umask, limits and priority of whoever filled the pool.
@@ -108,9 +102,20 @@ impl Lifecycle {
                 hand_over(sandbox.details.identity, descriptors);
                 client.send(&Request::Exec(Box::new(exec)), descriptors)?;
             }
-            return Ok(Some(Created { sandbox, recorded: Recorded::AtOnce, lock, client, instance }));
+            return Ok(Some(Created { sandbox, recorded: making.recorded, lock, client, instance }));
         }
         Ok(None)
+    }
+
+    /// From here on a command may run in it.
+    fn reserve_claimed(&self, sandbox: &Sandbox, new: &NewSandbox, recorded: Recorded) -> Result<(), EngineError> {
+        if recorded == Recorded::WhenItLasts {
+            return self.jot_down(sandbox, &self.ground.directory(sandbox)?);
+        }
+        match self.ground.store.insert(sandbox, new.idempotency_key.as_deref())? {
+            Inserted::New => Ok(()),
+            Inserted::Existing(_) => Err(GroundError::Busy { name: sandbox.name.clone() }.into()),
+        }
     }
 
     /// Whether the pool of a project has too few or too many. Cheap.

@@ -19,7 +19,6 @@ use whatif_types::{Backend, Sandbox, Status};
 
 use crate::ground::viewed::{note_fresh, viewed_now};
 use crate::ground::{GroundError, unmarked};
-use crate::lifecycle::exec::Running;
 use crate::lifecycle::shift::Live;
 use crate::lifecycle::{Lifecycle, LifecycleError};
 use crate::{EngineError, roots};
@@ -60,7 +59,7 @@ impl Lifecycle {
         let is_outdated = is_held && sandbox.details.backend != Backend::Copy && is_outdated(sandbox, &directory);
         let forgotten = overlays.iter().try_for_each(Overlay::forget);
         if is_held {
-            client.thaw()?;
+            client.thaw_ahead()?;
         }
         forgotten.map_err(|e| EngineError::io("look up reality again for", &directory, e))?;
         if is_outdated {
@@ -81,19 +80,6 @@ impl Lifecycle {
             self.rest_if_idle(&mut sandbox, Live::Refuse)?;
         }
         Ok(())
-    }
-
-    /// Now and then during a command.
-    pub fn tend(&self, running: &mut Running) {
-        // What the records do not take now they may take at the end.
-        let _ = self.record_run(running);
-        let sandbox = &running.sandbox;
-        // Without bases only a later merge is poorer.
-        let _ = self.ground.keep_bases(sandbox);
-        // One that ends with its command would have to wait for its group to be gone.
-        if !sandbox.details.transient {
-            self.ground.prepare_pause(sandbox);
-        }
     }
 
     /// After a command.

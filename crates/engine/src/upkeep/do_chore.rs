@@ -14,7 +14,11 @@ impl Upkeep {
                 self.ground.remove_unneeded_layers(Unknown::Keep)?;
                 self.clear_race_locks();
             }
-            Chore::FillPool => self.fill_pool()?,
+            Chore::FillPool => {
+                // Who claims from a pool makes no use of the directories of earlier runs.
+                self.lifecycle.recycle_spent(&|| true);
+                self.fill_pool()?;
+            }
             Chore::Attend(sandbox) => self.network.supervise_when_wanted(sandbox)?,
             Chore::Tidy => {
                 self.lifecycle.recycle_spent(&|| true);
