@@ -15,14 +15,21 @@ use whatif_sys::random;
 const NAME: &str = "whatif-keeper";
 /// For its owner to execute, and for nobody to change.
 const MODE: u32 = 0o500;
+/// With less free space than this the program is kept in memory.
+const SMALL_DISK: u64 = 16 * BYTES.len() as u64;
 
 /// Where it is in the directory for programs, if it is there.
 pub(super) fn path(programs: &Path) -> PathBuf {
     programs.join(format!("{NAME}-{VERSION}"))
 }
 
-/// Puts it there. Whoever finds it by its name finds all of it: also after a power cut.
+/// Puts it there. Whoever finds it by its name finds all of it: also after a power cut. Refuses on a nearly full disk, where the
+/// user's own work needs the space more.
 pub(super) fn install(programs: &Path) -> io::Result<()> {
+    let room = rustix::fs::statvfs(programs)?;
+    if room.f_bavail.saturating_mul(room.f_frsize) < SMALL_DISK {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
     let unfinished = programs.join(format!("{NAME}.{}", random::word::<8>()?));
     let written = write(&unfinished).and_then(|()| fs::rename(&unfinished, path(programs)));
     if written.is_err() {
