@@ -1,7 +1,7 @@
 //! A hermetic world for one test: its own home, project and state directory, an empty environment, and one identity.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,9 +57,7 @@ impl World {
             backend: None,
             uid,
         };
-        // By another process: a file this one has open for writing could not be executed while a test beside us forks.
-        let copied = Command::new("/usr/bin/install").args(["-m", "755"]).arg(binary()).arg(&world.bin).status();
-        assert!(copied.is_ok_and(|s| s.success()), "{} is not built", binary().display());
+        provide_binary(&world.bin);
         chown(&world.dir, Some(uid), Some(uid)).expect("it is ours to give away");
         for directory in [&world.home, &world.project, &world.state] {
             world.mkdir(directory);
@@ -241,6 +239,18 @@ impl World {
         command.env("HOME", &self.home).env("WHATIF_HOME", &self.state).current_dir(&self.project);
         command
     }
+}
+
+/// Another name of the binary where everybody may execute it, or a copy. It is large, and there are thousands of worlds.
+fn provide_binary(place: &Path) {
+    let built = fs::canonicalize(binary()).unwrap_or_else(|error| panic!("{} is not built: {error}", binary().display()));
+    let is_for_all = fs::metadata(&built).is_ok_and(|found| found.mode() & 0o005 == 0o005);
+    if is_for_all && fs::hard_link(&built, place).is_ok() {
+        return;
+    }
+    // By another process: a file this one has open for writing could not be executed while a test beside us forks.
+    let copied = Command::new("/usr/bin/install").args(["-m", "755"]).arg(&built).arg(place).status();
+    assert!(copied.is_ok_and(|copied| copied.success()), "{} cannot be copied", built.display());
 }
 
 impl Drop for World {

@@ -6,18 +6,17 @@
 
 #![allow(clippy::print_stdout, reason = "figures are its result")]
 
-mod chaos {
-    pub mod bystander;
-    pub mod verbs;
-}
+mod bystander;
+mod verbs;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use chaos::bystander::Bystander;
-use chaos::verbs::{Verb, complaint};
 use whatif_e2e::{Outcome, Random, World, as_root_and_user, needs};
+
+use self::bystander::Bystander;
+use self::verbs::{Verb, complaint};
 
 as_root_and_user!(whatever_happens_at_once_is_told_and_cleaned_up);
 

@@ -7,8 +7,8 @@ use crate::workspace::Workspace;
 
 const HEADING: &str = "## Which tests play them";
 
-/// The names of their files, as `cargo test --test` takes them.
-pub fn files(workspace: &Workspace) -> Result<Vec<String>, Failure> {
+/// The names of their files.
+pub fn subjects(workspace: &Workspace) -> Result<Vec<String>, Failure> {
     let path = workspace.root.join("SECURITY.md");
     let text = std::fs::read_to_string(&path).map_err(on("read", &path))?;
     let named: BTreeSet<&str> = rows(&text).flat_map(|(_, tests)| quoted(tests)).collect();

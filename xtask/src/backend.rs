@@ -1,11 +1,12 @@
 //! `cargo xtask backend`: end-to-end tests whose sandboxes have another backend than the default one.
 
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::attacks;
-use crate::failure::Failure;
+use crate::failure::{Failure, on};
+use crate::subjects;
 use crate::workspace::Workspace;
 
 const BACKENDS: [&str; 3] = ["overlay", "fuse", "copy"];
@@ -15,29 +16,36 @@ const BACKENDS: [&str; 3] = ["overlay", "fuse", "copy"];
 const OPEN_DEVICE: &str =
     r#"d=$(mktemp -d) && mknod -m 666 "$d/fuse" c 10 229 && mount --bind "$d/fuse" /dev/fuse && rm -r "$d" && exec "$@""#;
 
-/// Stands for all files that play attacks.
+/// Stands for all subjects that play attacks.
 const ATTACKS: &str = "attacks";
 
-/// Becomes cargo, with the tests that are named, or all.
+/// Runs the tests of the subjects that are named, or all.
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
-    let Some((backend, tests)) = arguments.split_first() else {
+    let Some((backend, names)) = arguments.split_first() else {
         return Err(Failure::Usage("backend takes the name of one".to_owned()));
     };
     if !BACKENDS.contains(&backend.as_str()) {
         return Err(Failure::Usage(format!("'{backend}' is none of the backends: {}", BACKENDS.join(", "))));
     }
     let workspace = Workspace::find()?;
-    let binary = std::env::var_os("WHATIF_BIN").map_or_else(|| built(&workspace), |binary| Ok(binary.into()))?;
-    let cargo = workspace.cargo(&["test", "--package", "whatif-e2e", "--no-fail-fast"]);
-    let mut command = if backend == "fuse" { with_device_for_all(cargo) } else { cargo };
-    let attacks = if tests.iter().any(|test| test == ATTACKS) { attacks::files(&workspace)? } else { Vec::new() };
-    let tests = tests.iter().filter(|test| *test != ATTACKS).chain(&attacks);
-    command.args(tests.flat_map(|test| ["--test", test]));
-    command.env("WHATIF_TEST_BACKEND", backend).env("WHATIF_BIN", binary);
-    Err(Failure::new(format!("failed to start the tests: {}", command.exec())))
+    let binary = std::env::var_os("WHATIF_BIN").map_or_else(|| built(&workspace), |binary| Ok(PathBuf::from(binary)))?;
+    let attacks = if names.iter().any(|name| name == ATTACKS) { attacks::subjects(&workspace)? } else { Vec::new() };
+    let names: Vec<String> = names.iter().filter(|name| *name != ATTACKS).cloned().chain(attacks).collect();
+    let subjects = if names.is_empty() { subjects::built(&workspace)? } else { subjects::selected(&workspace, &names)? };
+    let mut failed = Vec::new();
+    for subject in &subjects {
+        let mut command = subject.command();
+        command.env("WHATIF_TEST_BACKEND", backend).env("WHATIF_BIN", &binary).current_dir(workspace.root.join("e2e"));
+        let mut command = if backend == "fuse" { with_device_for_all(command) } else { command };
+        println!("\n     Running {}", subject.name);
+        if !command.status().map_err(on("start", &subject.program))?.success() {
+            failed.push(subject.name.as_str());
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(Failure::new(format!("failed with {backend}: {}", failed.join(", ")))) }
 }
 
-pub fn built(workspace: &Workspace) -> Result<std::path::PathBuf, Failure> {
+pub fn built(workspace: &Workspace) -> Result<PathBuf, Failure> {
     match workspace.cargo(&["build", "--release"]).status() {
         Ok(status) if status.success() => Ok(workspace.release_binary()),
         _ => Err(Failure::new("failed to build whatif")),

@@ -101,7 +101,8 @@ pub fn run(options: &Options, arguments: &[String]) -> Result<(), Failure> {
                 return Ok(());
             }
             println!("seed {seed} on {}", filesystem.name());
-            let mut cargo = workspace.cargo(&["test", "--quiet", "--package", "whatif-e2e", "--test", "nothing_lost"]);
+            let mut cargo =
+                workspace.cargo(&["test", "--quiet", "--package", "whatif-e2e", "--test", "e2e", "--", "nothing_lost::"]);
             cargo.env("WHATIF_BIN", &binary).env("WHATIF_TEST_DIR", place).env("WHATIF_SEED", seed.to_string());
             cargo.env("WHATIF_STEPS", options.steps.to_string()).env("RUST_BACKTRACE", "0");
             let status = cargo.status().map_err(on("run", Path::new("cargo test")))?;

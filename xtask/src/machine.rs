@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use crate::backend::built;
 use crate::failure::{Failure, on};
 use crate::packages;
-use crate::test_programs;
+use crate::subjects::{self, Subject};
 use crate::workspace::Workspace;
 
 /// What differs most between kernels: mounts, what a view shows, layers that change under what runs, limits by control groups, holding
@@ -26,6 +26,9 @@ const SLICE: [&str; 8] = [
     "limits memory_ends_at_its_limit",
     "fuse_views a_directory_that_was_made_again_is_empty",
 ];
+
+/// What the program with the tests is called in the machine.
+const PROGRAM: &str = "e2e";
 
 /// A test that hangs must not hang whoever waits for it.
 const PATIENCE: &str = "1200";
@@ -64,19 +67,26 @@ fn fill(workspace: &Workspace, brought: &Path, wanted: &[String]) -> Result<(), 
     let binary = std::env::var_os("WHATIF_BIN").map_or_else(|| built(workspace), |binary| Ok(PathBuf::from(binary)))?;
     fs::copy(&binary, brought.join("whatif")).map_err(on("copy", &binary))?;
     let mut script = String::from("failed=0\n");
-    for test in wanted {
-        let (file, filter) = test.split_once(' ').unwrap_or((test, ""));
-        let program = test_program(workspace, file)?;
-        fs::copy(&program, brought.join(file)).map_err(on("copy", &program))?;
-        script.push_str(&format!("/{file} {filter} --test-threads 2 || failed=1\n"));
+    let subjects = subjects::built(workspace)?;
+    for wanted in wanted {
+        let (subject, tests) = chosen(&subjects, wanted)?;
+        let program = brought.join(PROGRAM);
+        if !program.exists() {
+            fs::copy(&subject.program, &program).map_err(on("copy", &subject.program))?;
+        }
+        script.push_str(&format!("/{PROGRAM} --exact {} --test-threads 2 || failed=1\n", tests.join(" ")));
     }
     script.push_str("exit $failed\n");
     fs::write(brought.join("tests"), script).map_err(on("write", brought))
 }
 
-fn test_program(workspace: &Workspace, file: &str) -> Result<PathBuf, Failure> {
-    let found = test_programs::built(workspace, &["--test", file])?.into_iter().find(|program| program.name == file);
-    found.map(|program| program.path).ok_or_else(|| Failure::new(format!("there are no tests called {file}")))
+/// A subject, and those of its tests that have the word after its name in theirs.
+fn chosen<'a>(subjects: &'a [Subject], wanted: &str) -> Result<(&'a Subject, Vec<&'a str>), Failure> {
+    let (name, word) = wanted.split_once(' ').unwrap_or((wanted, ""));
+    let none = || Failure::new(format!("there are no tests called {wanted}"));
+    let subject = subjects.iter().find(|subject| subject.name == name).ok_or_else(none)?;
+    let tests: Vec<_> = subject.tests.iter().map(String::as_str).filter(|test| test.contains(word)).collect();
+    if tests.is_empty() { Err(none()) } else { Ok((subject, tests)) }
 }
 
 /// Shows what it says, and takes its word for how the tests ended.

@@ -10,8 +10,8 @@ mod fuzz;
 mod machine;
 mod packages;
 mod programs;
+mod subjects;
 mod test;
-mod test_programs;
 mod workspace;
 
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ usage: cargo xtask <command>
   backend NAME [TEST…]      run these end-to-end tests, or all, with sandboxes on overlay, fuse or copy
     attacks                 as a TEST: all that SECURITY.md names for an attack
   machine [TEST…]           run these end-to-end tests, or a slice of them, on Debian's own kernel in a virtual machine
-    TEST                    a file of tests, or 'FILE NAME' for those whose names contain NAME
+    TEST                    a subject, or 'SUBJECT NAME' for those whose names contain NAME
   fuzz [options] [FS…]      play random lives over several file systems until one loses something
     --minutes N             how long (default 10)
     --steps N               steps of a life (default 60)

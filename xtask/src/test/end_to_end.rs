@@ -1,36 +1,35 @@
-//! The end-to-end tests, several of their programs at once. One alone leaves the processors idle: its tests wait for disks, clocks
-//! and networks most of the time, and in the end all for the last of them.
+//! The end-to-end tests, several subjects at once, each in a process of its own. One alone leaves the processors idle: its tests
+//! wait for disks, clocks and networks most of the time, and in the end all for the last of them.
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::backend::with_device_for_all;
 use crate::failure::{Failure, on};
-use crate::test_programs::{self, TestProgram};
+use crate::subjects::{self, Subject};
 use crate::workspace::Workspace;
 
 /// Each of them has as many threads as there are processors.
-const PROGRAMS_AT_ONCE: usize = 2;
+const SUBJECTS_AT_ONCE: usize = 2;
 
 /// Runs all of them, also after a failure: it takes long, and the next run should not be needed to find the next failure.
 pub fn run(workspace: &Workspace) -> Result<Duration, Failure> {
     let started = Instant::now();
     let said = workspace.target.join("end-to-end");
     fs::create_dir_all(&said).map_err(on("make", &said))?;
-    let programs = test_programs::built(workspace, &[])?;
+    let subjects = subjects::built(workspace)?;
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..PROGRAMS_AT_ONCE {
+        for _ in 0..SUBJECTS_AT_ONCE {
             scope.spawn(|| {
-                while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(Failure::Failed(problem) | Failure::Usage(problem)) = perform(program, workspace, &said) {
+                while let Some(subject) = subjects.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(Failure::Failed(problem) | Failure::Usage(problem)) = perform(subject, workspace, &said) {
                         println!("{problem}");
-                        failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(program);
+                        failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(subject);
                     }
                 }
             });
@@ -40,26 +39,24 @@ pub fn run(workspace: &Workspace) -> Result<Duration, Failure> {
     if failed.is_empty() { Ok(started.elapsed()) } else { Err(Failure::new(summary(&failed, workspace, started.elapsed()))) }
 }
 
-/// Shows what it says when it has ended, so that programs do not talk at once.
-fn perform(program: &TestProgram, workspace: &Workspace, said: &Path) -> Result<(), Failure> {
-    let said = said.join(format!("{}.log", program.name));
+/// Shows what it says when it has ended, so that they do not talk at once.
+fn perform(subject: &Subject, workspace: &Workspace, said: &Path) -> Result<(), Failure> {
+    let said = said.join(format!("{}.log", subject.name));
     let log = File::create(&said).map_err(on("make", &said))?;
     let errors = log.try_clone().map_err(on("share", &said))?;
-    let mut command = Command::new(&program.path);
+    let mut command = subject.command();
     // What people will run is what is tested: the release build, not the one cargo makes beside the tests.
     command.env("WHATIF_BIN", workspace.release_binary()).current_dir(workspace.root.join("e2e"));
     // Attacks are tried over every backend, also by the ordinary user.
-    let status = with_device_for_all(command).stdout(log).stderr(errors).status().map_err(on("start", &program.path))?;
+    let status = with_device_for_all(command).stdout(log).stderr(errors).status().map_err(on("start", &subject.program))?;
     let text = fs::read(&said).map_err(on("read", &said))?;
-    println!("\n     Running {}{}", program.name, String::from_utf8_lossy(&text).trim_end());
-    if status.success() { Ok(()) } else { Err(Failure::new(format!("{} failed: {status}", program.name))) }
+    println!("\n     Running {}{}", subject.name, String::from_utf8_lossy(&text).trim_end());
+    if status.success() { Ok(()) } else { Err(Failure::new(format!("{} failed: {status}", subject.name))) }
 }
 
-fn summary(failed: &[&TestProgram], workspace: &Workspace, took: Duration) -> String {
-    let names: Vec<_> = failed.iter().map(|program| program.name.as_str()).collect();
-    let mut again = workspace.cargo(&["test", "--package", "whatif-e2e", "--no-fail-fast"]);
-    again.args(failed.iter().flat_map(|program| &program.selection)).env("WHATIF_BIN", workspace.release_binary());
-    let again = super::shown(&again);
+fn summary(failed: &[&Subject], workspace: &Workspace, took: Duration) -> String {
+    let names: Vec<_> = failed.iter().map(|subject| subject.name.as_str()).collect();
+    let again = super::shown(&subjects::again(workspace, &names));
     format!("step '{}' failed ({}) after {:.1} s; again: {again}", super::END_TO_END, names.join(", "), took.as_secs_f64())
 }
 
@@ -67,16 +64,16 @@ fn summary(failed: &[&TestProgram], workspace: &Workspace, took: Duration) -> St
 mod tests {
     use super::*;
 
-    fn program(name: &str, path: &str) -> TestProgram {
-        TestProgram { name: name.to_owned(), path: path.into(), selection: vec!["--test".to_owned(), name.to_owned()] }
+    fn subject(name: &str, program: &str) -> Subject {
+        Subject { name: name.to_owned(), program: program.into(), tests: vec![format!("{name}::it_works")] }
     }
 
     #[test]
     fn what_has_failed_is_shown_as_it_can_be_repeated() {
         let workspace = Workspace { root: "/src".into(), target: "/build".into() };
-        let summary = summary(&[&program("undo", "/undo"), &program("gc", "/gc")], &workspace, Duration::from_secs(3));
+        let summary = summary(&[&subject("undo", "/e2e"), &subject("gc", "/e2e")], &workspace, Duration::from_secs(3));
         assert!(summary.starts_with("step 'end to end' failed (undo, gc) after 3.0 s"), "{summary}");
-        let again = "WHATIF_BIN=/build/release/whatif cargo test --package whatif-e2e --no-fail-fast --test undo --test gc";
+        let again = "WHATIF_BIN=/build/release/whatif cargo test --package whatif-e2e -- undo:: gc::";
         assert!(summary.ends_with(again), "{summary}");
     }
 
@@ -85,7 +82,7 @@ mod tests {
         let said = std::env::temp_dir().join(format!("whatif-end-to-end-{}", std::process::id()));
         let workspace = Workspace { root: said.clone(), target: said.clone() };
         fs::create_dir_all(said.join("e2e")).expect("a scratch directory");
-        let outcomes = ["/bin/true", "/bin/false"].map(|path| perform(&program("tests", path), &workspace, &said).is_ok());
+        let outcomes = ["/bin/true", "/bin/false"].map(|path| perform(&subject("tests", path), &workspace, &said).is_ok());
         let _ = fs::remove_dir_all(said);
         assert_eq!(outcomes, [true, false]);
     }
