@@ -1,4 +1,5 @@
-//! `cargo xtask`: what the project does to itself. `test` proves it, `backend` proves it elsewhere, `fuzz` doubts it, `bench` measures it.
+//! `cargo xtask`: what the project does to itself. `test` proves it, `backend` proves it elsewhere, `fuzz` doubts it, `bench` measures it,
+//! `order` makes it quicker.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to the person who started it")]
 
@@ -8,6 +9,7 @@ mod bench;
 mod failure;
 mod fuzz;
 mod machine;
+mod order;
 mod packages;
 mod programs;
 mod subjects;
@@ -31,6 +33,7 @@ usage: cargo xtask <command>
     --steps N               steps of a life (default 60)
     --seed N                the first seed (default: of this second)
     FS                      only these: here, ext4, xfs, btrfs, tmpfs
+  order                     write down which functions short commands reach (crates/cli/functions.order), for the linker
   bench [options] [PART…]           measure whatif against its peers, as ratios, in one run
     --quick                 fewer repetitions, trees of up to 100 k files
     PART                    only these: commands, pool, limits, network, fleet, diff, apply, snapshots, race, trees
@@ -65,6 +68,8 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         "backend" => backend::run(rest),
         "machine" => machine::run(rest),
         "fuzz" => fuzz::run(&fuzz::Options::parse(rest)?, rest),
+        "order" if rest.is_empty() => order::run(),
+        "order" => Err(Failure::Usage("order takes no arguments".to_owned())),
         "bench" => bench::run(&bench::Options::parse(rest)?),
         // Not for people: bench starts itself again, elsewhere.
         "net-outside" => bench::network::measure_outside(rest),

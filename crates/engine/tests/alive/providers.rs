@@ -1,4 +1,4 @@
-//! The contract of providers as tests. Nothing here knows which provider is tried.
+//! The contract of providers as tests, for each of them. Nothing here knows which one is tried.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -21,18 +21,27 @@ use whatif_types::boot::{Boot, Masks, PROTOCOL_VERSION};
 use whatif_types::limits::Resource;
 use whatif_types::{Explain as _, Handle, Identity, Kind, Limits, MadeBy, NetMode, Plan, Sandbox, SandboxId, Size};
 
+use crate::world::open;
+
 const MOST_PROCESSES: u64 = 10;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where a provider is tried.
-pub struct Ground<'a> {
-    pub provider: &'static dyn Provider,
-    pub engine: &'a Engine,
-    pub state: &'a Path,
-    pub project: &'a Path,
+struct Ground<'a> {
+    provider: &'static dyn Provider,
+    engine: &'a Engine,
+    state: &'a Path,
+    project: &'a Path,
 }
 
-pub fn check(ground: &Ground<'_>) {
+pub fn live(directory: &Path) {
+    let (engine, state, project) = (open(directory), directory.join("state"), directory.join("home/project"));
+    for provider in whatif_provider::ALL {
+        check(&Ground { provider, engine: &engine, state: &state, project: &project });
+    }
+}
+
+fn check(ground: &Ground<'_>) {
     ground.it_says_that_it_can_be_used_here();
     ground.what_is_launched_waits_and_can_be_ended();
     ground.what_cannot_be_launched_leaves_nothing();

@@ -1,41 +1,19 @@
-//! The files of a sandbox by way of an `Engine`: once as root and once as an ordinary user, each in a process of its own.
-
-mod world;
+//! The files of a sandbox by way of an `Engine`.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use whatif_engine::history::snapshot::Take;
 use whatif_engine::lifecycle::copy::Replace;
 use whatif_engine::lifecycle::files::{Condition, EntryKind, Files, Text, What};
 use whatif_engine::lifecycle::shift::Live;
 use whatif_engine::lifecycle::{FileProblem, LifecycleError};
-use whatif_engine::role::Role;
 use whatif_engine::{CommandSpec, DEFAULT_GRACE, Engine, EngineError, NewSandbox, Sandbox, Stdio};
-use whatif_sys::inherited::Inherited;
 use whatif_types::{Explain, MadeBy};
 
-use self::world::{Who, World};
+use crate::world::open;
 
-fn main() -> ExitCode {
-    // SAFETY: nothing has run yet that could own a descriptor.
-    let inherited = unsafe { Inherited::of_this_process() };
-    if let Some(role) = Role::of(std::env::args_os()) {
-        return if role.play(inherited) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    }
-    if let Some(directory) = World::given() {
-        world::live(&directory, check);
-        return ExitCode::SUCCESS;
-    }
-    // Of what a test program may be asked, this one has nothing to list and nothing to choose from.
-    if std::env::args().any(|argument| argument == "--list") {
-        return ExitCode::SUCCESS;
-    }
-    let failed = Who::all().into_iter().filter(|who| !World::new(*who).passes()).count();
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn check(engine: &Engine, project: &Path) {
+pub fn live(directory: &Path) {
+    let (engine, project) = (&open(directory), &directory.join("home/project"));
     std::fs::write(project.join("real"), "reality").expect("it is ours");
     let sandbox = create(engine);
     what_is_done_is_seen_inside_and_not_outside(engine, &sandbox, project);
