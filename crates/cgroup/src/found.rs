@@ -202,9 +202,21 @@ fn hidden(place: &Place) -> Why {
 
 /// Whether control groups are really what is seen at a path: a mount may lie over another.
 pub(crate) fn is_control_groups(path: &Path) -> bool {
-    const V1: i128 = 0x0027_e0eb;
-    const V2: i128 = 0x6367_7270;
-    rustix::fs::statfs(path).is_ok_and(|stat| matches!(i128::from(stat.f_type), V1 | V2))
+    version_at(path).is_some()
+}
+
+/// Whether cgroup2 is all there is on this machine. One look, for those to whom it would be a disappointment.
+#[must_use]
+pub fn is_unified() -> bool {
+    version_at(Path::new("/sys/fs/cgroup")) == Some(Version::V2)
+}
+
+fn version_at(path: &Path) -> Option<Version> {
+    match rustix::fs::statfs(path).ok()?.f_type.into() {
+        0x0027_e0eb_i128 => Some(Version::V1),
+        0x6367_7270_i128 => Some(Version::V2),
+        _ => None,
+    }
 }
 
 /// Asks with the effective identity, which is what counts later.

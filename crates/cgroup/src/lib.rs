@@ -21,7 +21,7 @@ mod tables;
 mod unified;
 
 pub use error::CgroupError;
-pub use found::{Found, Resource, Why};
+pub use found::{Found, Resource, Why, is_unified};
 pub use freezer::{About, Freezer, Site, thaw};
 pub use group::Group;
 pub use meter::{Meter, Meters};

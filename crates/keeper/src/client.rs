@@ -72,6 +72,8 @@ pub struct Client {
     heard: Vec<Happening>,
     /// How many answers nobody waited for. They come before any other.
     owed: usize,
+    /// The next answer is about overlays.
+    asked_for_overlays: bool,
 }
 
 /// What a keeper says while a command runs.
@@ -129,7 +131,7 @@ impl Sockets {
 impl Client {
     #[must_use]
     pub fn over(channel: Channel) -> Self {
-        Self { channel, heard: Vec::new(), owed: 0 }
+        Self { channel, heard: Vec::new(), owed: 0, asked_for_overlays: false }
     }
 
     /// Connects to the keeper of the sandbox in this directory.
@@ -454,7 +456,9 @@ impl Client {
     pub fn overlays(&mut self) -> Result<(Vec<Overlay>, bool), ClientError> {
         let mut overlays = Vec::new();
         loop {
-            self.send(&Request::Overlays { without: overlays.len() }, &[])?;
+            if !std::mem::take(&mut self.asked_for_overlays) {
+                self.send(&Request::Overlays { without: overlays.len() }, &[])?;
+            }
             let Reply::Overlays { is_read_only, more, held } = self.reply()? else { return Err(ClientError::OutOfTurn) };
             for is_read_only in is_read_only {
                 let context = self.channel.take_descriptor().ok_or(ClientError::OutOfTurn)?;
@@ -464,6 +468,12 @@ impl Client {
                 return Ok((overlays, held));
             }
         }
+    }
+
+    /// Before anything else is asked: `overlays` then finds the answer, which the keeper gives meanwhile.
+    pub fn ask_for_overlays(&mut self) -> Result<(), ClientError> {
+        self.asked_for_overlays = true;
+        self.send(&Request::Overlays { without: 0 }, &[])
     }
 
     pub fn thaw(&mut self) -> Result<(), ClientError> {

@@ -3,12 +3,15 @@
 //! Everything is carried except what looks like a secret (by name or by the shape of its value), what points at a host
 //! service, and what belongs to this program. What was dropped is always listed.
 
+mod words;
+
 use std::borrow::Cow;
 
+use self::words::Words;
 use crate::config::EnvironmentRules;
 
 /// Substrings of a name that make it a secret. Names, because values of short secrets look like anything else.
-const SECRET_WORDS: [&str; 14] = [
+static SECRET_WORDS: Words = Words::of(&[
     "TOKEN",
     "SECRET",
     "PASSWORD",
@@ -23,9 +26,9 @@ const SECRET_WORDS: [&str; 14] = [
     "BEARER",
     "KEYRING",
     "_PAT",
-];
-const SECRET_PREFIXES: [&str; 9] =
-    ["AWS_", "GITHUB_", "GH_", "GITLAB_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "VAULT_", "DIGITALOCEAN_"];
+]);
+static SECRET_PREFIXES: Words =
+    Words::of(&["AWS_", "GITHUB_", "GH_", "GITLAB_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "VAULT_", "DIGITALOCEAN_"]);
 const SECRET_SUFFIXES: [&str; 7] = ["_KEY", "_AUTH", "_DSN", "PASS", "_PWD", "_CREDS", "_SIGNATURE"];
 const SECRET_NAMES: [&str; 8] = ["DATABASE_URL", "REDIS_URL", "MONGODB_URI", "MONGO_URL", "AMQP_URL", "PGPASSFILE", "KEY", "PASS"];
 
@@ -62,7 +65,7 @@ const HOST_SERVICES: [&str; 30] = [
     "WAYLAND_SOCKET",
     "XAUTHORITY",
 ];
-const HOST_SERVICE_PREFIXES: [&str; 5] = ["DBUS_", "VSCODE_", "IBUS_", "XMODIFIERS", "BUILDKIT_"];
+static HOST_SERVICE_PREFIXES: Words = Words::of(&["DBUS_", "VSCODE_", "IBUS_", "XMODIFIERS", "BUILDKIT_"]);
 
 /// Where programs look for a proxy; in a network with rules they find the sandbox's own there.
 pub const PROXIES: [&str; 6] = ["http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
@@ -75,7 +78,7 @@ pub fn is_proxy(name: &str) -> bool {
 }
 
 /// Beginnings of well-known kinds of tokens.
-const TOKEN_PREFIXES: [&str; 22] = [
+static TOKEN_PREFIXES: Words = Words::of(&[
     "ghp_",
     "gho_",
     "ghu_",
@@ -98,7 +101,7 @@ const TOKEN_PREFIXES: [&str; 22] = [
     "eyJ",
     "-----BEGIN",
     "e2b_",
-];
+]);
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Filtered {
@@ -144,9 +147,9 @@ fn names_a_secret(name: &str) -> bool {
     {
         return false;
     }
-    holds_a_secret_word(name.as_bytes())
+    SECRET_WORDS.any_is_in(name.as_bytes())
         || is_of_gits_settings(name)
-        || SECRET_PREFIXES.iter().any(|p| begins(name.as_bytes(), p))
+        || SECRET_PREFIXES.any_begins(name.as_bytes())
         || SECRET_SUFFIXES.iter().any(|s| name.ends_with(s))
         || SECRET_NAMES.contains(&name)
         || name.split('_').any(|part| part == "KEY" || part == "KEYS")
@@ -158,33 +161,12 @@ fn is_of_gits_settings(name: &str) -> bool {
     matches!(setting, "COUNT" | "PARAMETERS") || setting.starts_with("KEY_") || setting.starts_with("VALUE_")
 }
 
-/// Every command asks this of every variable, and preparing fourteen searches costs more than these short names are long. Few of their
-/// letters begin one of the words.
-fn holds_a_secret_word(name: &[u8]) -> bool {
-    const BEGINNINGS: u128 = {
-        let (mut letters, mut at) = (0, 0);
-        while at < SECRET_WORDS.len() {
-            letters |= 1 << SECRET_WORDS[at].as_bytes()[0];
-            at += 1;
-        }
-        letters
-    };
-    let may_begin = |letter: u8| letter.is_ascii() && BEGINNINGS >> letter & 1 == 1;
-    (0..name.len()).any(|at| may_begin(name[at]) && SECRET_WORDS.iter().any(|word| begins(&name[at..], word)))
-}
-
 fn names_a_host_service(name: &str) -> bool {
-    HOST_SERVICES.binary_search(&name).is_ok() || HOST_SERVICE_PREFIXES.iter().any(|p| begins(name.as_bytes(), p))
-}
-
-/// Mostly the first letter tells.
-fn begins(text: &[u8], beginning: &str) -> bool {
-    let beginning = beginning.as_bytes();
-    text.first() == beginning.first() && text.starts_with(beginning)
+    HOST_SERVICES.binary_search(&name).is_ok() || HOST_SERVICE_PREFIXES.any_begins(name.as_bytes())
 }
 
 fn looks_secret(value: &str) -> bool {
-    TOKEN_PREFIXES.iter().any(|p| begins(value.as_bytes(), p) && value.len() >= p.len() + 12)
+    TOKEN_PREFIXES.beginning(value.as_bytes()).any(|prefix| value.len() >= prefix.len() + 12)
         || has_password_in_url(value)
         || looks_random(value)
 }

@@ -21,7 +21,7 @@ use crate::ground::keepers::instance_in;
 use crate::ground::lifetime::last_words;
 use crate::lifecycle::start::Why;
 use crate::lifecycle::unrecorded::Recorded;
-use crate::lifecycle::view::Freshened;
+use crate::lifecycle::view::{Freshened, knows_its_overlays};
 use crate::lifecycle::{Lifecycle, attend};
 use crate::network::secrets;
 
@@ -261,7 +261,10 @@ impl Lifecycle {
     /// The usual case: it runs, and a small file beside its socket says all there is to know.
     fn enter_published(&self, name: &str) -> Option<Entered> {
         let (directory, sandbox) = self.ground.published(name)?;
-        let client = instance_in(&sandbox, &directory).ok()?.connect().ok()?;
+        let mut client = instance_in(&sandbox, &directory).ok()?.connect().ok()?;
+        if knows_its_overlays(&sandbox) {
+            client.ask_for_overlays().ok()?;
+        }
         crate::ground::removed::note_subject(&sandbox);
         Some(Entered { sandbox, client })
     }

@@ -48,8 +48,7 @@ impl Lifecycle {
 
     /// Before a command: lets a sandbox see reality as it is now.
     pub(crate) fn freshen(&self, sandbox: &Sandbox, client: &mut Client) -> Result<Freshened, EngineError> {
-        // A keeper of an earlier version does not have what is needed.
-        if sandbox.details.keeper_version != PROTOCOL_VERSION {
+        if !knows_its_overlays(sandbox) {
             return Ok(Freshened::AsFarAsPossible);
         }
         let directory = self.ground.directory(sandbox)?;
@@ -102,6 +101,11 @@ impl Lifecycle {
     fn is_wanted(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
         Ok(self.ground.store.get(&sandbox.id)?.is_some() && !self.ground.state.is_being_deleted(&sandbox.id))
     }
+}
+
+/// A keeper of an earlier version does not have what a fresh view needs.
+pub(super) fn knows_its_overlays(sandbox: &Sandbox) -> bool {
+    sandbox.details.keeper_version == PROTOCOL_VERSION
 }
 
 /// Whether what is mounted cannot show what it should, however often it is looked up.

@@ -110,7 +110,7 @@ impl Instance for Keeper {
 
     /// A command can begin in the group in v1, which is root's.
     fn prepare_pause_ahead(&self, keeper: &mut Client, recorded: &Recorded<'_>) -> Result<(), ClientError> {
-        if !rustix::process::geteuid().is_root() || !self.lacks_freezer(recorded) {
+        if !rustix::process::geteuid().is_root() || whatif_cgroup::is_unified() || !self.lacks_freezer(recorded) {
             return Ok(());
         }
         self.lend_freezer_early(keeper, recorded, |version| version == Version::V1)
