@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal};
+use whatif_sys::onlooker;
 
 use crate::surroundings::Surroundings;
 
@@ -43,6 +44,7 @@ impl From<rustix::io::Errno> for AskError {
 #[derive(Debug)]
 pub(crate) struct Question {
     command: Command,
+    scratch: Option<PathBuf>,
     deadline: Instant,
 }
 
@@ -54,7 +56,7 @@ impl Question {
         let directory = if has_home { surroundings.home } else { Path::new("/") };
         command.env_clear().envs(surroundings.variables.iter().copied());
         command.env("PATH", surroundings.search_path()).env("HOME", surroundings.home).current_dir(directory);
-        Self { command, deadline: surroundings.deadline }
+        Self { command, scratch: None, deadline: surroundings.deadline }
     }
 
     pub(crate) fn args<T: AsRef<std::ffi::OsStr>>(mut self, arguments: impl IntoIterator<Item = T>) -> Self {
@@ -72,6 +74,12 @@ impl Question {
         self
     }
 
+    /// Where it may write. Tools keep logs, caches and settings wherever they can, and nothing is to change because somebody asks.
+    pub(crate) fn scratch(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.scratch = Some(directory.into());
+        self
+    }
+
     pub(crate) fn ask(self) -> Result<String, AskError> {
         let (is_success, answer) = self.listen()?;
         let text = String::from_utf8(answer).map_err(|_| AskError::NotText)?;
@@ -85,6 +93,7 @@ impl Question {
 
     fn listen(mut self) -> Result<(bool, Vec<u8>), AskError> {
         // A group of its own, so that whatever a late tool has started ends with it.
+        onlooker::confine(&mut self.command, self.scratch.as_deref())?;
         self.command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = self.command.spawn().map_err(AskError::Start)?;
         let outcome = answer_of(&mut child, self.deadline);

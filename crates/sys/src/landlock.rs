@@ -10,8 +10,11 @@ use crate::check;
 
 /// File access rights by the ABI that introduced them.
 const FS_RIGHTS_ABI_1: u64 = (1 << 13) - 1;
+const FS_WRITE_FILE: u64 = 1 << 1;
 const FS_READ_FILE: u64 = 1 << 2;
 const FS_READ_DIR: u64 = 1 << 3;
+/// Removing directories and files, and making things of each of the seven kinds.
+const FS_NAMES: u64 = ((1 << 9) - 1) << 4;
 const FS_REFER: u64 = 1 << 13;
 const FS_TRUNCATE: u64 = 1 << 14;
 const FS_IOCTL_DEV: u64 = 1 << 15;
@@ -65,7 +68,7 @@ pub fn confine_to(reach: Reach<'_>) -> io::Result<u32> {
     if abi < 2 {
         return Ok(0);
     }
-    let ruleset = everything_forbidden(abi)?;
+    let ruleset = forbidden(rights(abi), abi)?;
     for directory in [Some(reach.beneath), reach.often_used].into_iter().flatten() {
         allow(&ruleset, directory, rights(abi))?;
     }
@@ -84,10 +87,28 @@ pub fn confine_to_reading(readable: &[BorrowedFd<'_>]) -> io::Result<u32> {
     if abi == 0 {
         return Ok(0);
     }
-    let ruleset = everything_forbidden(abi)?;
+    let ruleset = forbidden(rights(abi), abi)?;
     for directory in readable {
         allow(&ruleset, directory, FS_READ_FILE | FS_READ_DIR)?;
     }
+    restrict(&ruleset)?;
+    Ok(abi)
+}
+
+/// Confines the calling thread, and every thread and process it will start, to writing beneath a directory and to devices that are
+/// there: nothing else can be changed, made, moved or removed. Needs `no_new_privs`. Returns the ABI in force, 0 where the kernel
+/// has none.
+pub fn confine_to_writing(scratch: Option<BorrowedFd<'_>>, devices: BorrowedFd<'_>) -> io::Result<u32> {
+    let abi = abi();
+    if abi == 0 {
+        return Ok(0);
+    }
+    let writes = rights(abi) & (FS_WRITE_FILE | FS_NAMES | FS_REFER | FS_TRUNCATE);
+    let ruleset = forbidden(writes, abi)?;
+    if let Some(scratch) = scratch {
+        allow(&ruleset, scratch, writes)?;
+    }
+    allow(&ruleset, devices, writes & (FS_WRITE_FILE | FS_TRUNCATE))?;
     restrict(&ruleset)?;
     Ok(abi)
 }
@@ -98,9 +119,9 @@ fn rights(abi: u32) -> u64 {
     FS_RIGHTS_ABI_1 | since(2, FS_REFER) | since(3, FS_TRUNCATE) | since(5, FS_IOCTL_DEV)
 }
 
-fn everything_forbidden(abi: u32) -> io::Result<OwnedFd> {
+fn forbidden(rights: u64, abi: u32) -> io::Result<OwnedFd> {
     let attributes = RulesetAttributes {
-        handled_access_fs: rights(abi),
+        handled_access_fs: rights,
         handled_access_net: 0,
         scoped: if abi >= 6 { SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL } else { 0 },
     };

@@ -25,6 +25,7 @@ pub mod loopback;
 pub mod memory;
 pub mod mount;
 pub mod namespaces;
+pub mod onlooker;
 pub mod open_files;
 pub mod overlay;
 pub mod patience;

@@ -32,6 +32,7 @@ pub(super) fn ask(program: &Path, surroundings: &Surroundings<'_>) -> Result<Pla
     let question = Question::new(program, surroundings)
         .args(["generate-lockfile", "--manifest-path"])
         .args([scratch.0.join("Cargo.toml")])
+        .scratch(&scratch.0)
         .env("CARGO_HOME", &scratch.0)
         .env("CARGO_HTTP_PROXY", proxy.url())
         .env("CARGO_NET_RETRY", "0")

@@ -9,12 +9,13 @@ use whatif_registries::{Found, find_cached};
 /// An npm that counts how often it is asked.
 fn counted() -> Made {
     let made = Made::bare();
-    made.fake("npm", "echo x >> \"$HOME/asked\"; printf '{\"registry\":\"%s\"}' \"$(/bin/cat \"$HOME/.npmrc\" 2>/dev/null || echo https://first.example/)\"");
+    let answer = "printf '{\"registry\":\"%s\"}' \"$(/bin/cat \"$HOME/.npmrc\" 2>/dev/null || echo https://first.example/)\"";
+    made.fake("npm", &format!("echo x >> {}; {answer}", made.record("asked")));
     made
 }
 
 fn times_asked(made: &Made) -> usize {
-    std::fs::read_to_string(made.home.join("asked")).map_or(0, |text| text.lines().count())
+    made.recorded("asked").lines().count()
 }
 
 fn ask(made: &Made) -> Found {
@@ -68,7 +69,7 @@ fn a_changed_variable_and_a_new_tool_are_noticed() {
 #[test]
 fn remotes_are_noticed_without_asking_the_tools_again() {
     let Some(made) = Made::with_tool("git") else { return };
-    made.fake("npm", "echo x >> \"$HOME/asked\"; echo '{\"registry\":\"https://npm.example/\"}'");
+    made.fake("npm", &format!("echo x >> {}; echo '{{\"registry\":\"https://npm.example/\"}}'", made.record("asked")));
     made.write("project/.git/config", "[remote \"origin\"]\n\turl = https://a.example/\n");
     assert_eq!(places(&ask(&made)), ["a.example:443", "npm.example:443"]);
     made.write("project/.git/config", "[remote \"origin\"]\n\turl = https://b.example/\n");

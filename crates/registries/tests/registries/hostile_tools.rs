@@ -7,7 +7,11 @@ use crate::made::{Made, places};
 #[test]
 fn a_tool_that_hangs_is_ended_with_all_it_started() {
     let made = Made::bare();
-    made.fake("npm", "echo $$ > \"$HOME/npm.pid\"; /bin/sleep 1000 & echo $! > \"$HOME/child.pid\"; trap '' TERM INT; while :; do /bin/sleep 1; done");
+    let (own, child) = (made.record("npm.pid"), made.record("child.pid"));
+    made.fake(
+        "npm",
+        &format!("echo $$ > {own}; /bin/sleep 1000 & echo $! > {child}; trap '' TERM INT; while :; do /bin/sleep 1; done"),
+    );
     made.fake("pip3", "echo \"global.index-url='https://pip.example/'\"");
     let begin = Instant::now();
     let found = made.find();
@@ -15,7 +19,7 @@ fn a_tool_that_hangs_is_ended_with_all_it_started() {
     assert_eq!(places(&found), ["pip.example:443"], "others are not held up");
     assert_eq!(found.troubles, ["npm did not answer within 5 seconds"]);
     for file in ["npm.pid", "child.pid"] {
-        let pid = std::fs::read_to_string(made.home.join(file)).unwrap();
+        let pid = made.recorded(file);
         // What was killed takes its time to go.
         let begin = Instant::now();
         while is_alive(pid.trim()) {
@@ -28,6 +32,20 @@ fn a_tool_that_hangs_is_ended_with_all_it_started() {
 fn is_alive(pid: &str) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !state.is_empty() && !state.contains(") Z ")
+}
+
+/// npm keeps logs, what stands in for cargo keeps settings, and others caches.
+#[test]
+fn a_tool_that_is_asked_changes_nothing() {
+    let made = Made::bare();
+    made.write(".npmrc", "mine");
+    let change = "echo x > .npmrc; mkdir .npm; echo x > .log; /bin/mv .npmrc moved; /bin/rm -f .npmrc; /bin/ln -s a link";
+    made.fake("npm", &format!("cd \"$HOME\"; {{ {change}; }} 2>/dev/null; echo '{{\"registry\":\"https://npm.example/\"}}'"));
+    assert_eq!(places(&made.find()), ["npm.example:443"]);
+    let mut names: Vec<_> = std::fs::read_dir(&made.home).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, [".npmrc", "project"]);
+    assert_eq!(std::fs::read_to_string(made.home.join(".npmrc")).unwrap(), "mine");
 }
 
 #[test]
@@ -63,11 +81,12 @@ fn what_a_tool_leaves_behind_is_not_waited_for() {
 #[test]
 fn a_flood_is_stopped() {
     let made = Made::bare();
-    made.fake("npm", "/usr/bin/head -c 100000000 /dev/zero | /usr/bin/tr '\\0' x; echo > \"$HOME/finished\"");
+    let finished = made.record("finished");
+    made.fake("npm", &format!("/usr/bin/head -c 100000000 /dev/zero | /usr/bin/tr '\\0' x; echo yes > {finished}"));
     let begin = Instant::now();
     assert_eq!(made.find().troubles, ["npm says more than can be a set-up"]);
     assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
-    assert!(!made.home.join("finished").exists(), "it was ended, not listened to");
+    assert_eq!(made.recorded("finished"), "", "it was ended, not listened to");
 }
 
 #[test]
@@ -130,8 +149,8 @@ fn credentials_are_dropped() {
 #[test]
 fn a_tool_in_the_project_is_not_run() {
     let mut made = Made::bare();
-    let script = "#!/bin/sh\ntouch \"$HOME/ran\"\necho '{\"registry\":\"https://evil.example/\"}'\n";
-    let tool = made.write("project/bin/npm", script);
+    let script = format!("#!/bin/sh\necho yes > {}\necho '{{\"registry\":\"https://evil.example/\"}}'\n", made.record("ran"));
+    let tool = made.write("project/bin/npm", &script);
     std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     std::os::unix::fs::symlink(&tool, made.dir.join("bin/npm")).unwrap();
     std::os::unix::fs::symlink(made.project.join("bin"), made.dir.join("link")).unwrap();
@@ -148,7 +167,7 @@ fn a_tool_in_the_project_is_not_run() {
     made.path = std::env::join_paths(path).unwrap();
     let found = made.find();
     assert!(found.sources.iter().all(|source| source.place != "evil.example:443"), "{found:?}");
-    assert!(!made.home.join("ran").exists());
+    assert_eq!(made.recorded("ran"), "");
 }
 
 /// Wherever one happens to be is not where tools are looked for.
@@ -166,18 +185,19 @@ fn a_tool_at_a_relative_place_is_not_run() {
 #[test]
 fn a_tool_is_told_only_what_concerns_it() {
     let mut made = Made::bare();
-    made.fake("npm", "/usr/bin/env > \"$HOME/environment\"; pwd > \"$HOME/directory\"; echo '{}'");
+    let (environment, directory) = (made.record("environment"), made.record("directory"));
+    made.fake("npm", &format!("/usr/bin/env > {environment}; pwd > {directory}; echo '{{}}'"));
     made.set("NODE_OPTIONS", "--require ./evil.js");
     made.set("AWS_SECRET_ACCESS_KEY", "hunter2");
     made.set("GIT_DIR", "/evil");
     made.set("NPM_CONFIG_REGISTRY", "https://npm.example/");
     let found = made.find();
-    let environment = std::fs::read_to_string(made.home.join("environment")).unwrap();
+    let environment = made.recorded("environment");
     assert!(environment.contains("NPM_CONFIG_REGISTRY="), "{environment}");
     for unwanted in ["NODE_OPTIONS", "AWS_", "GIT_DIR", "hunter2"] {
         assert!(!environment.contains(unwanted), "{environment}");
     }
-    let directory = std::fs::read_to_string(made.home.join("directory")).unwrap();
+    let directory = made.recorded("directory");
     assert_eq!(directory.trim(), made.home.canonicalize().unwrap().to_str().unwrap());
     assert_eq!(places(&found), ["npm.example:443"]);
 }

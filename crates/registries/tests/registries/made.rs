@@ -12,6 +12,8 @@ pub struct Made {
     pub dir: PathBuf,
     pub home: PathBuf,
     pub project: PathBuf,
+    /// Where tools can leave what a test wants to know: they can write to devices only.
+    told: PathBuf,
     pub environment: Vec<(String, String)>,
     pub path: OsString,
 }
@@ -21,12 +23,12 @@ impl Made {
     pub fn bare() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("whatif-registries-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let dir = std::env::temp_dir().join(name);
+        let (dir, told) = (std::env::temp_dir().join(&name), Path::new("/dev/shm").join(&name));
         let (home, project, bin) = (dir.join("home"), dir.join("home/project"), dir.join("bin"));
-        for directory in [&home, &project, &bin] {
+        for directory in [&home, &project, &bin, &told] {
             fs::create_dir_all(directory).unwrap();
         }
-        Self { path: bin.into(), dir, home, project, environment: Vec::new() }
+        Self { path: bin.into(), dir, home, project, told, environment: Vec::new() }
     }
 
     /// With one of the tools of this machine, and what those are made of.
@@ -55,6 +57,17 @@ impl Made {
         install(&draft, &self.dir.join("bin").join(tool));
     }
 
+    /// A file that a tool can write to; its name as a script has it.
+    pub fn record(&self, name: &str) -> String {
+        let path = self.told.join(name);
+        fs::write(&path, "").unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    pub fn recorded(&self, name: &str) -> String {
+        fs::read_to_string(self.told.join(name)).unwrap()
+    }
+
     /// A file below the home.
     pub fn write(&self, path: &str, content: &str) -> PathBuf {
         let path = self.home.join(path);
@@ -78,6 +91,7 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.told);
         let _ = fs::remove_dir_all(&self.dir);
     }
 }
