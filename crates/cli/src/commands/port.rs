@@ -17,7 +17,7 @@ pub struct Args {
     /// The port inside, and the one here if it is to be another; 0 for any that is free
     #[arg(value_name = "[HOST_PORT:]PORT")]
     port: Option<Publish>,
-    /// Take it back
+    /// Stop publishing this port, given as it is inside
     #[arg(long, value_name = "PORT", conflicts_with = "port")]
     remove: Option<u16>,
 }
