@@ -19,6 +19,7 @@ pub(crate) mod resolve;
 pub mod stack;
 pub(crate) mod still;
 pub(crate) mod stray_heads;
+mod tops;
 pub(crate) mod unfinished;
 pub(crate) mod unmarked;
 pub mod usage;

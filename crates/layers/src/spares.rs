@@ -12,7 +12,9 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, unlinkat};
 
@@ -24,6 +26,8 @@ use crate::{PathError, on, remove};
 const MOST: usize = 8;
 const UNFINISHED: &str = "new-";
 const SPENT: &str = "spent-";
+/// Nobody is still at making one after so long.
+const LONG_MADE: Duration = Duration::from_secs(600);
 
 /// Claims a spare directory and moves it to `to`. Its lock is held before anybody can find it there. One that cannot be had, for
 /// whatever reason, is made instead.
@@ -56,7 +60,8 @@ pub(crate) fn make(spares: &Path, to: &Path) -> Result<SandboxLock, PathError> {
 /// Turns the directory of an ended sandbox into a spare one, if it changed nothing. The caller holds its lock. Between steps it is
 /// asked whether there is time for another one; the rest is for another time.
 pub(crate) fn keep(spares: &Path, directory: &Path, has_time: &dyn Fn() -> bool) -> Kept {
-    let room = fs::read_dir(spares).is_ok_and(|entries| entries.count() < MOST);
+    let has_room = || fs::read_dir(spares).is_ok_and(|entries| entries.count() < MOST);
+    let room = has_room() || sweep(spares) && has_room();
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let to = spares.join(name.strip_prefix(SPENT).unwrap_or(name));
     match room.then(|| strip(directory, has_time)) {
@@ -64,6 +69,22 @@ pub(crate) fn keep(spares: &Path, directory: &Path, has_time: &dyn Fn() -> bool)
         Some(Ok(false)) => Kept::Unfinished,
         _ => Kept::Useless,
     }
+}
+
+/// Removes what commands that were killed have left of new ones. False: there was nothing.
+fn sweep(spares: &Path) -> bool {
+    let is_unfinished = |entry: &fs::DirEntry| entry.file_name().as_bytes().starts_with(UNFINISHED.as_bytes());
+    let is_old = |entry: &fs::DirEntry| {
+        let modified = entry.metadata().and_then(|found| found.modified());
+        modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LONG_MADE))
+    };
+    let left = fs::read_dir(spares).into_iter().flatten().flatten().filter(is_unfinished).filter(is_old);
+    // Nothing was ever in them.
+    let remove = |path: PathBuf| {
+        let _ = (fs::remove_dir(path.join("head")), fs::remove_dir(path.join("work")));
+        fs::remove_dir(path).is_ok()
+    };
+    left.filter(|entry| remove(entry.path())).count() > 0
 }
 
 /// What became of a directory that was to be a spare one.
@@ -124,4 +145,26 @@ fn remove_entry(path: &Path) -> Result<(), PathError> {
 fn children(directory: &Path) -> Result<Vec<PathBuf>, PathError> {
     let entries = fs::read_dir(directory).map_err(on("list", directory))?;
     entries.map(|e| e.map(|e| e.path())).collect::<io::Result<_>>().map_err(on("list", directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_half_made_goes_and_what_is_being_made_stays() {
+        let spares = std::env::temp_dir().join(format!("whatif-spares-{}", std::process::id()));
+        let (left, fresh, ready) = (spares.join("new-left"), spares.join("new-fresh"), spares.join("0123456789ab"));
+        for directory in [left.join("head"), left.join("work"), fresh.join("head"), ready.join("head")] {
+            fs::create_dir_all(directory).expect("a scratch directory");
+        }
+        let long_ago = std::time::SystemTime::now() - 2 * LONG_MADE;
+        for old in [&left, &ready] {
+            fs::File::open(old).and_then(|held| held.set_modified(long_ago)).expect("it is ours");
+        }
+        let swept = (sweep(&spares), sweep(&spares));
+        let remain = [&left, &fresh, &ready].map(|path| fs::metadata(path).is_ok());
+        fs::remove_dir_all(&spares).expect("it is ours");
+        assert_eq!((swept, remain), ((true, false), [false, true, true]));
+    }
 }

@@ -78,7 +78,7 @@ impl Ground {
         if sandbox.details.position.stack.is_empty() {
             return self.summarize(sandbox);
         }
-        if self.heads_are_empty(sandbox)? {
+        if self.is_as_it_began(sandbox)? {
             return Ok(Summary::default());
         }
         // Where nothing of the template was touched, what differs from reality is all there is. That is told quickly.
@@ -234,7 +234,7 @@ impl Ground {
 
     /// The quick answer for the usual case of a command that wrote nothing.
     pub(crate) fn is_unchanged(&self, sandbox: &Sandbox) -> Result<bool, EngineError> {
-        self.look_while_it_moves(sandbox, |now| Ok(now.details.position.stack.is_empty() && self.heads_are_empty(now)?))
+        self.look_while_it_moves(sandbox, |now| Ok(now.details.position.stack.is_empty() && self.is_as_it_began(now)?))
     }
 
     /// Whether nothing was changed since the last snapshot.

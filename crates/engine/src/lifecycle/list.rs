@@ -100,7 +100,7 @@ impl Lifecycle {
 
     fn summarize_beside(&self, sandbox: &Sandbox, known: &mut Known) -> Result<(u64, u64), EngineError> {
         let look = || self.ground.summarize(sandbox).map(|summary| (summary.changed_files, summary.size_bytes));
-        if !self.ground.heads_are_empty(sandbox)? {
+        if !self.ground.is_as_it_began(sandbox)? {
             return look();
         }
         match known.changes.entry((sandbox.project.clone(), sandbox.details.position.stack.clone())) {

@@ -200,6 +200,8 @@ impl Upkeep {
         // Recovery has run already; what is still here and not being worked on resisted it.
         for unsettled in self.ground.state.unsettled()? {
             let (path, lock) = match unsettled {
+                // On a full disk it stays there, with all of its work.
+                Unsettled::Sandbox(id) if self.ground.store.get(&id)?.is_some() => continue,
                 Unsettled::Sandbox(id) => (self.ground.state.transient().join(id.as_str()), self.ground.state.inherit(&id)?),
                 Unsettled::Apply(path) | Unsettled::Shift { note: path, .. } | Unsettled::Layers(path) => {
                     (path.clone(), SandboxLock::take(&path)?)

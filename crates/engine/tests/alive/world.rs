@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use whatif_engine::ground::chores::{Chore, Chores};
 use whatif_engine::{Caller, Engine};
+use whatif_sys::patience;
 use whatif_types::Principal;
 use whatif_types::config::UserConfig;
 
@@ -20,6 +21,8 @@ use crate::left_over::{groups, mounts, processes};
 const ORDINARY: u32 = 65534;
 /// Of a machine that is busy with much else.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// Of deletions that go on when everything else has ended.
+const LAST_MOMENTS: Duration = Duration::from_secs(20);
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Before the subject and the directory in the arguments of the process that lives there.
 const LIVE: &str = "live-in";
@@ -74,6 +77,8 @@ impl World {
         if !has_succeeded(&mut child) {
             trouble.push(format!("failed after {:?}", began.elapsed()));
         }
+        // What was removed is deleted in the background.
+        patience::until(LAST_MOMENTS, || processes(&self.directory).is_empty().then_some(()));
         trouble.extend(processes(&self.directory).into_iter().map(|(_, line)| format!("left running: {line}")));
         trouble.extend(mounts(&self.directory));
         trouble.extend(groups(&state));

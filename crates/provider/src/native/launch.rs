@@ -111,21 +111,19 @@ impl Drop for Starting {
     }
 }
 
-/// With the program where it usually is; it is put there by whoever does not find it.
+/// With the program where it usually is, or from memory.
 fn start_one(programs: &Path, start: impl Fn(Program<'_>) -> Result<Started, StartError>) -> Result<Started, LaunchError> {
     let not_started = |error: StartError| LaunchError { step: error.step, source: error.error };
-    let path = c_string(program::path(programs).into_os_string().into_vec());
+    let path = match program::provided(programs) {
+        Ok(path) => c_string(path.into_os_string().into_vec()),
+        // The disk is full or read-only.
+        Err(source) => return start_held(&start).map_err(|_| LaunchError { step: "put down its program", source }),
+    };
     let path = path.map_err(|source| LaunchError { step: "use the path of its program", source })?;
     match start(Program::Named(&path)) {
-        Err(error) if error.lacks_program() => {}
-        // Nothing may be executed from there.
-        Err(error) if error.refuses_program() => return start_held(&start).map_err(|_| not_started(error)),
-        started => return started.map_err(not_started),
-    }
-    match program::install(programs) {
-        Ok(()) => start(Program::Named(&path)).or_else(|_| start_held(&start)).map_err(not_started),
-        // The disk is full or read-only.
-        Err(source) => start_held(&start).map_err(|_| LaunchError { step: "put down its program", source }),
+        // It has just gone, or nothing may be executed from there.
+        Err(error) if error.lacks_program() || error.refuses_program() => start_held(&start).map_err(|_| not_started(error)),
+        started => started.map_err(not_started),
     }
 }
 

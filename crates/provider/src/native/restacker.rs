@@ -1,7 +1,7 @@
 //! Starts the helper that puts a living instance on other layers, and opens the way in for it.
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -27,10 +27,7 @@ pub(super) fn start(programs: &Path) -> io::Result<Restacker> {
     children::collect();
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE))?;
-    let child = spawn(&program::path(programs), &theirs).or_else(|error| match error.kind() {
-        ErrorKind::NotFound if program::install(programs).is_ok() => spawn(&program::path(programs), &theirs),
-        _ => Err(error),
-    });
+    let child = program::provided(programs).and_then(|program| spawn(&program, &theirs));
     let child = child.or_else(|_| {
         let held = program::in_memory()?;
         spawn(Path::new(&format!("/proc/self/fd/{}", held.as_raw_fd())), &theirs)
