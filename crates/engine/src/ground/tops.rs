@@ -29,8 +29,8 @@ impl Ground {
             let layer = self.state.parts_of(&sandbox.details.position.stack, &part)?.pop();
             let marks = marks_of(sandbox, number);
             let shown = layer.as_deref().map_or((tree.as_path(), Format::None), |layer| (layer, marks));
-            // What cannot be looked at here is looked at by whoever lists changes.
-            if !look_alike((&directory.join("head").join(&part), marks), shown, is_roots).unwrap_or(true) {
+            // Of what cannot be looked at here nothing is known.
+            if !look_alike((&directory.join("head").join(&part), marks), shown, is_roots).unwrap_or(false) {
                 return Ok(false);
             }
         }
@@ -43,5 +43,7 @@ fn look_alike(head: (&Path, Format), shown: (&Path, Format), is_roots: bool) -> 
     let mask = if is_roots || one.gid == other.gid { 0o7777 } else { OF_OTHERS };
     let has_same_owner = !is_roots || (one.uid, one.gid) == (other.uid, other.gid);
     let has_same_mode = one.mode & mask == other.mode & mask;
-    Ok(has_same_owner && has_same_mode && attributes::of(head.0, head.1)? == attributes::of(shown.0, shown.1)?)
+    // What cannot be read of somebody else's directory was not copied either.
+    let has_same_attributes = || Ok(attributes::of(head.0, head.1)? == attributes::of(shown.0, shown.1).unwrap_or_default());
+    Ok(has_same_owner && has_same_mode && has_same_attributes()?)
 }

@@ -110,18 +110,12 @@ impl Drop for World {
 }
 
 fn has_succeeded(child: &mut Child) -> bool {
-    let deadline = Instant::now() + DEADLINE;
-    loop {
-        match child.try_wait().expect("it is our child") {
-            Some(status) => return status.success(),
-            None if Instant::now() >= deadline => {
-                child.kill().expect("it is our child");
-                child.wait().expect("it is our child");
-                return false;
-            }
-            None => std::thread::sleep(Duration::from_millis(10)),
-        }
+    let ended = patience::until(DEADLINE, || child.try_wait().expect("it is our child"));
+    if ended.is_none() {
+        child.kill().expect("it is our child");
+        child.wait().expect("it is our child");
     }
+    ended.is_some_and(|status| status.success())
 }
 
 /// What is due is due again: nothing that is tried here needs it.
